@@ -115,4 +115,5 @@ lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
 	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml
 	$(BIN)/python -m generate.image | $(COMPILE) --constraint requirements.lock --output-file requirements-image.lock -
 	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
+	echo "hatchling>=1.28,<2" | $(COMPILE) --constraint requirements-dev.lock --output-file requirements-build.lock -
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml

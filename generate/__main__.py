@@ -7,12 +7,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, dashboard, reference, values
+from generate import chart, dashboard, reference, sbom, values
 
 ROOT = Path(__file__).parents[1]
 
 
-GENERATORS = (dashboard.rendered, chart.rendered, values.rendered, reference.rendered)
+GENERATORS = (
+    dashboard.rendered,
+    chart.rendered,
+    values.rendered,
+    reference.rendered,
+    sbom.rendered,
+)
 """In this order: the chart is made from files, and one of them is the dashboard."""
 
 

@@ -10,12 +10,21 @@ from packaging.requirements import Requirement
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
-def requirements() -> list[str]:
-    """The dependencies of the package, without those that ``pyproject.toml`` leaves out."""
+def dependencies() -> list[str]:
+    """The dependencies of the package."""
+    needed: list[str] = tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
+    return needed
+
+
+def left_out() -> frozenset[str]:
+    """The names of the packages that ``pyproject.toml`` leaves out of the image."""
     document = tomllib.loads(PYPROJECT.read_text())
-    without = document["tool"]["claimctl"]["image"]["without"]
-    needed: list[str] = document["project"]["dependencies"]
-    return [each for each in needed if Requirement(each).name not in without]
+    return frozenset(document["tool"]["claimctl"]["image"]["without"])
+
+
+def requirements() -> list[str]:
+    """The dependencies that the image has."""
+    return [each for each in dependencies() if Requirement(each).name not in left_out()]
 
 
 if __name__ == "__main__":

@@ -86,6 +86,11 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.USAGE, one_line(str(error))
         case KubeError() | CommandFailed():
             return ExitCode.FAILED, one_line(str(error))
+        case ModuleNotFoundError(name=str(name)) if not name.startswith("claimctl"):
+            return ExitCode.FAILED, (
+                f"the Python package of {name.partition('.')[0]} is missing: this installation has "
+                "only what the controller needs; use one made by pip install claimctl"
+            )
         case typer.Abort():
             return ExitCode.FAILED, "aborted"
         case OSError() if cannot_print(error):

@@ -2,7 +2,8 @@
 
 A stand-in for kubelets starts the pods, but runs nothing. ``Containers`` starts a process for each
 running pod of the image: with the container's arguments and variables, and with a token of the
-pod's ServiceAccount. A pod of a hook ends with the exit code of its process.
+pod's ServiceAccount, and without the packages that the image does not have. A pod of a hook ends
+with the exit code of its process.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.utils import canonicalize_name
 
 from claimctl.embedded.components.kubelet.statuses import finished
 from claimctl.embedded.serving.kubeconfig import Access, kubeconfig
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused
 from claimctl.wire.seams import Transport
+from generate.sbom import packages
 
+ROOT = Path(__file__).parents[2]
+NOT_IN_THE_IMAGE = {
+    package.name for package in packages((ROOT / "requirements.lock").read_text())
+} - {package.name for package in packages((ROOT / "requirements-image.lock").read_text())}
 IMAGE = "registry.example.com/claimctl"
 POD = ("v1", "Pod")
 Json = dict[str, Any]
@@ -89,7 +97,12 @@ class Containers:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env={"KUBECONFIG": str(file), "HOME": str(self.directory), "PATH": "/usr/bin:/bin"},
+            env={
+                "KUBECONFIG": str(file),
+                "HOME": str(self.directory),
+                "PATH": "/usr/bin:/bin",
+                "PYTHONPATH": str(without_packages(self.directory)),
+            },
         )
         container = self.running[uid] = Container(pod, process)
         task = asyncio.create_task(self._follow(client, uid, container))
@@ -128,6 +141,35 @@ class Containers:
         body = json.loads(b"".join([part async for part in answer.body]))
         assert answer.status == 201, body
         return str(body["status"]["token"])
+
+
+def without_packages(folder: Path) -> Path:
+    """A folder for PYTHONPATH that hides the packages that the image does not have."""
+    hidden = folder / "hidden"
+    hidden.mkdir(exist_ok=True)
+    modules = sorted(
+        module
+        for module, names in packages_distributions().items()
+        if {canonicalize_name(name) for name in names} <= NOT_IN_THE_IMAGE
+    )
+    (hidden / "sitecustomize.py").write_text(_HIDE.format(modules=modules))
+    return hidden
+
+
+_HIDE = """
+import sys
+
+MODULES = {modules}
+
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MODULES:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Hidden())
+"""
 
 
 def _ours(pod: Json) -> bool:

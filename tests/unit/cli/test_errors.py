@@ -47,6 +47,12 @@ FORBIDDEN = Forbidden("GET", "/api/v1/pods", status=403, reason="Forbidden", mes
         (ConfigError("a.yaml: empty"), ExitCode.USAGE, "error: a.yaml: empty\n"),
         (TelemetrySettingError("OTEL_X: bad"), ExitCode.USAGE, "error: OTEL_X: bad\n"),
         (typer.BadParameter("no"), ExitCode.USAGE, "error: Invalid value: no\n"),
+        (
+            ModuleNotFoundError("No module named 'cel'", name="cel"),
+            ExitCode.FAILED,
+            "error: the Python package of cel is missing: this installation has only what the "
+            "controller needs; use one made by pip install claimctl\n",
+        ),
         (CommandFailed("lost\nthe lease"), ExitCode.FAILED, "error: lost the lease\n"),
         (FORBIDDEN, ExitCode.FAILED, "error: GET /api/v1/pods: 403 Forbidden: not you\n"),
         (

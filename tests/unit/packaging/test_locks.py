@@ -9,13 +9,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from generate.image import left_out, requirements
+from tests.support.locks import pins
+
 ROOT = Path(__file__).parents[3]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-
-
-def pins(name: str) -> dict[str, str]:
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / name).read_text(), re.MULTILINE)
-    return {canonicalize_name(package): version for package, version in found}
+DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, BUILD = DOCUMENT["project"], DOCUMENT["build-system"]
+LOCKS = [f"requirements{kind}.lock" for kind in ("", "-image", "-build", "-dev", "-bench", "-helm")]
 
 
 def unmet(requirements: list[str], locked: dict[str, str]) -> list[str]:
@@ -41,7 +41,23 @@ def test_tests_and_measurements_run_with_what_users_get() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-bench.lock").items()
 
 
+def test_the_image_has_what_users_get_without_what_only_they_need() -> None:
+    everything, image = pins("requirements.lock"), pins("requirements-image.lock")
+    assert image.items() <= everything.items()
+    assert unmet(requirements(), image) == []
+    assert not left_out() & image.keys()
+    # what only these packages need is gone, too
+    assert "cryptography" not in image
+
+
+def test_a_wheel_is_built_with_what_the_tests_build_it_with() -> None:
+    build = pins("requirements-build.lock")
+    assert build.items() <= pins("requirements-dev.lock").items()
+    assert unmet(BUILD["requires"], build) == []
+
+
 def test_every_pin_has_hashes() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock", "requirements-bench.lock"):
+    for name in LOCKS:
         entries = re.split(r"^(?=[A-Za-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)
+        entries = [entry for entry in entries if not entry.startswith("#")]
         assert [entry for entry in entries if entry.strip() and "--hash=sha256:" not in entry] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,14 +19,30 @@ from claimctl import __version__
 ROOT = Path(__file__).parents[3]
 
 
+def built(folder: Path, target: Path) -> Path:
+    """The wheel that hatchling builds of the project in a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    variables = {**os.environ, "SOURCE_DATE_EPOCH": "1577836800"}
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    [found] = target.glob("*.whl")
+    return found
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    [built] = target.glob("*.whl")
-    return built
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def test_another_build_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    """In another folder, at another time, of files with other times."""
+    unwanted = shutil.ignore_patterns(".*", "tests", "bench", "__pycache__")
+    copied = shutil.copytree(ROOT, tmp_path / "copy", ignore=unwanted, copy_function=shutil.copy)
+    again = built(copied, tmp_path / "again")
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +91,11 @@ def test_the_manifests_in_it_are_printed_without_a_clone(wheel: Path) -> None:
     kinds = [each["kind"] for each in yaml.safe_load_all(done.stdout)]
     assert kinds[0] == "CustomResourceDefinition"
     assert "Deployment" in kinds
+
+
+def test_it_carries_its_bill_of_materials(contents: dict[str, bytes]) -> None:
+    packed = contents[f"claimctl-{__version__}.dist-info/sboms/claimctl.cdx.json"]
+    assert packed == (ROOT / "sbom/claimctl.cdx.json").read_bytes()
 
 
 def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) -> None:

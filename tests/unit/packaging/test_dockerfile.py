@@ -1,0 +1,57 @@
+"""What can be said about the image without a registry to pull its base image from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from claimctl import __version__
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "Dockerfile").read_text()
+JOINED = TEXT.replace("\\\n", " ")
+
+
+def test_it_copies_only_files_that_are_there_and_that_docker_may_see() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    for line in re.findall(r"^COPY (?!--from)(.*)$", JOINED, re.MULTILINE):
+        *sources, _ = line.split()
+        for source in sources:
+            assert (ROOT / source).exists()
+            assert source not in ignored
+
+
+def test_what_the_wheel_needs_is_copied() -> None:
+    copied = set(re.findall(r"^COPY (\w+) \1$", TEXT, re.MULTILINE))
+    assert copied == {"claimctl", "crds", "rbac", "deploy", "sbom"}
+
+
+def test_everything_that_is_installed_is_locked_with_hashes() -> None:
+    installs = re.findall(r"pip\S* (?:--python \S+ )?install ([^&\n]*)", JOINED)
+    assert len(installs) == 3
+    for flags in installs:
+        assert "--no-deps" in flags
+        assert "--require-hashes" in flags or "/dist/" in flags
+
+
+def test_the_base_image_can_be_named_by_its_digest() -> None:
+    assert re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE) == ["${PYTHON}", "${PYTHON}"]
+    assert TEXT.count("python:3.13-slim@sha256:...") == 1
+
+
+def test_its_labels_say_what_it_is() -> None:
+    labels = dict(re.findall(r'org\.opencontainers\.image\.([a-z.]+)="([^"]*)"', TEXT))
+    assert (labels["version"], labels["licenses"]) == (__version__, "Apache-2.0")
+    assert labels.keys() == {
+        "title",
+        "description",
+        "version",
+        "licenses",
+        "revision",
+        "base.name",
+    }
+
+
+def test_it_runs_as_the_user_of_the_deployment() -> None:
+    assert "USER 65532:65532" in TEXT
+    assert "runAsUser: 65532" in (ROOT / "deploy/controller.yaml").read_text()
