@@ -77,18 +77,28 @@ class Reference(Model):
     """The UID of the object."""
 
 
+_QUALIFIED = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+"""The limits and patterns of conditions are those of metav1.Condition."""
+
+
 class Condition(Model):
     """One aspect of the object's current state."""
 
-    type: Annotated[str, Field(max_length=63)]
+    type: Annotated[str, Field(max_length=316, pattern=_QUALIFIED)]
     """The type of the condition."""
     status: Annotated[str, Field(json_schema_extra={"enum": ["True", "False", "Unknown"]})]
     """Whether the condition is true: True, False or Unknown."""
     observed_generation: Count | None = None
     """The generation of the spec that the condition belongs to."""
-    last_transition_time: datetime | None = None
+    last_transition_time: datetime
     """When the status last changed."""
-    reason: Annotated[str, Field(max_length=63)] = ""
+    reason: Annotated[
+        str,
+        Field(min_length=1, max_length=1024, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+    ]
     """The reason for the status, in one word for programs."""
-    message: Annotated[str, Field(max_length=32768)] = ""
+    message: Annotated[str, Field(max_length=32768)]
     """The reason for the status, in one line for people."""

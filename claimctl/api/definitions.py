@@ -19,6 +19,7 @@ Json = dict[str, Any]
 
 _COLUMNS = json.loads(files(__package__).joinpath("printer_columns.json").read_text())
 """The columns of kubectl."""
+_SELECTABLE = {"claimreservations": (".spec.resourceClaimName", ".spec.workloadRef.name")}
 LABELS = {
     "app.kubernetes.io/name": "claimctl",
     "app.kubernetes.io/part-of": "claimctl",
@@ -49,6 +50,11 @@ class Definition:
             "categories": ["claimctl"],
         }
 
+    def _selectable(self) -> Json:
+        """The fields of field selectors (stable since Kubernetes 1.32)."""
+        paths = _SELECTABLE.get(self.resource.plural, ())
+        return {"selectableFields": [{"jsonPath": path} for path in paths]} if paths else {}
+
     def version(self) -> Json:
         return {
             "name": VERSION,
@@ -56,6 +62,7 @@ class Definition:
             "storage": True,
             "subresources": {"status": {}},
             "additionalPrinterColumns": _COLUMNS[self.resource.plural],
+            **self._selectable(),
             "schema": {"openAPIV3Schema": structural_schema(self.model)},
         }
 

@@ -113,23 +113,23 @@ def _announcement(condition: Condition) -> Announcement:
     return Announcement(
         type="Warning" if condition.reason in WARNINGS else "Normal",
         reason=condition.reason,
-        note=condition.message or f"{condition.type} is {condition.status}",
+        note=condition.message,
         action=_ACTIONS.get(condition.type, "Reconcile"),
     )
 
 
 def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
-    """Record the Events of a status on the claim (or the reservation) and on the workload.
+    """Record the Events of a status on the claim, on the reservation and on the workload.
 
-    The end of a release is only about the claim: its workload has ended, or goes.
+    The end of a release is not about the workload: it has ended, or goes.
     """
     held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
-    subjects = [claim_subject(snapshot.claim) if snapshot.claim else reservation_subject(held)]
-    if held.workload.exists:
-        subjects.append(workload_subject(held))
+    subjects = [claim_subject(snapshot.claim)] if snapshot.claim else []
+    subjects.append(reservation_subject(held))
     for announcement in announcements(write.reservation.status, write.status):
         released = announcement.type == "Normal" and announcement.action == _RELEASE
-        for subject in subjects[:1] if released else subjects:
+        concerned = held.workload.exists and not released
+        for subject in [*subjects, *([workload_subject(held)] if concerned else [])]:
             events.record(subject, **asdict(announcement))
 
 

@@ -2,91 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
-from claimctl.kube.client import Client
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.commands import Answer, claimctl
-from tests.e2e.harness import CONTROLLER_USER, HOLD_136, NAMESPACE, Stage, embedded_cluster
-from tests.e2e.rights import RESOURCES, as_account, grant, permissions, strict
-from tests.e2e.site import EmbeddedSite
+from tests.e2e.commands import Answer
+from tests.e2e.harness import CONTROLLER_USER, NAMESPACE, Stage
+from tests.e2e.office import binding, office
+from tests.e2e.rights import RESOURCES
 
 pytestmark = pytest.mark.real_time(120)
-FILES = ("controller.yaml", "users.yaml")
-
-
-@dataclass(frozen=True, slots=True)
-class Office:
-    """A cluster with a held claim, and users with different rights."""
-
-    stage: Stage
-    kubeconfig: Path
-
-    async def ask(self, user: str, *arguments: str) -> Answer:
-        return await claimctl(*arguments, "--as", user, "--kubeconfig", str(self.kubeconfig))
-
-
-async def _bind(stage: Stage) -> None:
-    """``view``, ``edit`` and ``admin`` are what their names say; ``nobody`` may do nothing."""
-    for role in ("view", "edit"):
-        body = _binding(role, role)
-        await stage.client.create(RESOURCES["RoleBinding"], body, NAMESPACE)
-    for user, role in (
-        ("admin", "view"),
-        ("admin", "claimctl-admin"),
-        ("remover", "claimctl-uninstall"),
-        ("doctor", "claimctl-doctor"),
-    ):
-        await stage.client.create(RESOURCES["ClusterRoleBinding"], _binding(role, user))
-
-
-def _binding(role: str, user: str) -> dict[str, Any]:
-    group = "rbac.authorization.k8s.io"
-    return {
-        "metadata": {"name": f"{user}-{role}"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    }
-
-
-async def _hold(stage: Stage) -> None:
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    body = manifests.deployment(replicas=1, reserve="*", idle_timeout_seconds="3600")
-    await stage.create(DEPLOYMENTS, body)
-    await stage.until_condition("Reserved", "True", "Reserved")
-
-
-@asynccontextmanager
-async def office(directory: Path) -> AsyncIterator[Office]:
-    kubeconfig = directory / "kubeconfig"
-    async with embedded_cluster(strict(HOLD_136), epoch=None) as cluster:
-        server = await serve(cluster.handler)
-        write_kubeconfig(kubeconfig, Access(server.url))
-        stage = Stage(
-            client=Client(cluster.transport(), cluster.clock),
-            clock=cluster.clock,
-            connect=cluster.transport,
-            site=EmbeddedSite(cluster),
-            cluster=cluster,
-        )
-        try:
-            async with stage.controllers():
-                await grant(stage, permissions(*FILES), *FILES)
-                await _bind(stage)
-                await stage.started(transport=await as_account(stage), settle_seconds=0.3)
-                await _hold(stage)
-                yield Office(stage, kubeconfig)
-        finally:
-            await server.close()
 
 
 async def test_a_viewer_sees_and_changes_nothing(tmp_path: Path) -> None:
@@ -220,7 +147,7 @@ async def _almost(stage: Stage) -> None:
     }
     await stage.client.create(RESOURCES["ClusterRole"], body)
     for role in ("almost", "view"):
-        await stage.client.create(RESOURCES["RoleBinding"], _binding(role, "almost"), NAMESPACE)
+        await stage.client.create(RESOURCES["RoleBinding"], binding(role, "almost"), NAMESPACE)
 
 
 @pytest.mark.parametrize(

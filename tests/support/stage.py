@@ -33,6 +33,7 @@ from claimctl.reservation.decision import (
     WriteStatus,
 )
 from claimctl.reservation.pods import is_done
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.snapshot import (
     Arrivals,
     Evidence,
@@ -46,6 +47,7 @@ from claimctl.reservation.snapshot import (
 from claimctl.reservation.unreadable import may_concern
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -54,6 +56,17 @@ from claimctl.wire.resources import PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import CLAIM, NAMESPACE, NOW, pod_ref, written_by_claimctl
+
+
+def _says_something(one: Condition) -> bool:
+    """Whether a condition has what the API demands, and a message that says more than the reason.
+
+    About a reason of another version, nothing more is known.
+    """
+    known = one.reason in set(Reason)
+    repeats = known and one.message == f"{one.type} is {one.status} ({one.reason})"
+    dated = one.last_transition_time is not None
+    return bool(one.reason) and bool(one.message) and dated and not repeats
 
 
 class _StageClock(Clock):
@@ -276,6 +289,7 @@ class Stage:
             case RemoveClaimFinalizer():
                 self._change_claim(finalizers=())
             case WriteStatus():
+                assert [one for one in write.status.conditions if not _says_something(one)] == []
                 held = self.reservations[write.reservation.metadata.name]
                 self._status_written[write.reservation.metadata.name] = self.time
                 self._keep(replace(held[0], status=write.status))

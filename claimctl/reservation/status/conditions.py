@@ -5,6 +5,7 @@ Messages have no text that changes by time alone, so that a settled cluster has 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,6 +52,13 @@ _ADVICE = {
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
     Reason.CLAIM_DELETED: "the claim is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
+    Reason.RELEASING: "the claim is being released",
+    Reason.IDLE: "the workload wanted no pods for idleTimeoutSeconds",
+    Reason.REALLOCATED: "no pod could reach the devices for reallocateTimeoutSeconds",
+    Reason.WITHDRAWN: "the ClaimReservation was deleted",
+    Reason.RELEASE_REQUESTED: "a user asked for the release",
+    Reason.HELD: "the claim is held",
+    Reason.CONSISTENT: "status.reservedFor is as it should be",
     Reason.FIGHTING_WRITER: "another client reverts the writes of claimctl; claimctl pauses",
     Reason.NEARLY_FULL: f"status.reservedFor has at most {LIMIT} entries",
 }
@@ -110,14 +118,16 @@ def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: dat
     return Condition(
         type=finding.type,
         status=status,
-        reason=finding.reason,
-        message=shortened(finding.message),
+        reason=finding.reason if _WORD.fullmatch(finding.reason) else Reason.CANNOT_TELL,
+        message=shortened(finding.message or f"{finding.type} is {status} ({finding.reason})"),
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now,
     )
 
 
 LONGEST_MESSAGE = 1024
+_WORD = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+"""What the API server accepts as a reason. Another version of claimctl may have written another."""
 
 
 def shortened(message: str) -> str:
@@ -125,12 +135,21 @@ def shortened(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
+def _told(reason: str) -> str:
+    """The reason as a sentence. Another version of claimctl may have written one unknown here."""
+    known = Reason(reason) if reason in _REASONS else None
+    return _ADVICE.get(known, "") if known is not None else ""
+
+
+_REASONS = frozenset(map(str, Reason))
+
+
 def _ready(reserved: Finding, consistent: Finding) -> Finding:
     if not reserved.holds and reserved.reason in _PROBLEMS:
         return Finding(ConditionType.READY, False, reserved.reason, reserved.message)
     if not consistent.holds:
         return Finding(ConditionType.READY, False, consistent.reason, consistent.message)
-    return Finding(ConditionType.READY, True, Reason.READY)
+    return Finding(ConditionType.READY, True, Reason.READY, reserved.message)
 
 
 def _reserved(found: Assessment, retention: RetentionDecision) -> Finding:
@@ -144,7 +163,7 @@ def _reserved(found: Assessment, retention: RetentionDecision) -> Finding:
         return Finding(ConditionType.RESERVED, False, reason, found.snapshot.template_refused)
     if reason is Reason.UNREADABLE:
         return Finding(ConditionType.RESERVED, False, reason, retention.held.workload.problem)
-    return Finding(ConditionType.RESERVED, False, reason, _ADVICE.get(reason, ""))
+    return Finding(ConditionType.RESERVED, False, reason, _told(reason))
 
 
 def _sharing(snapshot: Snapshot, retention: RetentionDecision) -> tuple[Reason, str]:
@@ -208,7 +227,8 @@ def _consistent(
     if left_out := _left_out(found, ghosts):
         message = f"the status lists {MOST} {left_out}, which is its limit; all of them count"
         return Finding(ConditionType.CONSISTENT, True, Reason.STATUS_SHORTENED, message)
-    return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT)
+    text = _ADVICE[Reason.CONSISTENT]
+    return Finding(ConditionType.CONSISTENT, True, Reason.CONSISTENT, text)
 
 
 def _left_out(found: Assessment, ghosts: tuple[ForceDeletedPod, ...]) -> str:
@@ -322,16 +342,13 @@ def _released(found: Assessment, retention: RetentionDecision) -> Finding:
     status, allocated = retention.held.reservation.status, found.snapshot.allocated
     if status.release is not None and not allocated:
         # another version of claimctl may have begun the release, for a reason unknown here
-        return Finding(ConditionType.RELEASED, True, status.release.reason)
+        text = f"released: {_told(status.release.reason) or status.release.reason}"
+        return Finding(ConditionType.RELEASED, True, status.release.reason, text)
     before = find_condition(status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not allocated:
         return Finding(ConditionType.RELEASED, True, before.reason, before.message)
     if found.releasing is not None and retention.action is Action.RELEASE:
         return _releasing(found, before)
     reason = Reason.HELD if found.listed(retention.reference) else retention.reason
-    return Finding(
-        ConditionType.RELEASED,
-        False,
-        reason,
-        retention.blocker.message if retention.blocker else "",
-    )
+    text = retention.blocker.message if retention.blocker else _told(reason)
+    return Finding(ConditionType.RELEASED, False, reason, text)

@@ -63,3 +63,22 @@ def test_a_changed_file_is_stale_until_written_again(
     assert main(["--directory", str(tmp_path)]) == 0
     assert main(check) == 0
     assert [yaml.safe_load(text) for text in rendered().values()] == DEFINITIONS
+
+
+def test_conditions_are_those_of_kubernetes() -> None:
+    """Required fields and patterns of metav1.Condition."""
+    for kind in ("ClaimReservation", "DowngradePlan"):
+        status = schema_of(kind)["properties"]["status"]["properties"]
+        one = status["conditions"]["items"]
+        assert set(one["required"]) == {"type", "status", "lastTransitionTime", "reason", "message"}
+        assert one["properties"]["reason"]["minLength"] == 1
+        assert one["properties"]["reason"]["pattern"] == "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+
+
+def test_reservations_are_found_by_their_claim_and_their_workload() -> None:
+    made = next(each for each in DEFINITIONS if each["spec"]["names"]["kind"] == "ClaimReservation")
+    (version,) = made["spec"]["versions"]
+    assert version["selectableFields"] == [
+        {"jsonPath": ".spec.resourceClaimName"},
+        {"jsonPath": ".spec.workloadRef.name"},
+    ]

@@ -80,7 +80,7 @@ WHOLE_RESERVATION = reservations.ClaimReservation(
                 type="Ready",
                 status="True",
                 reason="Ready",
-                message="",
+                message="held for deployments.apps/train",
                 observed_generation=1,
                 last_transition_time=NOON,
             ),

@@ -84,7 +84,7 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
     )
 
 
-def test_a_hold_is_told_to_claim_and_workload_and_the_end_of_a_release_to_the_claim() -> None:
+def test_a_hold_is_told_to_the_workload_too_and_the_end_of_a_release_is_not() -> None:
     told: list[tuple[str, str]] = []
 
     class Recorder:
@@ -98,6 +98,8 @@ def test_a_hold_is_told_to_claim_and_workload_and_the_end_of_a_release_to_the_cl
         announce(cast(EventRecorder, Recorder()), on, WriteStatus(made, status_with(*new)))
     assert told == [
         ("ResourceClaim", "Reserved"),
+        ("ClaimReservation", "Reserved"),
         ("Deployment", "Reserved"),
         ("ResourceClaim", "Idle"),
+        ("ClaimReservation", "Idle"),
     ]
