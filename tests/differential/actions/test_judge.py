@@ -197,7 +197,8 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
 
 def test_a_pod_is_refused_in_any_order_while_other_pods_keep_its_claim() -> None:
     spec = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}]}
-    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]}
+    told = [{"type": "PodScheduled", "status": "False", "reason": "X"}]
+    refused: dict[str, Any] = {"conditions": told}
 
     def pod(change: str = "MODIFIED", **status: Any) -> Seen:
         return _seen("Pod", "new", {"spec": spec, "status": status}, change)
