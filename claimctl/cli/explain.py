@@ -39,7 +39,8 @@ def command(
         str,
         typer.Argument(
             metavar="OBJECT",
-            help="A claim, or kind/NAME: pod, deployment, statefulset, job, claimreservation.",
+            help="A claim, or kind/NAME: pod, deployment, statefulset, job, claimreservation; or "
+            "reason/NAME for what a reason means.",
         ),
     ],
     namespace: NamespaceOption = None,
@@ -51,6 +52,9 @@ def command(
     from claimctl.cli.objects import CLAIM, POD, RESERVATION, parse
     from claimctl.cli.session import in_session
 
+    word, _, reason = target.partition("/")
+    if word.lower() == "reason":
+        return explain_reason(reason, output)
     kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS))
 
     async def work(session: Session) -> int:
@@ -61,6 +65,32 @@ def command(
             return await run(session, place, kind, name, output)
 
     return in_session(access, work)
+
+
+def explain_reason(name: str, output: Data | None) -> int:
+    """Print what a reason means and what to do about it. No cluster is asked."""
+    from claimctl.cli.errors import UsageError
+    from claimctl.cli.output import print_document
+    from claimctl.inspect.meanings import MEANINGS
+
+    found = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
+    if found is None:
+        raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
+    meaning = MEANINGS[found]
+    if output is not None:
+        document = {
+            "apiVersion": "cli.claimctl.io/v1alpha1",
+            "kind": "ReasonExplanation",
+            "reason": str(found),
+            "topic": str(meaning.topic),
+            "meaning": meaning.meaning,
+            "remedy": meaning.remedy,
+        }
+        print_document(document, output)
+        return 0
+    print(f"{found}: {meaning.meaning}")
+    print(f"What to do: {meaning.remedy or 'nothing'}")
+    return 0
 
 
 KINDS = ("Deployment", "StatefulSet", "Job")
