@@ -12,6 +12,7 @@ class Shell(StrEnum):
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
+    POWERSHELL = "powershell"
 
 
 VARIABLE = "_CLAIMCTL_COMPLETE"

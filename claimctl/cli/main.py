@@ -29,7 +29,12 @@ class LazyGroup(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         entry = BY_NAME.get(args[0])
         if entry is not None:
-            self.add_command(load(entry), entry.name)
+            command = load(entry)
+            if ctx.resilient_parsing:  # a shell asks for completions
+                from claimctl.cli.completing import attach
+
+                attach(command)
+            self.add_command(command, entry.name)
         return super().resolve_command(ctx, args)
 
 

@@ -41,11 +41,16 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
     word, slash, name = given.rpartition("/")
     if not slash:
         return default, object_name(given)
-    kind = _KINDS.get(word.split(".")[0].lower(), "")
+    kind = kind_of(word)
     if kind not in kinds:
         expected = ", ".join(_NAMES[each][0] for each in _NAMES if each in kinds)
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
     return kind, object_name(name)
+
+
+def kind_of(word: str) -> str:
+    """The kind that a word before a slash names; '' if claimctl does not know it."""
+    return _KINDS.get(word.split(".")[0].lower(), "")
 
 
 def object_name(value: str) -> str:

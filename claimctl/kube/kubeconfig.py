@@ -176,6 +176,18 @@ def select(
     return flags.applied(found)
 
 
+def names(kubeconfig: str | None, section: str) -> list[str]:
+    """The names in a section (clusters, users or contexts) of the kubeconfig files.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    merged = _Merged()
+    for path in locate(kubeconfig, os.environ):
+        _merge(merged, path)
+    return list(merged.entries[section])
+
+
 def _parts(paths: str) -> Iterator[str]:
     return (part for part in paths.split(os.pathsep) if part)
 

@@ -22,6 +22,13 @@ def test_the_script_asks_claimctl(shell: str, capsys: pytest.CaptureFixture[str]
         subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=60)
 
 
+def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "powershell"]) == 0
+    script = capsys.readouterr().out
+    assert f'$Env:{VARIABLE} = "complete_powershell"' in script
+    assert "Register-ArgumentCompleter" in script
+
+
 @pytest.mark.parametrize(
     ("words", "answer"),
     [

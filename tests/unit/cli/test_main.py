@@ -72,7 +72,7 @@ def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -
         (["version", "-o", "xml"], "'xml' is not one of 'json', 'yaml'"),
         (["version", "-o"], "Option '-o' requires an argument"),
         (["completion"], "Missing argument"),
-        (["completion", "csh"], "'csh' is not one of 'bash', 'zsh', 'fish'"),
+        (["completion", "csh"], "'csh' is not one of 'bash', 'zsh', 'fish', 'powershell'"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(

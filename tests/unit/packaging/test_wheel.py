@@ -104,6 +104,7 @@ def test_both_names_of_the_command_are_entry_points(contents: dict[str, bytes]) 
     assert dict(parser["console_scripts"]) == {
         "claimctl": "claimctl.cli.main:main",
         "kubectl-claim": "claimctl.cli.main:main",
+        "kubectl_complete-claim": "claimctl.cli.kubectl_completion:main",
     }
 
 

@@ -1,0 +1,31 @@
+"""The program ``kubectl_complete-claim``: completes ``kubectl claim ...``.
+
+kubectl calls it with the words after ``kubectl claim``, the last of which is incomplete. It prints
+a suggestion per line, then a directive, by the protocol of cobra's completions.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from claimctl.cli.completion import VARIABLE
+from claimctl.cli.main import build
+
+NO_FILES = ":4"
+"""The directive: do not offer names of files."""
+
+
+def main() -> None:
+    print("\n".join([*suggestions(sys.argv[1:]), NO_FILES]))
+
+
+def suggestions(words: Sequence[str]) -> list[str]:
+    """What the last of the words may become."""
+    from typer._completion_classes import BashComplete
+
+    *before, incomplete = words or [""]
+    command: Any = build()
+    complete = BashComplete(command, {}, "claimctl", VARIABLE)
+    return [str(item.value) for item in complete.get_completions(before, incomplete)]
