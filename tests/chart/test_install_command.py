@@ -1,0 +1,107 @@
+"""``claimctl install`` and the components on a real control plane."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from claimctl.demo import objects
+from claimctl.wire.base import encode
+from claimctl.wire.reservations import RESERVE_ANNOTATION
+from tests.chart.containers import IMAGE
+from tests.chart.sites import ASSETS, TRAIN, Site, site
+from tests.e2e.commands import Answer, claimctl
+
+pytestmark = [
+    pytest.mark.real_time(300),
+    pytest.mark.skipif(
+        not ASSETS,
+        reason="KUBEBUILDER_ASSETS names no programs: the embedded cluster emulates neither Pod "
+        "Security nor admission policies",
+    ),
+]
+WITH_IMAGE = ("--image", f"{IMAGE}:1")
+
+
+@pytest.fixture
+@asynccontextmanager
+async def cluster(tmp_path: Path) -> AsyncIterator[Site]:
+    async with site("real", tmp_path) as made:
+        yield made
+
+
+async def install(cluster: Site, *arguments: str) -> Answer:
+    return await claimctl("install", *arguments, "--kubeconfig", str(cluster.kubeconfig))
+
+
+async def test_it_installs_waits_repeats_and_holds(cluster: Site) -> None:
+    looked = await install(cluster, *WITH_IMAGE, "--dry-run")
+    assert (looked.code, looked.err) == (0, "")
+    assert "Deployment claimctl-system/claimctl-controller created (dry run)" in looked.out
+    made = await install(cluster, *WITH_IMAGE, "--wait", "--timeout", "60")
+    assert (made.code, made.err) == (0, "claimctl is installed and runs\n")
+    again = await install(cluster, *WITH_IMAGE)
+    assert (again.code, again.err) == (0, "")
+    assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
+    await cluster.train()
+    await cluster.until(cluster.held, "the claim is held")
+
+
+async def test_what_cannot_work_is_one_line(cluster: Site) -> None:
+    assert (await install(cluster, *WITH_IMAGE)).code == 0
+    second = await install(cluster, *WITH_IMAGE, "-n", "gpus")
+    assert (second.code, second.err.count("\n")) == (1, 1)
+    assert "claimctl is installed in namespace claimctl-system already" in second.err
+    operator = await install(cluster, "--component", "monitoring")
+    assert (operator.code, operator.err.count("\n")) == (1, 1)
+    assert "is not served by this cluster: install the Prometheus Operator first" in operator.err
+    stranger = await install(cluster, "--component", "network-policy", "--as", "stranger")
+    assert (stranger.code, stranger.err.count("\n")) == (1, 1)
+    assert "cannot read NetworkPolicy" in stranger.err
+    assert (await install(cluster, "--component", "network-policy")).code == 0
+
+
+async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
+    installed = await install(cluster, "--component", "admission-policy")
+    assert (installed.code, installed.err) == (0, "")
+
+    async def warned() -> bool:
+        return "does not name" in await warnings(cluster, {RESERVE_ANNOTATION: "other"})
+
+    await cluster.until(warned, "a warning about the claim that the template does not name")
+    told = await warnings(cluster, {RESERVE_ANNOTATION: ""})
+    assert "claimctl.io/reserve names no claim" in told
+    told = await warnings(
+        cluster,
+        {RESERVE_ANNOTATION: "*", "claimctl.io/retention-policy": "Ever"},
+    )
+    assert "must be WhileRunning, Persistent or Manual" in told
+    told = await warnings(
+        cluster, {RESERVE_ANNOTATION: "*", "claimctl.io/idle-timeout-seconds": "2147483648"}
+    )
+    assert "must be a whole number of seconds" in told
+    assert "unknown annotation" in await warnings(cluster, {"claimctl.io/reserved": "*"})
+    assert "must be inject" in await warnings(cluster, {"claimctl.io/pod-group": "yes"})
+    right = {RESERVE_ANNOTATION: TRAIN.claim, "claimctl.io/idle-timeout-seconds": "60"}
+    assert await warnings(cluster, right) == ""
+    assert await warnings(cluster, {}) == ""
+
+
+async def warnings(cluster: Site, annotations: Mapping[str, str]) -> str:
+    """What the server warns of when a Deployment with these annotations is created (dry run)."""
+    body = objects.deployment(TRAIN)
+    body["metadata"] |= {"namespace": "default", "annotations": dict(annotations)}
+    answer = await cluster.transport.send(
+        "POST",
+        "/apis/apps/v1/namespaces/default/deployments",
+        (("dryRun", "All"),),
+        {"content-type": "application/json", "accept": "application/json"},
+        encode(body),
+    )
+    text = b"".join([part async for part in answer.body])
+    assert answer.status == 201, json.loads(text)
+    return str(answer.headers.get("warning", ""))
