@@ -131,13 +131,14 @@ def _metrics() -> str:
 def _reasons() -> str:
     parts = [
         "A reason is one word in a condition, an Event, or the output of a command. "
-        "`claimctl explain CLAIM` shows the reasons of one claim, with names and commands."
+        "`claimctl explain CLAIM` shows the reasons of one claim, with names and commands. "
+        "`claimctl explain reason/NAME` prints one line of this page."
     ]
     for topic in Topic:
+        found = {reason: each for reason, each in MEANINGS.items() if each.topic is topic}
+        columns = 3 if any(each.remedy for each in found.values()) else 2
         rows = (
-            (f"`{reason}`", each.meaning, each.remedy)
-            for reason, each in MEANINGS.items()
-            if each.topic is topic
+            (f"`{reason}`", each.meaning, each.remedy)[:columns] for reason, each in found.items()
         )
-        parts += [f"## {topic}", _table(("reason", "meaning", "what to do"), rows)]
+        parts += [f"## {topic}", _table(("reason", "meaning", "what to do")[:columns], rows)]
     return _page("Reasons", "the table of reasons", *parts)
