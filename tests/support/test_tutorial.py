@@ -10,9 +10,9 @@ TEXT = """# Title
 
     first &
 
-Save this:
+Save this as `a.yaml`:
 
-```yaml title="a.yaml"
+```yaml
 a:
     b: 1
 ```

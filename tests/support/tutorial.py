@@ -1,7 +1,7 @@
 """What a reader of docs/tutorial.md does: save files, and type commands, in their order.
 
-A block with ``title="NAME"`` behind its fence is a file. A line that is indented by four spaces is
-a command.
+The block after a line "Save this as `NAME`:" is a file. A line that is indented by four spaces is a
+command.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
-_TITLE = re.compile(r'^```\w* title="([^"]+)"$')
+_SAVE = re.compile(r"^Save this as `([^`]+)`:$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Typed:
 def steps(text: str) -> list[File | Typed]:
     """The files and commands of a page, in order."""
     found: list[File | Typed] = []
-    section, fence, lines = "", "", list[str]()
+    section, name, inside, lines = "", "", False, list[str]()
     for line in text.splitlines():
-        if fence:
-            if line == "```":
-                if title := _TITLE.match(fence):
-                    found.append(File(title.group(1), "\n".join([*lines, ""])))
-                fence, lines = "", []
-            else:
-                lines.append(line)
-        elif line.startswith("```"):
-            fence = line
+        if line.startswith("```"):
+            if inside and name:
+                found.append(File(name, "\n".join([*lines, ""])))
+                name = ""
+            inside, lines = not inside, []
+        elif inside:
+            lines.append(line)
         elif line.startswith("#"):
             section = line.lstrip("# ")
         elif line.startswith("    "):
             found.append(Typed(line.strip(), section))
+        elif save := _SAVE.match(line):
+            name = save.group(1)
     return found

@@ -79,3 +79,14 @@ def test_each_issue_form_asks_for_something() -> None:
             found = yaml.safe_load(form.read_text(encoding="utf-8"))
             assert {"name", "description", "body"} <= found.keys()
             assert all({"type", "id", "attributes"} <= each.keys() for each in found["body"])
+
+
+def test_fences_are_plain_so_that_the_pages_are_built_with_blocks() -> None:
+    """The builder takes a word behind a fence, and nothing more."""
+    found = [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in DOCS.rglob("*.md")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("```") and not re.fullmatch(r"```[a-z]*", line)
+    ]
+    assert found == []
