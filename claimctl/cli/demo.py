@@ -26,8 +26,6 @@ class Dialects(StrEnum):
 
 
 class Versions(StrEnum):
-    V1_32 = "1.32"
-    V1_33 = "1.33"
     V1_34 = "1.34"
     V1_35 = "1.35"
     V1_36 = "1.36"

@@ -14,6 +14,7 @@ from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
+from claimctl.controlplane.features import resource_api
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.http.listener import serve
 from claimctl.embedded.options import ClusterOptions
@@ -146,7 +147,8 @@ async def staged(options: ClusterOptions) -> AsyncIterator[EmbeddedStage]:
         await cluster.start()
         stack.push_async_callback(cluster.stop)
         admin, url = await _serve_transport(stack, cluster.transport())
-        stage = EmbeddedStage(cluster, DocumentClient(admin), Client(admin, clock), url)
+        api = f"resource.k8s.io/{resource_api(options.kubernetes_version)}"
+        stage = EmbeddedStage(cluster, DocumentClient(admin), Client(admin, clock), url, api)
         controller_transport, _ = await _serve_transport(stack, cluster.transport(CONTROLLER))
         await set_up(
             stack,
