@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -48,6 +48,8 @@ class Run:
     """By step: its seconds."""
     workloads: Workloads = field(init=False)
     kubelets: Kubelets = field(init=False)
+    _away: bool = False
+    """Whether the API server is being restarted."""
 
     def __post_init__(self) -> None:
         fleet = Fleet(self.options.programs.version, count=self.options.claims, devices=1)
@@ -61,15 +63,28 @@ class Run:
             await install(self.workloads.client)
             controllers.prepare(await token(self.transport))
             controllers.start("one")
-            with self._timed("furnish"):
-                await self._furnish()
-            before = await self.workloads.picture()
-            if self.options.order == NAIVE:
-                await self._naive()
-            else:
-                await self._by_the_runbook(before)
-            with self._timed("end"):
-                await self._end()
+            async with _until_done(self._revive(controllers)):
+                await self._steps()
+        self.wrong += controllers.crashes
+
+    async def _steps(self) -> None:
+        with self._timed("furnish"):
+            await self._furnish()
+        before = await self.workloads.picture()
+        if self.options.order == NAIVE:
+            await self._naive()
+        else:
+            await self._by_the_runbook(before)
+        with self._timed("end"):
+            await self._end()
+
+    async def _revive(self, controllers: Controllers) -> None:
+        """Start a controller again that lost its Lease while the API server was away."""
+        while True:
+            if self._away:
+                controllers.outage = time.monotonic()
+            controllers.revive()
+            await asyncio.sleep(_LOOK)
 
     @asynccontextmanager
     async def _nodes(self) -> AsyncIterator[None]:
@@ -93,12 +108,12 @@ class Run:
     async def _by_the_runbook(self, before: dict[str, object]) -> None:
         book = Runbook("downgrade.md", self.plane.files.kubeconfig())
         with self._timed("off"):
-            async with self._churn():
+            async with _until_done(self.workloads.churn()):
                 await self._off(book)
         with self._timed("reboot"):
             await self._reboot()
         with self._timed("on"):
-            async with self._churn():
+            async with _until_done(self.workloads.churn()):
                 await self._on(book)
         with self._timed("compare"):
             await self._compare(before)
@@ -155,7 +170,7 @@ class Run:
 
     async def _naive(self) -> None:
         with self._timed("naive"):
-            async with self._churn():
+            async with _until_done(self.workloads.churn()):
                 self.kubelets.switch(pod_groups=False)
                 for node in self.kubelets.fleet.names[::2]:
                     await self.kubelets.recover(node, rebooted=True)
@@ -178,20 +193,11 @@ class Run:
 
     # Parts of a step
 
-    @asynccontextmanager
-    async def _churn(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.workloads.churn())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-            if not task.cancelled():
-                task.result()
-
     async def _switch(self, *servers: str, on: bool) -> None:
         for name in servers:
+            self._away = name == API_SERVER
             await asyncio.to_thread(self.plane.switch, name, pod_groups=on)
+        self._away = False
 
     async def _until(self, left: Left, seconds: float = READY) -> None:
         """Wait until nothing is left; raises TimeoutError with what is left."""
@@ -214,3 +220,16 @@ class Run:
         print(f"{time.strftime('%H:%M:%S')} {step}", file=sys.stderr, flush=True)
         yield
         self.times[step] = time.monotonic() - began
+
+
+@asynccontextmanager
+async def _until_done(beside: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do something without an end beside the block; an error of it is raised after the block."""
+    task = asyncio.create_task(beside)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
