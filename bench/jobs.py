@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -223,7 +223,7 @@ def play(
         claims: how many claims are allocated at the same time.
     """
     programs = find_programs(Path(os.environ[ASSETS]))
-    plane = Wanted(pod_groups=options.gates) if wanted is None else wanted
+    plane = limited(wanted or Wanted(pod_groups=options.gates), options)
     with (
         _directory(options.keep) as folder,
         running(ControlPlane(programs, folder, plane)) as started,
@@ -257,10 +257,28 @@ async def _play(
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def limited(wanted: Wanted, options: argparse.Namespace) -> Wanted:
+    """The options of a control plane, with Kubernetes' own rate limits if they are asked for."""
+    if not options.usual_limits:
+        return wanted
+    return replace(
+        wanted,
+        controller_manager_flags=("--kube-api-qps=20", "--kube-api-burst=30"),
+        scheduler_flags=("--kube-api-qps=50", "--kube-api-burst=100"),
+    )
+
+
+def limits_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag that ``limited`` reads."""
+    text = "the default rate limits of kube-controller-manager and kube-scheduler, not 500 a second"
+    parser.add_argument("--usual-limits", action="store_true", help=text)
+
+
 def common_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gates", action="store_true", help="switch PodGroups on (1.36)")
     parser.add_argument("--keep", default="", help="a folder for the logs")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the controller")
+    limits_flag(parser)
 
 
 @contextmanager

@@ -23,11 +23,12 @@ from typing import Any
 
 import yaml
 
+from bench.jobs import limited, limits_flag
 from bench.table import ASSETS, Line, Part, at_least, medians, register, tell
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane, running
+from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import find_programs
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
@@ -268,6 +269,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=400.0, help="seconds for one round")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the controller")
+    limits_flag(parser)
     parser.add_argument("--only-claimctl", action="store_true")
 
 
@@ -275,7 +277,7 @@ def _part(options: argparse.Namespace) -> Iterator[Line]:
     programs = find_programs(Path(os.environ[ASSETS]))
     with (
         tempfile.TemporaryDirectory() as directory,
-        running(ControlPlane(programs, Path(directory))) as plane,
+        running(ControlPlane(programs, Path(directory), limited(Wanted(), options))) as plane,
     ):
         found = asyncio.run(measure(plane, options))
     yield from lines(".".join(map(str, programs.version)), options.pods, found)
