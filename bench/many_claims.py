@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from bench.churn import Churn
 from bench.pods import pod as some_pod
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.embedded.cluster import SYSTEM_NAMESPACES, Cluster
@@ -38,11 +40,14 @@ class Size:
     Attributes:
         shared: whether the pods share the claims without being listed (KEP-5194): the list of each
             claim names its Deployment only.
+        grouped: whether the pods share the claims through a PodGroup (KEP-5729): the list of each
+            claim names only the group.
     """
 
     claims: int
     pods: int
     shared: bool = False
+    grouped: bool = False
 
     @property
     def nodes(self) -> int:
@@ -68,9 +73,26 @@ class Server:
         self._pipe = pipe
 
     def counts(self) -> Counts:
-        self._pipe.send("counts")
-        found: Counts = self._pipe.recv()
+        found: Counts = self._ask("counts")
         return found
+
+    def churn(self, rate: float) -> None:
+        """Let pods start, end and be force-deleted, ``rate`` times a second; 0 ends that.
+
+        Raises:
+            RuntimeError: it had ended by itself.
+        """
+        if failed := self._ask(rate):
+            raise RuntimeError(failed)
+
+    def wrong(self) -> tuple[int, list[str]]:
+        """How many pods started, ended or were force-deleted, and which claims list others."""
+        found: tuple[int, list[str]] = self._ask("wrong")
+        return found
+
+    def _ask(self, what: str | float) -> Any:
+        self._pipe.send(what)
+        return self._pipe.recv()
 
 
 @contextmanager
@@ -113,21 +135,39 @@ class _Counting:
 
 
 async def _serve(size: Size, pipe: Connection) -> None:
-    dialect = Dialect.NATIVE if size.shared else Dialect.HOLD
-    options = ClusterOptions(dialect=dialect, history_limit=HISTORY)
+    options = ClusterOptions(dialect=_dialect(size), history_limit=HISTORY)
     cluster = Cluster(options, LoopClock())
     _fill(cluster, size)
     counting = _Counting(cluster.handler)
     server = await serve(counting, port=0)
+    churn = Churn(cluster, size.claims, size.pods, partial(_pod, size))
+    tasks: list[asyncio.Task[None]] = []
 
     def answer() -> None:
-        pipe.recv()
-        writes = sum(counting.seen[verb] for verb in ("POST", "PUT", "PATCH", "DELETE"))
-        pipe.send(Counts(_held(cluster), counting.seen.total(), writes))
+        match pipe.recv():
+            case "counts":
+                writes = sum(counting.seen[verb] for verb in ("POST", "PUT", "PATCH", "DELETE"))
+                pipe.send(Counts(_held(cluster), counting.seen.total(), writes))
+            case "wrong":
+                pipe.send((churn.actions, churn.wrong()))
+            case rate:
+                failed = [str(each.exception()) for each in tasks if each.done()]
+                while tasks:
+                    tasks.pop().cancel()
+                churn.settle()
+                if rate:
+                    tasks.append(asyncio.create_task(churn.run(rate)))
+                pipe.send("; ".join(failed))
 
     asyncio.get_running_loop().add_reader(pipe.fileno(), answer)
     pipe.send(server.url)
     await asyncio.Event().wait()
+
+
+def _dialect(size: Size) -> Dialect:
+    if size.grouped:
+        return Dialect.PODGROUP
+    return Dialect.NATIVE if size.shared else Dialect.HOLD
 
 
 def _held(cluster: Cluster) -> int:
@@ -157,8 +197,9 @@ def _fill(cluster: Cluster, size: Size) -> None:
         pods = [_pod(size, number, place) for place in range(size.pods)]
         for each in pods:
             _put(cluster, "", "pods", each)
-        claim = _shared(_claim(number, []), number) if size.shared else _claim(number, pods)
-        _put(cluster, "resource.k8s.io", "resourceclaims", claim)
+        if size.grouped:
+            _put(cluster, "scheduling.k8s.io", "podgroups", _group(number))
+        _put(cluster, "resource.k8s.io", "resourceclaims", _claim_of(size, number, pods))
         _put(cluster, "apps", "deployments", _deployment(number, size.pods))
         _put(cluster, "apps", "replicasets", _replica_set(number, size.pods))
 
@@ -198,6 +239,8 @@ def _pod(size: Size, claim: int, place: int) -> dict[str, Any]:
     body["metadata"]["labels"] |= {"app": f"train-{claim}"}
     body["spec"]["nodeName"] = f"node-{number % size.nodes}"
     body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"slice-{claim}"}]
+    if size.grouped:
+        body["spec"]["schedulingGroup"] = {"podGroupName": f"train-{claim}"}
     return {"kind": "Pod", "apiVersion": "v1", **body}
 
 
@@ -216,6 +259,27 @@ def _claim(number: int, pods: list[dict[str, Any]]) -> dict[str, Any]:
         "metadata": _meta(f"slice-{number}", finalizers=finalizers),
         "spec": {"devices": {"requests": [request]}},
         "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": listed},
+    }
+
+
+def _claim_of(size: Size, number: int, pods: list[dict[str, Any]]) -> dict[str, Any]:
+    if size.shared:
+        return _shared(_claim(number, []), number)
+    claim = _claim(number, [] if size.grouped else pods)
+    if size.grouped:
+        name = f"train-{number}"
+        group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": name}
+        claim["status"]["reservedFor"] = [{**group, "uid": f"uid-group-{number}"}]
+    return claim
+
+
+def _group(number: int) -> dict[str, Any]:
+    shared = [{"name": "gpu", "resourceClaimName": f"slice-{number}"}]
+    return {
+        "kind": "PodGroup",
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "metadata": {**_meta(f"train-{number}"), "uid": f"uid-group-{number}"},
+        "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
     }
 
 
@@ -243,7 +307,7 @@ def _deployment(number: int, pods: int) -> dict[str, Any]:
         "kind": "Deployment",
         "apiVersion": "apps/v1",
         "metadata": _meta(f"train-{number}", annotations={"claimctl.io/reserve": "*"}),
-        "spec": _scaled(number, pods),
+        "spec": {**_scaled(number, pods), "strategy": {"type": "Recreate"}},
         "status": {"replicas": pods, "observedGeneration": 1},
     }
 

@@ -157,7 +157,7 @@ class Run:
 
     async def _compare(self, before: dict[str, object]) -> None:
         await self.workloads.settle()
-        for left in (self.workloads.waiting, self.workloads.unheld):
+        for left in (self.workloads.waiting, self.workloads.unheld, self.workloads.strangers):
             await self._expect(left)
         after = await self.workloads.picture()
         self.wrong += [

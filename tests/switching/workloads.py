@@ -11,7 +11,7 @@ from random import Random
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.pod_worker import POD
 from claimctl.demo import objects
-from claimctl.demo.objects import DEPLOYMENT, RESERVATION, Workload
+from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.embedded.components.pods import allocation_of, ended, node_name, reserved_for
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.errors import KubeError
@@ -105,10 +105,15 @@ class Workloads:
         ]
 
     async def unheld(self) -> list[str]:
-        """The claims whose list is not the Deployment and its PodGroup."""
+        """The claims that do not list their Deployment and its PodGroup, once each.
+
+        Pods that were listed one by one keep their entries until they are gone.
+        """
         held = ["deployments", "podgroups"]
         lists = {
-            claim["metadata"]["name"]: sorted(each["resource"] for each in reserved_for(claim))
+            claim["metadata"]["name"]: sorted(
+                each["resource"] for each in reserved_for(claim) if each["resource"] != "pods"
+            )
             for claim in await self.claims()
         }
         return [f"{name} {resources}" for name, resources in lists.items() if resources != held]
@@ -136,19 +141,32 @@ class Workloads:
             if allocation_of(claim) is not None
         ]
 
+    async def strangers(self) -> list[str]:
+        """The claims that list a pod which is not there any more."""
+        uids = {pod["metadata"]["uid"] for pod in await self.pods()}
+        return [
+            claim["metadata"]["name"]
+            for claim in await self.claims()
+            if any(
+                each["resource"] == "pods" and each["uid"] not in uids
+                for each in reserved_for(claim)
+            )
+        ]
+
     async def picture(self) -> dict[str, object]:
-        """By claim: its UID, its devices, and the entries of its list."""
+        """By claim: its UID, its devices, and the entries that are no pods."""
         return {
             claim["metadata"]["name"]: (
                 claim["metadata"]["uid"],
                 allocation_of(claim),
-                sorted(tuple(sorted(each.items())) for each in reserved_for(claim)),
+                sorted(
+                    tuple(sorted(each.items()))
+                    for each in reserved_for(claim)
+                    if each["resource"] != "pods"
+                ),
             )
             for claim in await self.claims()
         }
-
-    async def without_reservations(self) -> None:
-        await each_of(self.client.delete(RESERVATION, NAMESPACE, name) for name in self.names)
 
 
 async def each_of(acts: Iterable[Awaitable[object]]) -> None:
