@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from claimctl.timeline.history import Change, Chronicle
 from claimctl.timeline.model import Timeline
 from claimctl.timeline.present import Seen, timeline
 from claimctl.timeline.shapes import (
+    CORE_EVENTS,
     RESOURCES,
     TIMED_EVENTS,
     TIMED_PODS,
@@ -118,10 +119,12 @@ async def _from_objects(client: Client, clock: Clock, namespace: str, name: str)
 
 async def _events(client: Client, namespace: str) -> tuple[tuple[TimedEvent, ...], tuple[str, ...]]:
     """The Events of a namespace, and a note if they may not be read."""
-    try:
+    with suppress(Forbidden):
         return (await client.list(TIMED_EVENTS, namespace, partial=True)).items, ()
-    except Forbidden:
-        return (), (f"The Events of namespace {namespace} may not be read by this user.",)
+    with suppress(Forbidden):
+        found = (await client.list(CORE_EVENTS, namespace, partial=True)).items
+        return tuple(each.as_event() for each in found), ()
+    return (), (f"The Events of namespace {namespace} may not be read by this user.",)
 
 
 def _concerns(

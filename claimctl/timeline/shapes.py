@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from claimctl.wire.base import Wire
-from claimctl.wire.coordination import Event
+from claimctl.wire.coordination import Event, EventSeries, ObjectReference
 from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 from claimctl.wire.reservations import ClaimReservation
@@ -52,6 +52,32 @@ class TimedEvent(Event, frozen=True, kw_only=True):
     deprecated_first_timestamp: datetime | None = None
 
 
+class CoreEvent(Wire, frozen=True, kw_only=True):
+    """An Event as the core API shows it. The built-in role view may read Events only there."""
+
+    metadata: ManagedObjectMeta = ManagedObjectMeta()
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    event_time: str | None = None
+    first_timestamp: datetime | None = None
+    series: EventSeries | None = None
+
+    def as_event(self) -> TimedEvent:
+        """The same Event as events.k8s.io shows it."""
+        return TimedEvent(
+            metadata=self.metadata,
+            regarding=self.involved_object,
+            reason=self.reason,
+            note=self.message,
+            type=self.type,
+            event_time=self.event_time,
+            deprecated_first_timestamp=self.first_timestamp,
+            series=self.series,
+        )
+
+
 def _timed(resource: Resource[Any], type_: type[T]) -> Resource[T]:
     return Resource(resource.group, resource.version, resource.plural, resource.kind, type_)
 
@@ -60,6 +86,7 @@ TIMED_PODS = _timed(PODS, TimedPod)
 TIMED_RESERVATIONS = _timed(CLAIMRESERVATIONS, TimedReservation)
 TIMED_EVENTS = _timed(EVENTS, TimedEvent)
 """The same resources, read with their times."""
+CORE_EVENTS = Resource("", "v1", "events", "Event", CoreEvent)
 
 
 def last_write(meta: ManagedObjectMeta) -> datetime | None:

@@ -11,6 +11,7 @@ from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import NotFound
 from claimctl.timeline.model import WAITING, Lane, Source
 from claimctl.timeline.read import read
+from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -39,6 +40,42 @@ async def test_a_server_that_has_forgotten_tells_what_its_objects_say() -> None:
     assert found.source is Source.OBJECTS
     assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
     assert found.rows(Lane.POD).keys() == {"a"}
+
+
+EVENT = {
+    "metadata": {"name": "e", "namespace": NAMESPACE},
+    "regarding": {"kind": "ResourceClaim", "name": "slice", "namespace": NAMESPACE},
+    "eventTime": "2026-03-01T12:00:00.000000Z",
+    "reportingController": "test",
+    "reportingInstance": "test-1",
+    "action": "Reserve",
+    "reason": "Reserved",
+    "note": "held for deployments.apps/train",
+    "type": "Normal",
+}
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [((), True), (("events.k8s.io",), True), (("events.k8s.io", ""), False)],
+    ids=["all", "core only", "none"],
+)
+async def test_events_are_read_where_they_may_be_read(groups: tuple[str, ...], told: bool) -> None:
+    """The built-in role view may read Events in the core group only."""
+    server = Server.started()
+    server.claim("slice")
+    await server.client.create(EVENTS, EVENT, NAMESPACE)
+
+    def refuses(point: FaultPoint) -> Fault | None:
+        if point.plural == "events" and point.group in groups:
+            return Fault(status=403, reason="Forbidden")
+        return forgets(point)
+
+    server.handler.fault = refuses
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    texts = [each.message for each in found.marks]
+    assert ("held for deployments.apps/train" in texts) is told
+    assert any("may not be read" in note for note in found.notes) is not told
 
 
 def forgets(point: FaultPoint) -> Fault | None:
