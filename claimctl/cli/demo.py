@@ -132,9 +132,12 @@ class Results:
         """Raise UsageError if the page cannot be written, before anything is played."""
         if self.html is None:
             return
+        new = not self.html.exists()
         try:
             with self.html.open("a", encoding="utf-8"):
                 pass
+            if new:
+                self.html.unlink()
         except OSError as error:
             raise UsageError(f"--html: cannot write {self.html}: {error.strerror}") from error
 

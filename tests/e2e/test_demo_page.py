@@ -81,3 +81,10 @@ async def test_a_page_that_cannot_be_written_is_reported_before_anything_starts(
     assert answer.err == (
         "error: --html: cannot write /nowhere/page.html: No such file or directory\n"
     )
+
+
+async def test_bad_manifests_leave_no_empty_page_behind(tmp_path: Path) -> None:
+    file, out = tmp_path / "bad.yaml", tmp_path / "page.html"
+    file.write_text("kind: Nothing")
+    answer = await claimctl("demo", "-f", str(file), "--html", str(out))
+    assert (answer.code, out.exists()) == (2, False), answer
