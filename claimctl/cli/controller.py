@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
-from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
+from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
 from claimctl.telemetry.logs import Format, Level
 
 EXAMPLES = (
@@ -52,6 +52,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "leader ends when it could not renew the Lease for two thirds of them.",
         ),
     ] = 15,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAME",
+            help="Hold claims in this namespace only; may be repeated. Then DowngradePlans are "
+            "not carried out. [default: all namespaces]",
+            callback=namespace_names,
+        ),
+    ] = None,
     dialect: Annotated[
         str,
         typer.Option(
@@ -176,6 +186,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             lease_namespace=lease_namespace,
             lease_name=lease_name,
             lease_seconds=lease_seconds,
+            namespaces=frozenset(namespaces or ()),
             dialect=dialect,
             settle_seconds=settle_seconds,
             binding_seconds=binding_seconds,

@@ -126,6 +126,7 @@ class Manager:
             self._client,
             binding=self.detection.needs_binding,
             groups=DIALECTS[self.detection.dialect].groups,
+            namespaces=self.settings.namespaces,
         )
         parts = self._parts = self._assemble(self.detection)
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
@@ -258,7 +259,9 @@ class Manager:
             pool.add(f"claim worker {number}", parts.claims.work)
         if not self.settings.retires:
             pool.add("workload worker", parts.workloads.work)
-            pool.add("plan worker", parts.plans.work)
+            if not self.settings.namespaces:
+                # a DowngradePlan concerns the whole cluster
+                pool.add("plan worker", parts.plans.work)
         for number in range(min(self.settings.workers, GROUP_WORKERS)):
             pool.add(f"group worker {number}", parts.groups.work)
         parts.triggers.lead()

@@ -35,6 +35,7 @@ class Right:
 
 _CLAIMS, _CLAIMCTL = "resource.k8s.io", CLAIMRESERVATIONS.group
 
+_PLANS = Right("patch", _CLAIMCTL, "downgradeplans", "status")
 WRITES = (
     Right("patch", _CLAIMS, "resourceclaims"),
     Right("patch", _CLAIMS, "resourceclaims", "status"),
@@ -42,7 +43,7 @@ WRITES = (
     Right("patch", _CLAIMCTL, "claimreservations", "status"),
     Right("create", _CLAIMCTL, "claimreservations"),
     Right("delete", _CLAIMCTL, "claimreservations"),
-    Right("patch", _CLAIMCTL, "downgradeplans", "status"),
+    _PLANS,
     Right("get", "", "pods"),
 )
 """Rights without which the controller runs; it reports the missing right for each claim."""
@@ -96,10 +97,19 @@ async def may_follow_groups(client: Client) -> bool:
         return True
 
 
-async def check_rights(client: Client, *, binding: bool, groups: bool = False) -> None:
+async def check_rights(
+    client: Client,
+    *,
+    binding: bool,
+    groups: bool = False,
+    namespaces: frozenset[str] = frozenset(),
+) -> None:
     """Check that all watched resources may be read, and log the writes that are not permitted.
 
     If the server does not answer access reviews, nothing is checked.
+
+    Args:
+        namespaces: where the controller writes; empty means everywhere.
 
     Raises:
         NotReady: reading is forbidden; the message names verb and resource.
@@ -107,7 +117,7 @@ async def check_rights(client: Client, *, binding: bool, groups: bool = False) -
     reads, writes = _wanted(binding=binding, groups=groups)
     try:
         unread = [right for right in reads if not await _allowed(client, right)]
-        unwritten = [right for right in writes if not await _allowed(client, right)]
+        unwritten = [right for right in writes if not await _allowed_in(client, right, namespaces)]
     except ApiError as error:
         log.warning("rights are not checked", error=str(error))
         return
@@ -141,10 +151,23 @@ def _reads() -> Iterator[Right]:
         yield Right("watch", resource.group, resource.plural)
 
 
-async def _allowed(client: Client, right: Right) -> bool:
+async def _allowed(client: Client, right: Right, namespace: str = "") -> bool:
     return await client.allowed(
-        right.verb, right.group, right.resource, subresource=right.subresource
+        right.verb,
+        right.group,
+        right.resource,
+        subresource=right.subresource,
+        namespace=namespace,
     )
+
+
+async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
+    """Whether a write is permitted in all the namespaces; in the whole cluster if there are none,
+    or if the right counts only there. A controller of some namespaces carries out no plans."""
+    places = tuple(sorted(namespaces))
+    if not places or right == BINDING:
+        return await _allowed(client, right)
+    return right == _PLANS or all([await _allowed(client, right, place) for place in places])
 
 
 def _listed(rights: Iterable[Right]) -> str:

@@ -183,11 +183,16 @@ def _runs(pod: Json) -> bool:
 
 def _arguments(pod: Json) -> list[str]:
     """The arguments as the kubelet fills them in. All processes share the ports of one machine."""
-    namespace = pod["metadata"]["namespace"]
-    filled = (
-        each.replace("$(POD_NAMESPACE)", namespace) for each in pod["spec"]["containers"][0]["args"]
-    )
-    return ["--bind-address=127.0.0.1:0" if "--bind-address" in each else each for each in filled]
+    [container] = pod["spec"]["containers"]
+    arguments = list(container["args"])
+    for variable in container.get("env", ()):
+        # the only field that a variable takes is the namespace
+        value = variable.get("value") or pod["metadata"]["namespace"]
+        arguments = [each.replace(f"$({variable['name']})", value) for each in arguments]
+    return [
+        "--bind-address=127.0.0.1:0" if each.startswith("--bind-address") else each
+        for each in arguments
+    ]
 
 
 @asynccontextmanager

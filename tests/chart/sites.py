@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,13 @@ class Site:
                 while not await holds():  # noqa: ASYNC110 - the cluster is asked, it does not tell
                     await asyncio.sleep(0.2)
         except TimeoutError:
-            told = [one.output for one in self.containers.ended]
+            told = [one.output for one in self.containers.ended[-3:]]
             raise AssertionError(f"not within {PATIENCE:g} s: {what}; ended: {told}") from None
 
     async def train(self) -> None:
         """A user's Deployment whose pods share a claim, with the annotation of claimctl."""
-        await self.client.create(objects.namespace(TRAIN.namespace))
+        with suppress(Refused):  # it may be there already
+            await self.client.create(objects.namespace(TRAIN.namespace))
         await self.client.create(objects.claim("ml", TRAIN.claim, self.resource_api))
         await self.client.create(objects.deployment(TRAIN))
 

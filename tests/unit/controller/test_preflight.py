@@ -34,6 +34,7 @@ class Reviewed(Client):
         super().__init__(server().transport, LoopClock(NOW))
         self.denied, self.error = denied, error
         self.asked: list[str] = []
+        self.places: dict[str, list[str]] = {}
 
     async def allowed(
         self,
@@ -49,6 +50,7 @@ class Reviewed(Client):
             raise self.error
         right = str(preflight.Right(verb, resource_group, resource_plural, subresource))
         self.asked.append(right)
+        self.places.setdefault(right, []).append(namespace)
         return right not in self.denied
 
 
@@ -94,7 +96,7 @@ async def test_only_rights_that_the_cluster_asks_for_are_wanted(
     flags: dict[str, bool], asks: tuple[bool, bool]
 ) -> None:
     client = Reviewed()
-    await check_rights(client, **flags)
+    await check_rights(client, binding=flags["binding"], groups=flags.get("groups", False))
     binding = "patch resourceclaims/binding.resource.k8s.io" in client.asked
     groups = "watch podgroups.scheduling.k8s.io" in client.asked
     assert (binding, groups) == asks
@@ -118,6 +120,16 @@ async def test_a_write_that_is_forbidden_is_logged() -> None:
         await check_rights(client, binding=False)
     (line,) = lines
     assert line["missing"] == "patch resourceclaims/status.resource.k8s.io, get pods"
+
+
+async def test_a_controller_of_some_namespaces_needs_its_writes_only_there() -> None:
+    client = Reviewed({"patch downgradeplans/status.claimctl.io"})
+    with capture_logs() as lines:
+        await check_rights(client, binding=True, namespaces=frozenset({"ml", "dev"}))
+    assert lines == []
+    assert client.places["patch resourceclaims/status.resource.k8s.io"] == ["dev", "ml"]
+    assert client.places["patch resourceclaims/binding.resource.k8s.io"] == [""]
+    assert client.places["list pods"] == [""]
 
 
 async def test_a_server_without_access_reviews_is_believed_to_permit_everything() -> None:
