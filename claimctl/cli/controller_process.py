@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
@@ -40,6 +41,12 @@ def who_am_i() -> str:
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
 
+def changed(settings: Settings) -> dict[str, object]:
+    """The settings that differ from the defaults, for the first line of the log."""
+    found = settings.model_dump(mode="json", exclude_defaults=True, exclude={"identity"})
+    return {key: found[key] for key in sorted(found)}
+
+
 async def serve(launch: Launch) -> signal.Signals | None:
     """Run a controller until a signal; returns the signal.
 
@@ -55,6 +62,9 @@ async def serve(launch: Launch) -> signal.Signals | None:
         transport = await stack.enter_async_context(HttpTransport(connection))
         manager = Manager(launch.settings, transport, LoopClock(), telemetry)
         await stack.enter_async_context(_health(launch.bind_address, manager, telemetry))
+        # bad input has ended the process by now, with one line
+        known = changed(launch.settings)
+        log.info("starting", version=__version__, server=connection.server, **known)
         stop = Stop()
         stop.listen()
         try:

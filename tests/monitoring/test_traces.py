@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from claimctl import __version__
 from tests.monitoring.working import OPENMETRICS, receiving, working
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
@@ -34,6 +35,7 @@ async def test_spans_arrive_as_documented(tmp_path: Path) -> None:
             scraped = await controller.scrape(OPENMETRICS)
             log = controller.log
     assert receiver.services == {"claimctl"}
+    _check_start([line for line in log if line["message"] == "starting"])
     spans = {span.span_id: span for span in receiver.spans}
     _check_names_and_attributes(receiver.spans)
     claims = [span for span in receiver.spans if span.name == "reconcile claim"]
@@ -44,6 +46,15 @@ async def test_spans_arrive_as_documented(tmp_path: Path) -> None:
     traced = {line["span_id"] for line in log if line.get("controller") == "claim"}
     assert traced
     assert traced <= {span.span_id.hex() for span in receiver.spans}
+
+
+def _check_start(lines: list[dict[str, object]]) -> None:
+    """The log says what runs where, and which settings are not the defaults."""
+    [line] = lines
+    assert line["version"] == __version__
+    assert str(line["server"]).startswith("https://127.0.0.1:")
+    assert (line["settle_seconds"], line["binding_seconds"]) == (0.2, 1.0)
+    assert "workers" not in line
 
 
 def _check_names_and_attributes(spans: list[Span]) -> None:
