@@ -125,7 +125,8 @@ async def _carried_out(session: Session, plan: _Plan, documents: list[Object]) -
     elif plan.output is Data.JSON:
         print_document(as_list(documents), Data.JSON)
     if plan.seconds:
-        await installer.wait(documents, plan.seconds)
+        async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
+            await installer.wait(documents, plan.seconds)
         typer.echo("claimctl is installed and runs", err=True)
 
 
