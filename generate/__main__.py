@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, dashboard, reference, sbom, values
+from generate import chart, dashboard, reference, sbom, schemas, values
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,6 +17,7 @@ GENERATORS = (
     chart.rendered,
     values.rendered,
     reference.rendered,
+    schemas.rendered,
     sbom.rendered,
 )
 """In this order: the chart is made from files, and one of them is the dashboard."""

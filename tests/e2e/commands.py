@@ -18,6 +18,7 @@ from claimctl.controlplane.programs import CONTROLLER_MANAGER
 from claimctl.demo import objects
 from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
+from claimctl.documents.models import MODELS
 from claimctl.embedded.cluster import Cluster as EmbeddedCluster
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
@@ -37,7 +38,12 @@ class Answer:
 
     @property
     def document(self) -> Any:
-        return json.loads(self.out)
+        """The document on stdout, which has exactly the fields of its published schema."""
+        found = json.loads(self.out)
+        model = MODELS.get(str(found.get("kind"))) if isinstance(found, dict) else None
+        if model is not None:
+            model.model_validate_json(self.out, strict=True)
+        return found
 
 
 async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = SECONDS) -> Answer:

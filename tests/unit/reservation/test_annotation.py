@@ -83,6 +83,21 @@ def test_a_star_reserves_what_the_template_names_and_never_generated_claims() ->
     assert found == AnnotationPlan(create=(made("a"), made("b")))
 
 
+def test_a_star_that_matches_nothing_is_a_problem() -> None:
+    """The pods of the template get a claim each, by resourceClaimTemplateName."""
+    (problem,) = plan(annotated(deployment("*"))).problems
+    assert problem.reason is Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+    assert problem.note.startswith('claimctl.io/reserve: "*" matches no claim')
+    assert "resourceClaimTemplateName" in problem.note
+    bare = replace(deployment("*"), spec=ScalableSpec())
+    (problem,) = plan(annotated(bare)).problems
+    assert "resourceClaimTemplateName" not in problem.note
+
+
+def test_a_star_beside_reservations_by_hand_is_no_problem() -> None:
+    assert plan(annotated(deployment("*", "a"), explicit("a"))).problems == ()
+
+
 def test_a_list_reserves_what_it_names() -> None:
     found = plan(annotated(deployment(" b ,a, b", "a", "b", "c")))
     assert found == AnnotationPlan(create=(made("b"), made("a")))

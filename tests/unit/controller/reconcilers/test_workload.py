@@ -13,6 +13,7 @@ from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.reconcilers.workload import WorkloadReconciler
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventRecorder
+from claimctl.wire.resources import EVENTS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.recording import Recording
 from tests.unit.controller.cluster import filled, furnish, groups_server
@@ -83,3 +84,28 @@ async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() ->
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_an_annotation_that_matches_nothing_is_told_by_an_event() -> None:
+    made, _ = groups_server()
+    furnish(made)
+    own = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    change = {
+        "metadata": {"annotations": {"claimctl.io/reserve": "*"}},
+        "spec": {"template": {"spec": {"resourceClaims": own}}},
+    }
+    made.admin.patch("deployments", NAMESPACE, "train", change)
+    caches, clock = await filled(made), LoopClock(NOW)
+    events = EventRecorder(made.client, clock, "test", "test")
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
+    task = asyncio.create_task(events.run())
+    with Recording().span("reconcile") as span:
+        await reconciler.reconcile(key, span)
+    await asyncio.sleep(5)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    (event,) = (await made.client.list(EVENTS, NAMESPACE)).items
+    assert (event.type, event.reason) == ("Warning", "ClaimNotNamedByPodTemplate")
+    assert (event.regarding.kind, event.regarding.name) == ("Deployment", "train")
+    assert '"*" matches no claim' in event.note

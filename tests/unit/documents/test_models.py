@@ -1,0 +1,115 @@
+"""What commands print for programs has exactly the fields of the published schemas."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from claimctl.cli import doctor, explain, get, version
+from claimctl.cli.explain_pods import pod_document, workload_document
+from claimctl.documents.models import API_VERSION, MODELS, schema
+from claimctl.inspect.diagnosis import diagnosis
+from claimctl.inspect.examination import examine
+from claimctl.inspect.explain import explain_with_controller
+from claimctl.inspect.explain_pods import explain_pod, explain_workload
+from claimctl.inspect.versions import versions
+from claimctl.timeline import document as timelines
+from claimctl.timeline.read import read as read_timeline
+from claimctl.tree import document as trees
+from claimctl.tree.read import read as read_tree
+from tests.support.claim_server import NAMESPACE, Server
+from tests.support.diagnosing import deployed, elected
+from tests.support.waiting import asks, has_devices
+
+Json = dict[str, Any]
+
+
+def checked(document: Json) -> Json:
+    """The document, which its model takes as it is."""
+    MODELS[document["kind"]].model_validate_json(json.dumps(document), strict=True)
+    return document
+
+
+def furnished() -> Server:
+    server = Server.started()
+    elected(server)
+    deployed(server, ready=2)
+    reference = server.deployment()
+    has_devices(server, "slice", reference, server.pod("user"))
+    server.reservation(status={**server.held_status(reference), "consumers": 1})
+    asks(server, "mine")
+    server.pod("late", claim="mine", node="")
+    return server
+
+
+async def test_claims() -> None:
+    server = furnished()
+    shown = await get.gather(server.client, get.Wanted(NAMESPACE))
+    found = checked(get._document(shown, server.clock.now()))
+    assert [item["name"] for item in found["items"]] == ["mine", "slice"]
+
+
+@pytest.mark.parametrize("name", ["slice", "mine"])
+async def test_explanations_of_claims(name: str) -> None:
+    server = furnished()
+    told = await explain_with_controller(server.client, NAMESPACE, name, server.clock)
+    assert checked(explain.document(told, server.clock.now()))["claim"]["name"] == name
+
+
+async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Server.with_unreadable("resourceclaims", "slice")
+    made.claim("slice")
+    from claimctl.cli.options import Data
+    from claimctl.cli.session import Session
+
+    session = Session(made.client, made.clock, NAMESPACE, made.spoiling)
+    await explain.run(session, NAMESPACE, "ResourceClaim", "slice", Data.JSON)
+    assert len(checked(json.loads(capsys.readouterr().out))["unreadable"]) == 1
+
+
+async def test_explanations_of_pods_and_workloads() -> None:
+    server = furnished()
+    for name in ("user", "late"):
+        checked(pod_document(await explain_pod(server.client, NAMESPACE, name, server.clock)))
+    found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    checked(workload_document(found))
+
+
+async def test_the_diagnosis_and_the_versions() -> None:
+    server = furnished()
+    seen = await examine(server.client, server.clock)
+    assert checked(doctor.document(seen, diagnosis(seen)))["checks"]
+    checked(version.document(await versions(server.client, server.clock)))
+    checked(version.document(None))
+
+
+async def test_timelines_and_trees() -> None:
+    server = furnished()
+    timeline = await read_timeline(server.client, server.clock, NAMESPACE, "slice")
+    checked(timelines.document(timeline))
+    checked(trees.document(await read_tree(server.client, NAMESPACE), NAMESPACE))
+
+
+def test_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    from claimctl.cli.main import run
+
+    assert run(["explain", "reason/ConsumersLeft", "-o", "json"]) == 0
+    checked(json.loads(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_schema_in_the_package_is_that_of_the_model(kind: str) -> None:
+    text = (files("claimctl.documents") / "schemas" / f"{kind}.json").read_text("utf-8")
+    assert json.loads(text) == schema(kind)
+    assert json.loads(text)["properties"]["apiVersion"]["const"] == API_VERSION
+    assert json.loads(text)["properties"]["kind"]["const"] == kind
+
+
+def test_a_field_that_no_schema_has_is_refused() -> None:
+    document: Json = {"apiVersion": API_VERSION, "kind": "ClaimList", "items": [], "more": 1}
+    with pytest.raises(ValidationError, match="more"):
+        checked(document)
