@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, redirect_stdout
 from datetime import datetime
 from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ from claimctl.cli.options import (
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
     from claimctl.inspect.explain import Explanation
+    from claimctl.kube.client import Client
     from claimctl.wire.unreadable import Unreadable
 
 
@@ -59,7 +60,7 @@ def command(
 
     async def work(session: Session) -> int:
         place = namespace or session.namespace
-        with naming(kind, place, name):
+        async with naming(session.client, kind, place, name):
             if watch:
                 await follow(session, place, kind, name, output)
             return await run(session, place, kind, name, output)
@@ -97,8 +98,8 @@ KINDS = ("Deployment", "StatefulSet", "Job")
 """The kinds of workloads that can be explained: those that claims are reserved for."""
 
 
-@contextmanager
-def naming(kind: str, namespace: str, name: str) -> Iterator[None]:
+@asynccontextmanager
+async def naming(client: Client, kind: str, namespace: str, name: str) -> AsyncIterator[None]:
     """Raise CommandFailed with a plain sentence if the object does not exist."""
     from claimctl.cli.errors import CommandFailed
     from claimctl.kube.errors import NotFound
@@ -109,7 +110,22 @@ def naming(kind: str, namespace: str, name: str) -> Iterator[None]:
         if f'"{name}" not found' not in error.message:
             raise
         what = "claim" if kind == "ResourceClaim" else kind
-        raise CommandFailed(f"{what} {namespace}/{name} not found") from error
+        others = await _others(client, namespace) if what == "claim" else ""
+        raise CommandFailed(f"{what} {namespace}/{name} not found{others}") from error
+
+
+async def _others(client: Client, namespace: str) -> str:
+    """The claims that there are, for a user who has mistyped one."""
+    from claimctl.kube.errors import KubeError
+    from claimctl.text import listed
+    from claimctl.wire.resources import RESOURCECLAIMS
+
+    try:
+        found = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
+    except KubeError:
+        return ""
+    names = sorted(each.metadata.name for each in found)
+    return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
 
 
 async def follow(

@@ -82,7 +82,7 @@ def _release_one(access: Access, wanted: _Wanted) -> int:
         from claimctl.inspect.explain import explain_with_controller
 
         place = wanted.namespace or session.namespace
-        with naming("ResourceClaim", place, wanted.claim):
+        async with naming(session.client, "ResourceClaim", place, wanted.claim):
             explanation = await explain_with_controller(
                 session.client, place, wanted.claim, session.clock
             )
