@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm lock
+.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -82,6 +82,9 @@ generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ a
 
 docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
 	$(BIN)/mkdocs build --strict
+
+install-real: $(STAMP) ## install claimctl on real servers in every way (KUBEBUILDER_ASSETS)
+	$(BIN)/python -m pytest -q -n 0 tests/chart -k "not embedded" $(ARGS)
 
 helm: $(STAMP) ## put helm into .venv, for the tests of the chart
 	$(BIN)/python -m tests.chart.fetch
