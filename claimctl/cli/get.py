@@ -123,7 +123,9 @@ async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -
                 clear(sys.stdout)
                 print_table(made, wide=output is Output.WIDE)
             else:
-                _print_changes(made, shown, changed, gone, output)
+                _print_changes(made, [key in changed for key in known], output, head=not before)
+                for namespace, name in gone:
+                    print(f"claim {namespace}/{name} is gone")
             sys.stdout.flush()
 
 
@@ -134,28 +136,19 @@ def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[st
     return {(view.namespace, view.name): row for view, row in zip(shown, rows, strict=True)}
 
 
-def _print_changes(
-    made: Table,
-    shown: list[ClaimView],
-    changed: list[tuple[str, str]],
-    gone: list[tuple[str, str]],
-    output: Output,
-) -> None:
+def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bool) -> None:
+    """Print the rows or the names of the claims that have changed."""
     from dataclasses import replace
 
     from claimctl.cli.output import print_table
 
-    wanted = set(changed)
-    mine = [(view.namespace, view.name) in wanted for view in shown]
     if output is Output.NAME:
-        for name, is_mine in zip(made.names, mine, strict=True):
-            if is_mine:
+        for name, is_new in zip(made.names, changed, strict=True):
+            if is_new:
                 print(name)
-    elif any(mine):
-        rows = tuple(row for row, is_mine in zip(made.rows, mine, strict=True) if is_mine)
-        print_table(replace(made, rows=rows), wide=output is Output.WIDE)
-    for namespace, name in gone:
-        print(f"claim {namespace}/{name} is gone")
+    elif any(changed):
+        rows = tuple(row for row, is_new in zip(made.rows, changed, strict=True) if is_new)
+        print_table(replace(made, rows=rows), wide=output is Output.WIDE, head=head)
 
 
 async def gather(

@@ -91,7 +91,12 @@ def printable(sign: str) -> str:
 
 
 def print_table(
-    table: Table, *, wide: bool = False, out: TextIO | None = None, width: int | None = None
+    table: Table,
+    *,
+    wide: bool = False,
+    out: TextIO | None = None,
+    width: int | None = None,
+    head: bool = True,
 ) -> None:
     """Print aligned columns as kubectl does.
 
@@ -100,6 +105,7 @@ def print_table(
 
     Args:
         width: the width of the terminal; None means that ``out`` tells it.
+        head: whether to print the titles; a pipe gets them once.
     """
     target = out or sys.stdout
     if not table.rows:
@@ -107,7 +113,7 @@ def print_table(
         return
     shown = [column for column in table.columns if wide or not column.wide]
     if not (target.isatty() or in_color(target)):
-        _print_plain(_cells(table, shown), target)
+        _print_plain(_cells(table, shown), target, head=head)
         return
     if target.isatty():
         shown, left_out = _fitting(table, shown, width or _width(target), wide=wide)
@@ -128,9 +134,9 @@ def _cells(table: Table, shown: Sequence[Column]) -> list[list[str]]:
     return [[column.title for column in shown], *rows]
 
 
-def _print_plain(lines: Sequence[Sequence[str]], out: TextIO) -> None:
+def _print_plain(lines: Sequence[Sequence[str]], out: TextIO, *, head: bool) -> None:
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    for line in lines:
+    for line in lines if head else lines[1:]:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         print("   ".join(cells).rstrip(), file=out)
 

@@ -62,7 +62,6 @@ async def test_get_prints_all_claims_then_those_that_changed(
         ["NAME", "STATE"],
         ["slice", "Held"],
         ["still", "InUse"],
-        ["NAME", "STATE"],
         ["slice", "Pending"],
         ["claim", "ml/slice"],
     ]
