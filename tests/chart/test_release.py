@@ -16,7 +16,7 @@ from tests.chart.containers import IMAGE
 from tests.chart.helm import CHART, Helm, needs_helm
 from tests.chart.sites import CLUSTERS, TRAIN, Site, site
 
-pytestmark = [needs_helm, pytest.mark.real_time(300)]
+pytestmark = [needs_helm, pytest.mark.real_time(600)]
 WHERE = ("-n", "gpus")
 RUN_SECONDS = r"podAnnotations.embedded\.claimctl\.io/run-seconds"
 SETTINGS = (

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 OTHER = Workload("other", "train", "slice", 1, reserve=True)
 Json = dict[str, Any]
 pytestmark = [
-    pytest.mark.real_time(300),
+    pytest.mark.real_time(600),
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed"),
 ]
 

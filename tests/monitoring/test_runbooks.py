@@ -18,7 +18,7 @@ from tests.support.runbooks import sections
 LEASE = ("coordination.k8s.io/v1", "Lease")
 
 
-@pytest.mark.real_time(300)
+@pytest.mark.real_time(600)
 async def test_every_command_of_every_page(tmp_path: Path) -> None:
     async with site("embedded", tmp_path) as cluster:
         await _install(cluster)
