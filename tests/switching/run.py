@@ -175,7 +175,7 @@ class Run:
                 for node in self.kubelets.fleet.names[::2]:
                     await self.kubelets.recover(node, rebooted=True)
                 await asyncio.sleep(CHURN)
-                await self._switch(SCHEDULER, CONTROLLER_MANAGER, API_SERVER, on=False)
+                await self._switch(API_SERVER, SCHEDULER, CONTROLLER_MANAGER, on=False)
                 await asyncio.sleep(2 * CHURN)
             await self.workloads.settle()
             await self._expect(self.workloads.waiting, 2 * CHURN)
