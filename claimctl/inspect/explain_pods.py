@@ -33,15 +33,18 @@ SHOWN = 3
 """How many waiting pods of a workload are explained."""
 
 
+class _Exact(Wire, frozen=True, kw_only=True):
+    device_class_name: str = ""
+
+
 class _Request(Wire, frozen=True, kw_only=True):
     device_class_name: str = ""
-    exactly: _Request | None = None
-    first_available: tuple[_Request, ...] = ()
+    exactly: _Exact = _Exact()
+    first_available: tuple[_Exact, ...] = ()
 
     def classes(self) -> set[str]:
-        inner = (*((self.exactly,) if self.exactly else ()), *self.first_available)
-        found = {name for each in inner for name in each.classes()}
-        return found | ({self.device_class_name} if self.device_class_name else set())
+        inner = (self.exactly, *self.first_available)
+        return {self.device_class_name, *(each.device_class_name for each in inner)} - {""}
 
 
 class _Devices(Wire, frozen=True, kw_only=True):
