@@ -6,7 +6,8 @@ the write will remove and the resourceVersion that it carries. So a run that is 
 nothing, and the next run continues from the records.
 
 Claims are read first and their pods are listed afterwards, so a pod that is missing from the LIST
-was gone at the claim's version. Many claims share one LIST.
+was gone at the claim's version. Many claims share one LIST. A claim whose list seems to lack a pod
+is read again: the scheduler may have listed the pod between the two.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+
+import msgspec
 
 from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import Unchanged, expand
@@ -38,7 +41,7 @@ from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
-from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, uids_on_record
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
     ClaimReservation,
@@ -286,12 +289,27 @@ class _Run(Run):
         expanded = [claims[uid] for uid in self._expanded() if uid in claims]
         wrong = {}
         async for chunk, pods in with_pods(self.client, expanded):
-            for claim in chunk:
+
+            def differs(claim: ResourceClaim, pods: PodsOfClaims = pods) -> bool:
                 record = self.records[claim.metadata.uid]
                 opened_by = record.replaced_references if or_bound_later else ()
-                if _wants_writing(claim, pods, opened_by):
-                    wrong[record.uid] = claim
+                return _wants_writing(claim, pods, opened_by)
+
+            before = {claim.metadata.uid: claim for claim in chunk if differs(claim)}
+            # a pod that was listed after the claim was read, and before the LIST, is no difference
+            for uid, claim in (await self.read(before)).items():
+                if differs(_listing_also(claim, before[uid])):
+                    wrong[uid] = claim
         return wrong
+
+
+def _listing_also(claim: ResourceClaim, before: ResourceClaim) -> ResourceClaim:
+    """The claim as if it still listed the pods that an earlier version of it listed."""
+    listed = {each.uid for each in claim.status.reserved_for}
+    gone = (each for each in before.status.reserved_for if is_pod(each) and each.uid not in listed)
+    entries = (*claim.status.reserved_for, *gone)
+    status = msgspec.structs.replace(claim.status, reserved_for=entries)
+    return msgspec.structs.replace(claim, status=status)
 
 
 def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:

@@ -239,6 +239,30 @@ async def test_a_reference_that_keeps_coming_back_is_reported() -> None:
     assert (status.phase, status.claims[0].reason) == ("Blocked", "PutBack")
 
 
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "unlisted"])
+async def test_pods_that_come_while_lists_are_verified_count_only_if_they_are_not_listed(
+    listed: bool,
+) -> None:
+    """One pod comes, and the one before it ends, with every LIST of pods."""
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+
+    def come(number: int) -> Fault | None:
+        if number > 1:
+            if number > 2:
+                server.admin.delete("pods", NAMESPACE, f"p-{number - 1}")
+            reference = server.pod(f"p-{number}")
+            if listed:
+                server.write_list(reference)
+        return None
+
+    server.upon("list", "pods", come)
+    status = await server.carry_out()
+    expected = ("Prepared", "") if listed else ("Blocked", "PutBack")
+    assert (status.phase, status.claims[0].reason) == expected
+
+
 async def test_a_run_that_was_cut_off_is_gone_on_with_and_its_record_kept() -> None:
     server = Server.started()
     for name in ("one", "two"):
