@@ -14,6 +14,7 @@ import typer
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
 
 REQUEST_SECONDS = 30.0
+NO_LIMIT = "0"
 _UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
@@ -53,6 +54,8 @@ class Access:
     as_groups: tuple[str, ...] = ()
     as_uid: str | None = None
     request_timeout: float = REQUEST_SECONDS
+    first_timeout: float = 0.0
+    """The same without ``request_timeout``, until the server has answered for the first time."""
 
 
 DEFAULT = Access()
@@ -110,8 +113,14 @@ HIDDEN = (
 """What the help of a command says about the flags that it does not list."""
 
 
-def connecting(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give a command the connection flags. Its parameter ``access`` gets their values."""
+def connecting(
+    function: Callable[..., int | None], *, request_timeout: str = "30s"
+) -> Callable[..., int | None]:
+    """Give a command the connection flags. Its parameter ``access`` gets their values.
+
+    Args:
+        request_timeout: the default of the flag.
+    """
     hints = get_type_hints(function, include_extras=True)
     own = [
         parameter.replace(annotation=hints[parameter.name])
@@ -119,7 +128,7 @@ def connecting(function: Callable[..., int | None]) -> Callable[..., int | None]
         if parameter.name != "access"
     ]
     defaults = {each.name: each.default for each in fields(Access)}
-    defaults |= {"as_groups": None, "request_timeout": "30s"}
+    defaults |= {"as_groups": None, "request_timeout": request_timeout}
     only = inspect.Parameter.KEYWORD_ONLY
     flags = [
         inspect.Parameter(name, only, default=defaults[name], annotation=kind)
@@ -130,7 +139,8 @@ def connecting(function: Callable[..., int | None]) -> Callable[..., int | None]
         values = {name: given.pop(name) for name in _FLAGS}
         values["as_groups"] = tuple(values["as_groups"] or ())
         _check(values)
-        return function(**given, access=Access(**values))
+        first = REQUEST_SECONDS if request_timeout == NO_LIMIT else 0.0
+        return function(**given, access=Access(**values, first_timeout=first))
 
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
         [each.replace(kind=only) for each in own] + flags
@@ -141,6 +151,15 @@ def connecting(function: Callable[..., int | None]) -> Callable[..., int | None]
     command.__doc__, command.__module__ = function.__doc__, function.__module__
     command.epilog = HIDDEN  # type: ignore[attr-defined]  # main reads it
     return command
+
+
+def connecting_patiently(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The same for a command that has much to read and to write.
+
+    A server that is throttled or overloaded may take long to answer one of its requests. The
+    command goes on then, as long as the server has answered at first.
+    """
+    return connecting(function, request_timeout=NO_LIMIT)
 
 
 def _check(values: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.downgrade_report import (
     ParallelismOption,
     Result,
@@ -57,7 +57,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,
     selector: SelectorOption = "",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.downgrade_report import (
     ParallelismOption,
     Result,
@@ -33,7 +33,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(
     parallelism: ParallelismOption = None,
     timeout: TimeoutOption = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.options import (
     Structured,
     StructuredOption,
@@ -50,7 +50,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(
     switched_off: SwitchedOffOption = None,
     watch: WatchOption = False,

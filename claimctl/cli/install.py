@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.manifests import ComponentOption, InstallNamespaceOption, chosen_by
 from claimctl.cli.options import Data, DryRunOption
 
@@ -28,7 +28,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(  # noqa: PLR0913 - one parameter per flag
     components: ComponentOption = None,
     namespace: InstallNamespaceOption = "claimctl-system",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.options import (
     AllNamespacesOption,
     DryRunOption,
@@ -53,7 +53,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(  # noqa: PLR0913 - one parameter per flag
     yes: Annotated[
         bool, typer.Option("--yes", help="Free the orphans. [default: only list them]")

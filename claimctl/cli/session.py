@@ -46,11 +46,11 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     configure(level=Level.WARNING)
     connection = connection_of(access)
     clock = LoopClock()
-    limit = access.request_timeout or None
     async with HttpTransport(connection) as http:
         transport = _Announcing(http, connection.server)
-        client = Client(transport, clock, overall_seconds=limit)
-        await look(client)
+        first = access.request_timeout or access.first_timeout
+        await look(Client(transport, clock, overall_seconds=first or None))
+        client = Client(transport, clock, overall_seconds=access.request_timeout or None)
         yield Session(client, clock, connection.namespace, transport)
 
 

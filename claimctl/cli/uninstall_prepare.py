@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.options import (
     DryRunOption,
     Structured,
@@ -45,7 +45,7 @@ EXAMPLES = (
 )
 
 
-@connecting
+@connecting_patiently
 def command(  # noqa: PLR0913 - one parameter per flag
     namespaces: NamespacesOption = None,
     verify: Annotated[

@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting, seconds
+from claimctl.cli.access import (
+    DEFAULT,
+    NO_LIMIT,
+    REQUEST_SECONDS,
+    Access,
+    connecting,
+    connecting_patiently,
+    seconds,
+)
 from claimctl.cli.main import load, run
 from claimctl.cli.registry import COMMANDS
 from claimctl.cli.session import PATIENCE_SECONDS, _Announcing, connection_of
@@ -159,6 +167,35 @@ class Slow:
     ) -> Response:
         await asyncio.sleep(PATIENCE_SECONDS * 2)
         raise ConnectionError
+
+
+def test_commands_with_much_to_do_limit_only_the_first_answer() -> None:
+    patient = {
+        entry.name
+        for entry in COMMANDS
+        for each in load(entry).params
+        if each.name == "request_timeout" and each.default == NO_LIMIT
+    }
+    downgrades = {"downgrade-prepare", "downgrade-restore", "downgrade-status"}
+    assert patient == downgrades | {"install", "orphans", "uninstall-prepare"}
+
+
+@pytest.mark.parametrize(("flags", "limit"), [([], 0.0), (["--request-timeout", "5s"], 5.0)])
+def test_a_patient_command_gives_a_silent_server_up_all_the_same(
+    flags: list[str], limit: float
+) -> None:
+    seen: list[Access] = []
+
+    @connecting_patiently
+    def command(access: Access = DEFAULT) -> int:
+        """Help."""
+        seen.append(access)
+        return 0
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(command)
+    typer.main.get_command(app)(args=flags, standalone_mode=False)
+    assert seen == [Access(request_timeout=limit, first_timeout=REQUEST_SECONDS)]
 
 
 async def test_a_long_wait_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
