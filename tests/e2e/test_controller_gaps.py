@@ -45,12 +45,16 @@ async def reserved(stage: Stage, *, pods: int) -> None:
 
 
 async def come_and_vanish(stage: Stage) -> Pod:
-    """Two pods come, one is force-deleted as soon as both run, and given back; the other stays."""
+    """Two pods come, one is force-deleted as soon as both run, and given back; the other stays.
+
+    The Deployment shrinks afterwards: it might choose the same pod, and its kubelet might end that
+    pod first.
+    """
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
     await stage.until_running(2)
     victim = (await stage.running())[0]
-    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
     await stage.site.force_delete(victim.metadata.name)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
     return victim
 
 
