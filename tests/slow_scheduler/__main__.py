@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
 from claimctl.controlplane.kubelet import Kubelets
@@ -26,6 +23,7 @@ from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from tests.slow_scheduler.options import VOLUME, Options
 from tests.slow_scheduler.tries import STORAGE_CLASS, Act, Try
+from tests.support.directories import kept_or_temporary
 from tests.support.variables import BadOption
 from tests.torture_real.controllers import Controllers, install, token
 
@@ -209,7 +207,7 @@ def _other_pod(number: int, node: str) -> dict[str, object]:
 def main() -> int:
     try:
         options = Options.given()
-        with _directory(options) as directory:
+        with kept_or_temporary(options.keep, "slow-scheduler-") as directory:
             wanted = Wanted(pod_groups=options.pod_groups)
             with running(ControlPlane(options.programs, directory, wanted)) as plane:
                 run = asyncio.run(_run(options, plane))
@@ -239,18 +237,6 @@ async def _run(options: Options, plane: ControlPlane) -> Run:
         finally:
             await asyncio.to_thread(controllers.stop_all)
     return run
-
-
-@contextmanager
-def _directory(options: Options) -> Iterator[Path]:
-    if options.keep:
-        Path(options.keep).mkdir(parents=True, exist_ok=True)
-        directory = tempfile.mkdtemp(prefix="slow-scheduler-", dir=options.keep)
-        print(f"logs are kept in {directory}", file=sys.stderr)
-        yield Path(directory)
-        return
-    with tempfile.TemporaryDirectory(prefix="slow-scheduler-") as temporary:
-        yield Path(temporary)
 
 
 def _report(run: Run) -> None:

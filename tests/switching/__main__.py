@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from tests.support.directories import kept_or_temporary
 from tests.support.variables import BadOption
 from tests.switching.options import Options
 from tests.switching.report import report
@@ -29,7 +26,7 @@ from tests.torture_real.controllers import Controllers
 def main() -> int:
     try:
         options = Options.given()
-        with _directory(options) as directory:
+        with kept_or_temporary(options.keep, "switching-") as directory:
             wanted = Wanted(pod_groups=True)
             with running(ControlPlane(options.programs, directory, wanted)) as plane:
                 run = asyncio.run(_run(options, plane))
@@ -56,19 +53,6 @@ async def _run(options: Options, plane: ControlPlane) -> Run:
             await asyncio.to_thread(controllers.stop_all)
     run.wrong += controllers.tracebacks()
     return run
-
-
-@contextmanager
-def _directory(options: Options) -> Iterator[Path]:
-    """The folder of the servers' files. A folder in ``KEEP`` stays."""
-    if options.keep:
-        Path(options.keep).mkdir(parents=True, exist_ok=True)
-        directory = tempfile.mkdtemp(prefix="switching-", dir=options.keep)
-        print(f"logs are kept in {directory}", file=sys.stderr)
-        yield Path(directory)
-        return
-    with tempfile.TemporaryDirectory(prefix="switching-") as temporary:
-        yield Path(temporary)
 
 
 if __name__ == "__main__":

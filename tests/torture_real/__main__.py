@@ -8,11 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from claimctl.controlplane.history import HistoryLost
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
@@ -20,6 +16,7 @@ from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from tests.support.directories import kept_or_temporary
 from tests.support.variables import BadOption
 from tests.torture_real.controllers import USER, Controllers, install, token
 from tests.torture_real.judge import Verdict
@@ -39,7 +36,7 @@ MANAGERS = {
 def main() -> int:
     try:
         options = Options.given()
-        with _directory(options) as directory:
+        with kept_or_temporary(options.keep, "torture-real-") as directory:
             wanted = Wanted(pod_groups=options.pod_groups, history=True)
             with running(ControlPlane(options.programs, directory, wanted)) as plane:
                 tally = asyncio.run(_run(options, plane))
@@ -56,19 +53,6 @@ def main() -> int:
     if tally.bad:
         return 1
     return INTERRUPTED if tally.interrupted else 0
-
-
-@contextmanager
-def _directory(options: Options) -> Iterator[Path]:
-    """The folder of the servers' files. A folder in ``KEEP`` stays."""
-    if options.keep:
-        Path(options.keep).mkdir(parents=True, exist_ok=True)
-        directory = tempfile.mkdtemp(prefix="torture-real-", dir=options.keep)
-        print(f"logs are kept in {directory}", file=sys.stderr)
-        yield Path(directory)
-        return
-    with tempfile.TemporaryDirectory(prefix="torture-real-") as temporary:
-        yield Path(temporary)
 
 
 async def _run(options: Options, plane: ControlPlane) -> Tally:
