@@ -62,7 +62,7 @@ def command(
 
 
 async def gathered(session: Session, namespace: str) -> Bundle:
-    """Read everything; what fails is told on stderr and in the bundle."""
+    """Read everything; stderr and the bundle name each request that fails."""
     from claimctl.inspect.bundle import Bundle, read
 
     bundle = Bundle()
