@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from claimctl.controller.preflight import Right, wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, Forbidden
+from claimctl.wire.access_reviews import ACCESS_OF_OTHERS
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
@@ -85,24 +86,6 @@ async def account_of(client: Client) -> Account | None:
     )
 
 
-class _ReviewStatus(Wire, frozen=True, kw_only=True):
-    allowed: bool = False
-
-
-class _AccessReview(Wire, frozen=True, kw_only=True):
-    status: _ReviewStatus = _ReviewStatus()
-
-
-_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "subjectaccessreviews",
-    "SubjectAccessReview",
-    _AccessReview,
-    namespaced=False,
-)
-
-
 async def missing_rights_of(
     client: Client, account: Account, *, binding: bool, groups: bool
 ) -> tuple[str, ...]:
@@ -134,7 +117,7 @@ async def _may(client: Client, account: Account, right: Right) -> bool:
         ],
         "resourceAttributes": {key: value for key, value in attributes.items() if value},
     }
-    return (await client.create(_ACCESS_REVIEWS, {"spec": spec})).status.allowed
+    return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
 
 
 class _UserInfo(Wire, frozen=True, kw_only=True):

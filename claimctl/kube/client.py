@@ -15,6 +15,7 @@ from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, watch_
 from claimctl.kube.errors import BadAnswer, BadRequest, Gone, NotFound, UnreadableObject
 from claimctl.kube.request import Call, Sender, call_to, connection_lost
 from claimctl.telemetry.face import Silent, Telemetry
+from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Wire, decode, encode, to_plain
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Transport
@@ -302,7 +303,7 @@ class Client:
             "name": name,
         }
         set_ones = {key: value for key, value in attributes.items() if value}
-        review = await self.create(_ACCESS_REVIEWS, {"spec": {"resourceAttributes": set_ones}})
+        review = await self.create(OWN_ACCESS, {"spec": {"resourceAttributes": set_ones}})
         return review.status.allowed
 
     async def _gather(
@@ -346,24 +347,6 @@ class Client:
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
-
-
-class _AccessReviewStatus(Wire, frozen=True, kw_only=True):
-    allowed: bool = False
-
-
-class _AccessReview(Wire, frozen=True, kw_only=True):
-    status: _AccessReviewStatus = _AccessReviewStatus()
-
-
-_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    _AccessReview,
-    namespaced=False,
-)
 
 
 def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str], ...]:
