@@ -1,0 +1,149 @@
+"""resource.k8s.io in full: what a claim requests, and what drivers publish.
+
+``wire.claims`` has the small structs that the controller keeps in its caches.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from claimctl.wire.base import EMPTY, Wire, null_is_empty
+from claimctl.wire.claims import (
+    BasicDevice,
+    Device,
+    NodeSelector,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Toleration
+
+
+class CelSelector(Wire, frozen=True, kw_only=True):
+    expression: str = ""
+
+
+class DeviceSelector(Wire, frozen=True, kw_only=True):
+    cel: CelSelector | None = None
+    """None in a selector of a kind that claimctl does not know."""
+
+
+class Capacity(Wire, frozen=True, kw_only=True):
+    """The capacity that a request consumes, by name (consumable capacity)."""
+
+    requests: dict[str, str | int] | None = None
+
+
+class DeviceSubRequest(Wire, frozen=True, kw_only=True):
+    """One of the alternatives of ``firstAvailable``; ``ExactDeviceRequest`` without a name."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = "ExactCount"
+    count: int = 1
+    admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    capacity: Capacity | None = None
+
+
+class DeviceRequest(DeviceSubRequest, frozen=True, kw_only=True):
+    """One request of a claim. v1 has the fields below ``exactly``, v1beta1 in the request."""
+
+    exactly: DeviceSubRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(Wire, frozen=True, kw_only=True):
+    """Without ``requests``, the constraint is for all requests of the claim."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(Wire, frozen=True, kw_only=True):
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+
+
+class SchedulingClaimSpec(ResourceClaimSpec, frozen=True, kw_only=True):
+    devices: DeviceClaim = DeviceClaim()
+
+
+class SchedulingClaim(ResourceClaim, frozen=True, kw_only=True):
+    spec: SchedulingClaimSpec = SchedulingClaimSpec()
+
+
+class ClaimTemplateSpec(Wire, frozen=True, kw_only=True):
+    spec: SchedulingClaimSpec = SchedulingClaimSpec()
+
+
+class ClaimTemplate(Wire, frozen=True, kw_only=True):
+    """A ResourceClaimTemplate with a decoded spec."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class CounterConsumption(Wire, frozen=True, kw_only=True):
+    """Counters that a device shares with others (partitionable devices)."""
+
+
+class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
+    """The details of a device in v1beta1. Attributes and capacity are plain JSON, by name."""
+
+    attributes: msgspec.Raw = EMPTY
+    capacity: msgspec.Raw = EMPTY
+    consumes_counters: tuple[CounterConsumption, ...] = ()
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "attributes", self.attributes)
+        null_is_empty(self, "capacity", self.capacity)
+
+
+class PublishedDevice(Device, frozen=True, kw_only=True):
+    """One device of a ResourceSlice. v1beta1 has taints, attributes, capacity and counters below ``basic``."""
+
+    basic: DeviceDetails | None = None
+    attributes: msgspec.Raw = EMPTY
+    capacity: msgspec.Raw = EMPTY
+    consumes_counters: tuple[CounterConsumption, ...] = ()
+    allow_multiple_allocations: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "attributes", self.attributes)
+        null_is_empty(self, "capacity", self.capacity)
+
+
+class SchedulingSliceSpec(ResourceSliceSpec, frozen=True, kw_only=True):
+    """``node_name``, ``node_selector`` or ``all_nodes`` say where the devices can be used."""
+
+    devices: tuple[PublishedDevice, ...] | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+
+
+class SchedulingSlice(ResourceSlice, frozen=True, kw_only=True):
+    spec: SchedulingSliceSpec = SchedulingSliceSpec()
+
+
+class DeviceClassSpec(Wire, frozen=True, kw_only=True):
+    selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()

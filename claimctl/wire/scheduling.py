@@ -1,0 +1,288 @@
+"""What decides where a pod can run: pods, nodes, budgets, priorities and volumes.
+
+``SchedulingPod``, ``SchedulingNode`` and their parts extend the structs of ``wire.pods`` and
+``wire.nodes``, whose caches stay small because they lack these fields. Decode a document with
+``base.from_plain(document, SchedulingPod)`` and bytes with ``base.decode``.
+
+Quantities stay as the server sends them: ``claimctl.rescheduling.quantities`` computes with them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from claimctl.wire.base import EMPTY, Wire, null_is_empty
+from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
+from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.nodes import Node, NodeStatus
+from claimctl.wire.podgroups import PodGroup, PodGroupSpec
+from claimctl.wire.pods import (
+    ContainerStatus,
+    PersistentVolumeClaimSource,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+    Volume,
+)
+
+Quantity = str | int | float
+"""A number of a resource, such as ``"1500m"`` or ``"2Gi"``."""
+ResourceList = dict[str, Quantity]
+
+
+class LabelSelectorRequirement(Wire, frozen=True, kw_only=True):
+    """``operator`` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire, frozen=True, kw_only=True):
+    """metav1.LabelSelector. An empty one selects everything, an absent one nothing."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class PreferredSchedulingTerm(Wire, frozen=True, kw_only=True):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Wire, frozen=True, kw_only=True):
+    required: NodeSelector | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class PodAffinityTerm(Wire, frozen=True, kw_only=True):
+    """Without ``namespaces`` and ``namespace_selector``, the pod's own namespace is meant.
+
+    The API server has merged ``matchLabelKeys`` into the label selector.
+    """
+
+    label_selector: LabelSelector | None = None
+    topology_key: str = ""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(Wire, frozen=True, kw_only=True):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Wire, frozen=True, kw_only=True):
+    """The shape of podAffinity and of podAntiAffinity."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class Affinity(Wire, frozen=True, kw_only=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Wire, frozen=True, kw_only=True):
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class ContainerPort(Wire, frozen=True, kw_only=True):
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class Resources(Wire, frozen=True, kw_only=True):
+    """``limits`` are not read: the API server fills absent requests from them."""
+
+    requests: ResourceList | None = None
+
+
+class Container(Wire, frozen=True, kw_only=True):
+    """A container or an init container. An init container that restarts always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources = Resources()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+
+
+class NamedVolumeClaim(PersistentVolumeClaimSource, frozen=True, kw_only=True):
+    """``claim_name`` is empty in an ephemeral volume: its claim is named POD-VOLUME."""
+
+    claim_name: str = ""
+
+
+class Present(Wire, frozen=True, kw_only=True):
+    """A part that is present; claimctl does not need its fields."""
+
+
+class SchedulingVolume(Volume, frozen=True, kw_only=True):
+    persistent_volume_claim: NamedVolumeClaim | None = None
+    ephemeral: NamedVolumeClaim | None = None
+    host_path: Present | None = None
+    empty_dir: Present | None = None
+
+
+class SchedulingPodSpec(PodSpec, frozen=True, kw_only=True):
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList | None = None
+    resources: Resources | None = None
+    """Pod-level resources."""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    volumes: tuple[SchedulingVolume, ...] = ()
+
+
+class SchedulingContainerStatus(ContainerStatus, frozen=True, kw_only=True):
+    allocated_resources: ResourceList | None = None
+    """The requests that the kubelet has admitted."""
+    resources: Resources | None = None
+    """The requests in force."""
+
+
+class ExtendedResourceRequest(Wire, frozen=True, kw_only=True):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedResourceClaimStatus(PodExtendedResourceClaimStatus, frozen=True, kw_only=True):
+    request_mappings: tuple[ExtendedResourceRequest, ...] = ()
+
+
+class SchedulingPodStatus(PodStatus, frozen=True, kw_only=True):
+    container_statuses: tuple[SchedulingContainerStatus, ...] = ()
+    init_container_statuses: tuple[SchedulingContainerStatus, ...] = ()
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+    qos_class: str = ""
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    allocated_resources: ResourceList | None = None
+    """Pod-level requests that the kubelet has admitted."""
+    resources: Resources | None = None
+    """Pod-level requests in force."""
+
+
+class SchedulingPod(Pod, frozen=True, kw_only=True):
+    spec: SchedulingPodSpec = SchedulingPodSpec()
+    status: SchedulingPodStatus = SchedulingPodStatus()
+
+
+class SchedulingNodeStatus(NodeStatus, frozen=True, kw_only=True):
+    allocatable: ResourceList | None = None
+
+
+class SchedulingNode(Node, frozen=True, kw_only=True):
+    status: SchedulingNodeStatus = SchedulingNodeStatus()
+
+
+class DisruptionBudgetSpec(Wire, frozen=True, kw_only=True):
+    """claimctl relies on ``disruptionsAllowed``, so it does not read the numbers here."""
+
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str = "IfHealthyBudget"
+
+
+class DisruptionBudgetStatus(Wire, frozen=True, kw_only=True):
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    disrupted_pods: dict[str, datetime] | None = None
+    """Names of pods whose eviction was granted, and which the controller has not seen go yet."""
+
+
+class DisruptionBudget(Wire, frozen=True, kw_only=True):
+    """A PodDisruptionBudget."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class PriorityClass(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class VolumeClaimSpec(Wire, frozen=True, kw_only=True):
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+
+
+class VolumeClaim(Wire, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+
+
+class VolumeNodeAffinity(Wire, frozen=True, kw_only=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Wire, frozen=True, kw_only=True):
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolume(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class SchedulingPodGroupSpec(PodGroupSpec, frozen=True, kw_only=True):
+    disruption_mode: msgspec.Raw = EMPTY
+    """A name in 1.36 (``Pod`` or ``PodGroup``), an object with the member ``all`` from 1.37 on."""
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "disruption_mode", self.disruption_mode)
+
+
+class SchedulingPodGroupStatus(Wire, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class SchedulingPodGroup(PodGroup, frozen=True, kw_only=True):
+    spec: SchedulingPodGroupSpec = SchedulingPodGroupSpec()
+    status: SchedulingPodGroupStatus = SchedulingPodGroupStatus()
