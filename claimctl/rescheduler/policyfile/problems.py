@@ -1,0 +1,147 @@
+"""What is wrong in a policy file: one line for each fault, with its path."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Path = tuple[str | int, ...]
+M = TypeVar("M", bound=BaseModel)
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_TYPES = {
+    "int_type": "a whole number is expected",
+    "int_from_float": "a whole number is expected",
+    "float_type": "a number is expected",
+    "bool_type": "true or false is expected",
+    "string_type": "a text is expected",
+    "tuple_type": "a list is expected",
+    "dict_type": "a mapping is expected",
+    "model_type": "a mapping is expected",
+}
+_LIMITS = {
+    "greater_than_equal": ("ge", "at least"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+class PolicyError(Exception):
+    """The policy file cannot be used. ``problems`` has one line for each fault."""
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
+
+
+def shown(path: Path) -> str:
+    """A path as people write it: ``profiles[0].plugins.balance``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{json.dumps(part)}]"
+    return text
+
+
+def at(path: Path, problem: str) -> str:
+    return f"{shown(path)}: {problem}"
+
+
+def parsed(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping[str, str]) -> M:
+    """Read a mapping of the file by a model.
+
+    Args:
+        path: where the mapping is in the file.
+        places: for a field that belongs elsewhere, the text that says where.
+
+    Raises:
+        PolicyError: the mapping does not have the shape of the model.
+    """
+    try:
+        return model.model_validate_json(json.dumps(given))
+    except ValidationError as error:
+        raise PolicyError(*_lines(error, model, path, places)) from None
+
+
+def _lines(
+    error: ValidationError, model: type[BaseModel], path: Path, places: Mapping[str, str]
+) -> Iterator[str]:
+    for each in error.errors(include_url=False):
+        where = (*path, *each["loc"])
+        yield at(where, _problem(each, _siblings(model, each["loc"]), places))
+
+
+def _problem(error: Any, siblings: Sequence[str], places: Mapping[str, str]) -> str:
+    kind, given = error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return _unknown(str(error["loc"][-1]), siblings, places)
+    if kind == "missing":
+        return "is missing"
+    if kind in _LIMITS:
+        key, word = _LIMITS[kind]
+        return f"{_value(given)} is not allowed: {word} {error['ctx'][key]:g} is expected"
+    if kind == "literal_error":
+        expected = error["ctx"]["expected"].replace("'", "")
+        return f"{_value(given)} is not known: {expected} is expected"
+    if kind in _TYPES:
+        return f"{_value(given)}: {_TYPES[kind]}"
+    text = error["msg"]
+    return f"{_value(given)}: {text[0].lower()}{text[1:]}"
+
+
+def _unknown(name: str, siblings: Sequence[str], places: Mapping[str, str]) -> str:
+    if name in places:
+        return places[name]
+    near = difflib.get_close_matches(name, siblings, 1) or [
+        each for each in siblings if each.lower() == name.lower()
+    ]
+    hint = f"is {near[0]} meant?" if near else f"known here: {', '.join(siblings)}"
+    return f"unknown field: {hint}"
+
+
+def _value(given: object) -> str:
+    text = json.dumps(given, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _siblings(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """The fields that are known in the mapping whose last part is at fault."""
+    current = model
+    for part in location[:-1]:
+        # a part that is no field is an index, or a key such as a strategy's name
+        current = _below(current, str(part)) or current
+    return names(current)
+
+
+def _below(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    for field in model.model_fields.values():
+        if field.alias == name:
+            return next(_models(field.annotation), None)
+    return None
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in an annotation such as ``tuple[Model, ...] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in getattr(annotation, "__args__", ()):
+        yield from _models(each)
+
+
+def names(model: type[BaseModel]) -> list[str]:
+    """The fields of a model, as a file names them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def raised(problems: Iterable[str]) -> None:
+    """Raise PolicyError if there are problems."""
+    if found := tuple(problems):
+        raise PolicyError(*found)

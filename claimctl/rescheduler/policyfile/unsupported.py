@@ -1,0 +1,32 @@
+"""What a policy file asks for and claimctl does not have: refused by name, or skipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from claimctl.rescheduler.policyfile.problems import Path, PolicyError, at
+
+FLAG = "--skip-unsupported"
+
+
+@dataclass(slots=True)
+class Unsupported:
+    """Collects the parts; ``skip`` says whether they are left out or refused."""
+
+    skip: bool
+    found: dict[str, None] = field(default_factory=dict)
+
+    def plugin(self, path: Path, name: str) -> None:
+        self.found[at(path, f"claimctl has no plugin {name}")] = None
+
+    def add(self, path: Path, why: str) -> None:
+        self.found[at(path, why)] = None
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        return tuple(self.found) if self.skip else ()
+
+    def refuse(self) -> None:
+        """Raise PolicyError unless the parts may be left out."""
+        if self.found and not self.skip:
+            raise PolicyError(*(f"{line} ({FLAG} leaves it out)" for line in self.found))
