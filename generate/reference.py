@@ -70,8 +70,9 @@ def _api() -> str:
             parts.append(f"## {names['kind']} ({group}/{version['name']})")
             parts.append(_sentence(schema.get("description", "")))
             for part in ("spec", "status"):
-                rows = _fields(schema["properties"][part], part)
-                parts.append(_table(("field", "type", "what"), rows))
+                rows = _fields(schema["properties"].get(part, {}), part)
+                if described := list(rows):
+                    parts.append(_table(("field", "type", "what"), described))
     return _page("API", "the models of the CRDs", *parts)
 
 

@@ -6,5 +6,6 @@
 from claimctl.api.claimreservation import ClaimReservation
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.api.downgradeplan import DowngradePlan
+from claimctl.api.reschedulerecord import RescheduleRecord
 
-__all__ = ["ClaimReservation", "DowngradePlan", "custom_resource_definitions"]
+__all__ = ["ClaimReservation", "DowngradePlan", "RescheduleRecord", "custom_resource_definitions"]

@@ -41,6 +41,11 @@ def set_list() -> dict[str, Any]:
     return {"x-kubernetes-list-type": "set"}
 
 
+def atomic_list() -> dict[str, Any]:
+    """Schema extensions of a list that has one writer, who replaces it as a whole."""
+    return {"x-kubernetes-list-type": "atomic"}
+
+
 def rules(*pairs: tuple[str, str]) -> dict[str, Any]:
     """Schema extensions with CEL rules, given as pairs (rule, message)."""
     return {

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from claimctl import __version__
-from claimctl.api import claimreservation, downgradeplan
+from claimctl.api import claimreservation, downgradeplan, reschedulerecord
 from claimctl.api.common import GROUP, VERSION
 from claimctl.api.structural import structural_schema
-from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, RESCHEDULERECORDS, Resource
 
 Json = dict[str, Any]
 
@@ -83,6 +83,7 @@ class Definition:
 DEFINITIONS = (
     Definition(CLAIMRESERVATIONS, claimreservation.ClaimReservation, "crsv"),
     Definition(DOWNGRADEPLANS, downgradeplan.DowngradePlan, "dgp"),
+    Definition(RESCHEDULERECORDS, reschedulerecord.RescheduleRecord, "rrec"),
 )
 
 

@@ -20,7 +20,15 @@ from claimctl.api.claimreservation import (
 )
 from claimctl.api.common import Condition, Reference
 from claimctl.api.downgradeplan import DowngradedClaim, DowngradePlanSpec, DowngradePlanStatus
-from claimctl.wire import claims, meta, reservations
+from claimctl.api.reschedulerecord import (
+    RecordedAttempts,
+    RecordedMove,
+    RecordedRun,
+    RecordedTaint,
+    RecordedWorkload,
+    RescheduleRecordStatus,
+)
+from claimctl.wire import claims, meta, records, reservations
 from claimctl.wire.base import decode, encode, to_plain
 
 PAIRS: list[tuple[type[BaseModel], type[msgspec.Struct]]] = [
@@ -37,6 +45,13 @@ PAIRS: list[tuple[type[BaseModel], type[msgspec.Struct]]] = [
     (DowngradePlanStatus, reservations.DowngradePlanStatus),
     (api.ClaimReservation, reservations.ClaimReservation),
     (api.DowngradePlan, reservations.DowngradePlan),
+    (RecordedMove, records.RecordedMove),
+    (RecordedWorkload, records.RecordedWorkload),
+    (RecordedTaint, records.RecordedTaint),
+    (RecordedAttempts, records.RecordedAttempts),
+    (RecordedRun, records.RecordedRun),
+    (RescheduleRecordStatus, records.RescheduleRecordStatus),
+    (api.RescheduleRecord, records.RescheduleRecord),
 ]
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

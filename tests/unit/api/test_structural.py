@@ -91,7 +91,7 @@ def test_every_node_of_the_definitions_is_structural_and_limited(node: dict[str,
     match node["type"]:
         case "array":
             assert "maxItems" in node
-            assert node["x-kubernetes-list-type"] in ("map", "set")
+            assert node["x-kubernetes-list-type"] in ("map", "set", "atomic")
             for key in node.get("x-kubernetes-list-map-keys", ()):
                 assert key in node["items"]["required"]
         case "string" if "enum" not in node and "format" not in node:

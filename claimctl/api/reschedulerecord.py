@@ -1,0 +1,153 @@
+"""RescheduleRecord: what ``claimctl reschedule`` remembers from run to run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from claimctl.api.common import (
+    Count,
+    Model,
+    ObjectName,
+    SubdomainName,
+    Uid,
+    Word,
+    atomic_list,
+    map_list,
+)
+
+MAX_WORKLOADS = 500
+MAX_MOVES = 16
+MAX_TAINTS = 500
+MAX_ATTEMPTS = 500
+MAX_SKIPPED = 32
+
+
+class RecordedMove(Model):
+    """One eviction, and what became of it."""
+
+    strategy: Word = ""
+    """The strategy that chose the pod."""
+    at: datetime | None = None
+    """When the pod was evicted."""
+    source: ObjectName = ""
+    """The node that the pod was to leave."""
+    predicted: ObjectName = ""
+    """The node where the replacement was expected."""
+    landed: ObjectName = ""
+    """The node of the replacement; empty if it has none."""
+    outcome: Word = ""
+    """UnderWay, Landed, Bounced (the replacement is on the source), Pending or Gone."""
+
+
+class RecordedWorkload(Model):
+    """The last moves of the pods of one controller owner, oldest first."""
+
+    uid: Uid
+    """The owner's UID."""
+    kind: Word = ""
+    """The owner's kind."""
+    namespace: Word = ""
+    """The owner's namespace."""
+    name: ObjectName = ""
+    """The owner's name."""
+    revision: Word = ""
+    """The revision of the pod template at the time of the moves."""
+    moves: Annotated[
+        tuple[RecordedMove, ...], Field(max_length=MAX_MOVES, json_schema_extra=atomic_list())
+    ] = ()
+    """The moves, oldest first."""
+
+
+class RecordedTaint(Model):
+    """A taint that claimctl sets and removes again. It is recorded before it is set."""
+
+    node: ObjectName
+    """The node."""
+    node_uid: Annotated[Uid, Field(alias="nodeUID")] = ""
+    """The node's UID."""
+    key: Annotated[str, Field(max_length=316)]
+    """The key of the taint."""
+    value: Word = ""
+    """The value of the taint, by which claimctl knows its own."""
+    pod_namespace: Word = ""
+    """The namespace of the pod."""
+    pod_name: ObjectName = ""
+    """The pod that gets the room, or one of the pods that leave the node."""
+    pod_uid: Annotated[Uid, Field(alias="podUID")] = ""
+    """The pod's UID."""
+    since: datetime | None = None
+    """When the taint was recorded."""
+    deadline: datetime | None = None
+    """When claimctl removes the taint at the latest."""
+
+
+class RecordedAttempts(Model):
+    """How often claimctl made room for a critical pod in vain."""
+
+    pod_uid: Annotated[Uid, Field(alias="podUID")]
+    """The UID of the critical pod."""
+    count: Count = 0
+    """The number of attempts."""
+    last: datetime | None = None
+    """When the last attempt was given up."""
+
+
+class RecordedRun(Model):
+    """The last run that acted."""
+
+    ended: datetime | None = None
+    """When it ended."""
+    digest: Word = ""
+    """The digest of its plan."""
+    planned: Count = 0
+    """How many evictions it planned."""
+    evicted: Count = 0
+    """How many pods it evicted."""
+    skipped: Annotated[
+        tuple[Annotated[str, Field(max_length=512)], ...],
+        Field(max_length=MAX_SKIPPED, json_schema_extra=atomic_list()),
+    ] = ()
+    """The parts of the policy that claimctl does not have and was told to leave out."""
+
+
+class RescheduleRecordStatus(Model):
+    """What is remembered."""
+
+    workloads: Annotated[
+        tuple[RecordedWorkload, ...],
+        Field(max_length=MAX_WORKLOADS, json_schema_extra=map_list("uid")),
+    ] = ()
+    """The workloads with moves; beyond 500, those with the oldest moves are forgotten."""
+    taints: Annotated[
+        tuple[RecordedTaint, ...],
+        Field(max_length=MAX_TAINTS, json_schema_extra=map_list("node", "key")),
+    ] = ()
+    """The taints that claimctl has set, or is about to set."""
+    attempts: Annotated[
+        tuple[RecordedAttempts, ...],
+        Field(max_length=MAX_ATTEMPTS, json_schema_extra=map_list("podUID")),
+    ] = ()
+    """The critical pods that claimctl could not help yet."""
+    last_run: RecordedRun | None = None
+    """The last run that acted."""
+
+
+class RecordMeta(Model):
+    """Standard metadata; the API server knows its schema."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: SubdomainName
+
+
+class RescheduleRecord(Model):
+    """RescheduleRecord is the memory of 'claimctl reschedule': the moves that it made, so that it
+    does not move the same pods for ever, and the taints that it has to remove."""
+
+    api_version: Literal["claimctl.io/v1alpha1"] = "claimctl.io/v1alpha1"
+    kind: Literal["RescheduleRecord"] = "RescheduleRecord"
+    metadata: RecordMeta
+    status: RescheduleRecordStatus | None = None
