@@ -40,13 +40,20 @@ class DeviceCount:
 class Devices(Protocol):
     """The devices and claims of the cluster, in the state after the moves chosen so far.
 
-    A pod that moves first leaves: its generated claims go, and claims that are not sticky without
-    it become free. Then ``place`` is asked for each node, and one placement is taken. If the pod
+    A pod that moves first leaves: its generated claims go, and claims that are not sticky become
+    free. Then ``place`` is asked for each node, and one placement is taken. If the pod
     stays after all, ``undo`` restores the state before ``leave``.
     """
 
-    def leave(self, pods: tuple[SchedulingPod, ...]) -> None:
-        """These pods leave together. No other pods may have left without a ``take`` or ``undo``."""
+    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
+        """These pods leave together. No other pods may have left without ``commit`` or ``undo``.
+
+        Args:
+            source_closed: whether their node is closed to their replacements, as a unit with
+                ``close_source`` asks. Then claims that only these pods use become free, also held
+                ones, which the controller gives up. While the node is open they stay allocated,
+                because the replacements are made before the claims are free.
+        """
         ...
 
     def undo(self) -> None:
@@ -103,7 +110,7 @@ class Units(Protocol):
 class NoDevices:
     """``Devices`` of a cluster where no pod has claims."""
 
-    def leave(self, pods: tuple[SchedulingPod, ...]) -> None:
+    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
         pass
 
     def undo(self) -> None:
