@@ -31,7 +31,7 @@ class Reason(StrEnum):
     DO_NOT_DISRUPT = "DoNotDisrupt"
     """An annotation of Karpenter or of cluster-autoscaler asks to leave the pod alone."""
     PREFERS_NO_EVICTION = "PrefersNoEviction"
-    OTHER_NODE_ONLY = "NoOtherNode"
+    NO_OTHER_NODE = "NoOtherNode"
     """nodeFit: no other node fits a replacement."""
     # PodDisruptionBudgets
     BUDGET_SPENT = "DisruptionBudget"

@@ -118,7 +118,7 @@ def _matches(selector: NodeSelector | None, node: Node) -> bool:
 def selects(selector: NodeSelector | None, node: Node) -> bool:
     """Whether an allocation with this selector can be used on the node."""
     terms = selector.node_selector_terms if selector else None
-    return not terms or any(_matches_term(term, node) for term in terms)
+    return not terms or any(matches_term(term, node) for term in terms)
 
 
 def _schedulable(node: Node) -> bool:
@@ -127,7 +127,8 @@ def _schedulable(node: Node) -> bool:
     )
 
 
-def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+def matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+    """Whether the node fulfils every requirement of the term."""
     labels = node.metadata.labels or {}
     fields = {"metadata.name": node.metadata.name}
     return all(_holds(rule, labels) for rule in term.match_expressions or ()) and all(
@@ -193,13 +194,14 @@ def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Tolerati
     """Whether the tolerations tolerate every taint that blocks scheduling."""
     known = tuple(tolerations)
     return all(
-        any(_tolerates(each, taint) for each in known)
+        any(tolerates(each, taint) for each in known)
         for taint in taints
         if taint.effect in BLOCKING_EFFECTS
     )
 
 
-def _tolerates(toleration: Toleration, taint: Taint | DeviceTaint) -> bool:
+def tolerates(toleration: Toleration, taint: Taint | DeviceTaint) -> bool:
+    """Whether the toleration is for this taint, whatever the taint's effect."""
     if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
         return False
     if not toleration.key:

@@ -107,7 +107,7 @@ class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
 
 
 class PublishedDevice(Device, frozen=True, kw_only=True):
-    """One device of a ResourceSlice. v1beta1 has taints, attributes, capacity and counters below ``basic``."""
+    """One device of a ResourceSlice. v1beta1 has what ``DeviceDetails`` has below ``basic``."""
 
     basic: DeviceDetails | None = None
     attributes: msgspec.Raw = EMPTY
