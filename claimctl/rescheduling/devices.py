@@ -28,6 +28,9 @@ class Placement:
     """Devices that are free now."""
     joins: tuple[tuple[str, str], ...] = ()
     """Namespace and name of the allocated claims whose lists get one more entry."""
+    allocates: tuple[tuple[tuple[str, str], tuple[DeviceId, ...]], ...] = ()
+    """The claims that the replacement is the first to use again, each with its devices. Claims that
+    are generated for the replacement are not among them."""
 
 
 @dataclass(frozen=True, slots=True)

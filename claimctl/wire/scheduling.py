@@ -17,7 +17,7 @@ from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.nodes import Node, NodeStatus
-from claimctl.wire.podgroups import PodGroup, PodGroupSpec
+from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
     ContainerStatus,
     PersistentVolumeClaimSource,
@@ -271,12 +271,27 @@ class PersistentVolume(Wire, frozen=True, kw_only=True):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 
+class MeasuredGang(GangPolicy, frozen=True, kw_only=True):
+    min_count: int = 0
+
+
+class MeasuredSchedulingPolicy(SchedulingPolicy, frozen=True, kw_only=True):
+    gang: MeasuredGang | None = None
+
+
 class SchedulingPodGroupSpec(PodGroupSpec, frozen=True, kw_only=True):
+    scheduling_policy: MeasuredSchedulingPolicy | None = None
     disruption_mode: msgspec.Raw = EMPTY
     """A name in 1.36 (``Pod`` or ``PodGroup``), an object with the member ``all`` from 1.37 on."""
 
     def __post_init__(self) -> None:
         null_is_empty(self, "disruption_mode", self.disruption_mode)
+
+    @property
+    def disrupted_as_a_whole(self) -> bool:
+        """Whether the pods of the group have to leave together."""
+        mode = msgspec.json.decode(self.disruption_mode)
+        return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
 
 
 class SchedulingPodGroupStatus(Wire, frozen=True, kw_only=True):
