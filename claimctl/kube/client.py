@@ -17,7 +17,7 @@ from claimctl.kube.request import Call, Sender, call_to, connection_lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Wire, decode, encode, to_plain
-from claimctl.wire.resources import Resource
+from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.seams import Clock, Query, Transport
 from claimctl.wire.unreadable import Unreadable
 
@@ -244,6 +244,39 @@ class Client:
         if preconditions:
             options["preconditions"] = preconditions
         call = self._call("DELETE", resource, namespace, name, body=encode(options))
+        await self._sender.send(call)
+
+    async def evict(
+        self,
+        name: str,
+        namespace: str,
+        *,
+        uid: str,
+        grace_period_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Evict a pod if it still has this UID.
+
+        Args:
+            grace_period_seconds: for the pod's containers; None means as the pod says.
+
+        Raises:
+            TooManyRequests: a disruption budget does not allow the eviction now.
+            Conflict: the pod has another UID; its budget was charged all the same.
+            NotFound: the pod is gone.
+            ServerError: 500 if several budgets select the pod.
+        """
+        options: dict[str, Any] = {"preconditions": {"uid": uid}}
+        if grace_period_seconds is not None:
+            options["gracePeriodSeconds"] = grace_period_seconds
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        query = (("dryRun", "All"),) if dry_run else ()
+        call = self._call("POST", PODS, namespace, name, "eviction", query=query, body=encode(body))
         await self._sender.send(call)
 
     async def watch(

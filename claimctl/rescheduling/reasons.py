@@ -78,6 +78,9 @@ class Reason(StrEnum):
     PARTLY_EVICTED = "PartlyEvicted"
     FAILED = "RequestFailed"
     DEADLINE = "DeadlineReached"
+    REPLACEMENT_PENDING = "ReplacementPending"
+    """An earlier move of the workload has not found a node, so no further one begins."""
+    INTERRUPTED = "Interrupted"
     # what cannot be read
     UNREADABLE = "UnreadableObject"
 

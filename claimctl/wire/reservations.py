@@ -18,6 +18,9 @@ RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
 """On a ClaimReservation: the UID of the claim that ``claimctl release`` asks to release.
 On a claim: its own UID, written by ``claimctl orphans`` just before it deallocates the claim."""
+REALLOCATE_ANNOTATION = "claimctl.io/reallocate"
+"""On a ClaimReservation: the UID of the claim whose devices are to be given up, so that its waiting
+pods get others. The controller removes it when it has done so."""
 FINALIZER = "claimctl.io/release"
 POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
 """On a workload: ``inject`` asks claimctl to add a PodGroup to its pod template."""

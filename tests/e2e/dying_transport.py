@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from claimctl.wire.seams import Query, Response, Transport
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+def concerns_claims(path: str) -> bool:
+    return "claim" in path and "/leases/" not in path
 
 
 class DyingTransport:
@@ -16,14 +20,23 @@ class DyingTransport:
     Args:
         dies_at: the number of the write (from 1, counted once armed) at which it dies.
         delivered: whether that write still reaches the server; its answer is lost.
+        concerned: whether a write to this path is counted.
     """
 
-    def __init__(self, inner: Transport, dies_at: int, *, delivered: bool) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        dies_at: int,
+        *,
+        delivered: bool,
+        concerned: Callable[[str], bool] = concerns_claims,
+    ) -> None:
         self._inner = inner
         self._dies_at = dies_at
         self._delivered = delivered
         self._armed = False
         self._writes = 0
+        self._concerned = concerned
         self.dead = asyncio.Event()
 
     def arm(self) -> None:
@@ -45,4 +58,4 @@ class DyingTransport:
         raise ConnectionResetError("the process is gone")
 
     def _counts(self, method: str, path: str) -> bool:
-        return self._armed and method in WRITES and "claim" in path and "/leases/" not in path
+        return self._armed and method in WRITES and self._concerned(path)

@@ -1,0 +1,72 @@
+"""The steps of a plan in the groups that are executed all or none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from claimctl.rescheduler.steps import Result, Step
+from claimctl.rescheduling.plan import Move, Plan, PodRef, Reallocation, TaintStep
+from claimctl.rescheduling.reasons import Reason
+
+
+@dataclass(slots=True)
+class Group:
+    """A unit, or one pod alone. ``retry_at`` is of the monotonic clock."""
+
+    steps: list[Step]
+    taint: TaintStep | None = None
+    reallocations: tuple[Reallocation, ...] = ()
+    retry_at: float = 0.0
+    tries: int = 0
+    unsure: set[str] = field(default_factory=set)
+    """The UIDs of pods whose eviction had no answer."""
+
+    @property
+    def moves(self) -> list[Move]:
+        return [step.move for step in self.steps]
+
+    @property
+    def is_unit(self) -> bool:
+        return len(self.steps) > 1 or self.taint is not None
+
+    @property
+    def first(self) -> PodRef:
+        return self.steps[0].move.pod
+
+    @property
+    def started(self) -> bool:
+        return any(step.result is Result.EVICTED for step in self.steps)
+
+    def workloads(self) -> Counter[str]:
+        """How many pods of each workload the group has."""
+        owners = (move.owner for move in self.moves)
+        return Counter(owner.workload_uid for owner in owners if owner is not None)
+
+    def leave(self, cause: Step | None, reason: Reason, detail: str) -> None:
+        """Leave all pods alone that were not evicted, because of one of them."""
+        for step in self.steps:
+            if step.result is Result.EVICTED:
+                continue
+            if cause is None or step is cause:
+                step.leave(reason, detail)
+            else:
+                step.leave(Reason.UNIT, f"{cause.move.pod}: {reason}: {detail}")
+
+
+def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
+    """The groups in the order of the plan."""
+    taints = {step.unit: step for step in plan.taints}
+    units: dict[str, Group] = {}
+    found: list[Group] = []
+    for step in steps:
+        unit = step.move.unit
+        if unit and unit in units:
+            units[unit].steps.append(step)
+            continue
+        asked = tuple(each for each in plan.reallocations if unit and each.unit == unit)
+        group = Group([step], taints.get(unit) if unit else None, asked)
+        found.append(group)
+        if unit:
+            units[unit] = group
+    return found

@@ -1,0 +1,129 @@
+"""One run: clean up, look, plan, act. A dry run looks and plans, and writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError
+from claimctl.rescheduler.evicting import Evicted, Left, evict, look
+from claimctl.rescheduler.execution import Execution
+from claimctl.rescheduler.observing import Observation, kept_outcomes
+from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.settings import RunSettings
+from claimctl.rescheduler.signs import Signs
+from claimctl.rescheduler.steps import Report, Result, Step
+from claimctl.rescheduler.taints import Taints
+from claimctl.rescheduling.observed import Observed
+from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.policy import Policy
+from claimctl.telemetry.face import Metric
+from claimctl.wire.seams import Clock
+
+Planner = Callable[[Observed, Policy], Plan]
+
+
+@dataclass(slots=True)
+class Runner:
+    """Makes runs by one policy.
+
+    Args:
+        planner: the decision; ``claimctl.rescheduling.planning.plan``.
+        stop: when set, a run finishes the write in hand, removes its taints and ends.
+    """
+
+    client: Client
+    clock: Clock
+    policy: Policy
+    planner: Planner
+    records: Records
+    settings: RunSettings
+    signs: Signs
+    rng: Random = field(default_factory=Random)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def plan(self) -> Plan:
+        """What a run would do now. Nothing is written.
+
+        Raises:
+            KubeError: something cannot be read.
+        """
+        return self._plan(await self._observation().read())
+
+    async def run(self) -> Report:
+        """Clean up what an earlier process left, plan, and execute the plan.
+
+        Raises:
+            KubeError: something cannot be read; no pod was evicted.
+        """
+        await self.sweep()
+        observation = self._observation()
+        plan = self._plan(await observation.read())
+        judged = observation.status
+        if judged.workloads:
+            await self.records.change(lambda status: kept_outcomes(status, judged))
+        return await self.execute(plan)
+
+    async def execute(self, plan: Plan) -> Report:
+        """Execute a plan. A failed request is in the report."""
+        began = self.clock.monotonic()
+        attributes = {"claimctl.reschedule.digest": plan.digest}
+        with self.client.telemetry.span("reschedule", attributes) as span:
+            report = await Execution(
+                client=self.client,
+                clock=self.clock,
+                plan=plan,
+                records=self.records,
+                settings=self.settings,
+                signs=self.signs,
+                rng=self.rng,
+                stop=self.stop,
+            ).run()
+            span.set(
+                claimctl__reschedule__planned=len(report.steps),
+                claimctl__reschedule__evicted=report.evicted,
+            )
+        result = "failed" if report.failure else "ok"
+        took = self.clock.monotonic() - began
+        self.client.telemetry.observe(Metric.RESCHEDULE_RUN_SECONDS, took, {"result": result})
+        return report
+
+    async def rehearse(self, plan: Plan) -> Report:
+        """Ask the server for each eviction of a plan whether it would accept it now."""
+        report = Report(plan, [Step(move) for move in plan.moves])
+        try:
+            for step in report.steps:
+                if self.stop.is_set():
+                    report.interrupted = True
+                    break
+                await self._rehearse(step)
+        except KubeError as error:
+            report.failure = str(error)
+        return report
+
+    async def _rehearse(self, step: Step) -> None:
+        left = await look(self.client, step.move)
+        if isinstance(left, Left):
+            step.leave(left.reason, left.detail)
+            return
+        answer = await evict(self.client, step.move, self.settings.grace_period, dry_run=True)
+        if isinstance(answer, Evicted):
+            step.result = Result.ALLOWED
+        else:
+            step.leave(answer.reason, answer.detail)
+
+    async def sweep(self, *, everything: bool = False) -> int:
+        """Remove the taints and entries that earlier processes left; how many taints went."""
+        taints = Taints(self.client, self.clock, self.records)
+        return await taints.sweep(everything=everything)
+
+    def _observation(self) -> Observation:
+        return Observation(self.client, self.clock, self.records)
+
+    def _plan(self, observed: Observed) -> Plan:
+        plan = self.planner(observed, self.policy)
+        self.signs.planned(plan)
+        return plan

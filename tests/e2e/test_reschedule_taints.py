@@ -1,0 +1,237 @@
+"""A taint of claimctl never stays behind, and an administrator's is never touched."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import NamedTuple
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.errors import KubeError
+from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.taints import CRITICAL_KEY
+from claimctl.rescheduling.plan import Plan
+from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.resources import PODS
+from claimctl.wire.scheduling import SchedulingPod
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.moving import (
+    critical,
+    evictions,
+    make_room,
+    move,
+    plan_of,
+    runner,
+    running,
+    set_taints,
+    taint_step,
+    taints,
+)
+
+OPTIONS = ClusterOptions(nodes=3)
+WRITES = 12
+"""The writes of the plan below: record made, entry, taint, two dry runs, two evictions, memory,
+taint removed, entry removed, memory at the end; and one more, which is never reached."""
+TIMEOUT = 40.0
+"""The time after which the plan's taint goes in any case."""
+
+
+class Scene(NamedTuple):
+    pod: SchedulingPod
+    node: str
+    plan: Plan
+    victims: set[str]
+
+
+async def scene(stage: Stage) -> Scene:
+    """A critical pod gets the node of two victims, which are of two workloads."""
+    pods = [*(await running(stage, "one", 1)), *(await running(stage, "two", 1))]
+    node = pods[0].spec.node_name
+    pod = await critical(stage)
+    step = await taint_step(stage, node, pod, "u")
+    moves = [move(each, unit="u", closes=node) for each in pods]
+    return Scene(
+        pod, node, await plan_of(stage, moves, step), {each.metadata.name for each in pods}
+    )
+
+
+async def recorded(stage: Stage) -> RescheduleRecordStatus:
+    found = await Records(stage.client).read()
+    return found.status if found is not None else RescheduleRecordStatus()
+
+
+async def test_the_taint_is_there_before_the_evictions_and_goes_when_the_pod_is_bound() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        while not evictions(stage):
+            await stage.clock.sleep(0.01)
+        value = f"claimctl-{given.pod.metadata.uid}"
+        assert await taints(stage) == [(given.node, CRITICAL_KEY, value)]
+        assert [each.pod_uid for each in (await recorded(stage)).taints] == [given.pod.metadata.uid]
+        await make_room(stage, given.node)
+        report = await run
+        assert report.evicted == 2
+        assert await taints(stage) == []
+        left = await recorded(stage)
+        assert (left.taints, left.attempts) == ((), ())
+        bound = await stage.client.get(PODS, given.pod.metadata.name, NAMESPACE)
+        assert bound.spec.node_name == given.node
+
+
+async def test_the_taint_goes_at_its_deadline_and_the_attempt_counts() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        began = stage.clock.monotonic()
+        await runner(stage).execute(given.plan)
+        assert stage.clock.monotonic() - began >= TIMEOUT
+        assert await taints(stage) == []
+        left = await recorded(stage)
+        assert left.taints == ()
+        (attempts,) = left.attempts
+        assert (attempts.pod_uid, attempts.count) == (given.pod.metadata.uid, 1)
+
+
+@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
+@pytest.mark.parametrize("write", range(1, WRITES + 1))
+async def test_a_process_that_is_killed_at_any_write_leaves_no_taint(
+    write: int, delivered: bool
+) -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        killed = DyingTransport(
+            stage.embedded.transport(), write, delivered=delivered, concerned=lambda path: True
+        )
+        killed.arm()
+        run = asyncio.create_task(runner(stage, killed).execute(given.plan))
+        await stage.clock.sleep(10.0)
+        await make_room(stage, given.node)
+        with suppress(KubeError):
+            await run
+        assert killed.dead.is_set() == (write < WRITES)
+        assert set(evictions(stage)) <= given.victims
+        await _swept(stage, given.plan)
+        assert set(evictions(stage)) <= given.victims
+        assert await taints(stage) == []
+        assert (await recorded(stage)).taints == ()
+
+
+async def _swept(stage: Stage, plan: Plan) -> None:
+    """A successor runs every few seconds until the deadline of the taint is over. It wants to
+    finish the plan."""
+    for _ in range(10):
+        await runner(stage, plan=plan).run()
+        await stage.clock.sleep(TIMEOUT / 8)
+
+
+@pytest.mark.parametrize("moment", [0.0, 5.0, 15.0], ids=["before", "during", "after"])
+async def test_an_administrators_taint_stays_through_everything(moment: float) -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        theirs = {"key": CRITICAL_KEY, "value": "true", "effect": "NoExecute"}
+        other = {"key": "example.com/team", "value": "a", "effect": "NoSchedule"}
+        if not moment:
+            theirs["effect"] = "NoSchedule"
+            await set_taints(stage, given.node, theirs, other)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        await stage.clock.sleep(moment)
+        if moment:
+            # as an administrator adds taints: the others stay
+            node = stage.embedded.admin.get("nodes", "", given.node)
+            there = [each for each in node["spec"].get("taints") or () if each["key"] != "x"]
+            theirs["key"] = "example.com/critical"
+            await set_taints(stage, given.node, *there, other, theirs)
+        await make_room(stage, given.node)
+        await run
+        await _swept(stage, given.plan)
+        expected = {
+            (given.node, theirs["key"], theirs["value"]),
+            (given.node, other["key"], other["value"]),
+        }
+        assert set(await taints(stage)) == expected
+        assert (await recorded(stage)).taints == ()
+
+
+async def test_the_time_of_a_taint_that_another_component_set_is_kept() -> None:
+    """A write of the list must not lose the fields that claimctl does not know."""
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        dated = {
+            "key": "example.com/slow",
+            "effect": "NoExecute",
+            "timeAdded": "2026-01-01T00:00:00Z",
+        }
+        await set_taints(stage, "node-2" if given.node != "node-2" else "node-1", dated)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        await stage.clock.sleep(5.0)
+        await make_room(stage, given.node)
+        await run
+        nodes = [stage.embedded.admin.get("nodes", "", f"node-{number}") for number in range(3)]
+        found = [taint for node in nodes for taint in node["spec"].get("taints") or ()]
+        assert found == [dated]
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced", "lost node", "deleted node"])
+async def test_the_taint_goes_whatever_becomes_of_pod_and_node(fate: str) -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        while not evictions(stage):
+            await stage.clock.sleep(0.01)
+        match fate:
+            case "deleted" | "replaced":
+                await stage.delete(PODS, given.pod.metadata.name)
+                if fate == "replaced":
+                    await critical(stage)
+            case "lost node":
+                await stage.site.lose(given.node)
+            case "deleted node":
+                await stage.site.lose(given.node)
+                await stage.site.delete_node(given.node)
+        await run
+        own = [each for each in await taints(stage) if each[1] == CRITICAL_KEY]
+        assert own == []
+        assert (await recorded(stage)).taints == ()
+
+
+async def test_two_processes_work_for_one_pod_once() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        runs = [asyncio.create_task(runner(stage).execute(given.plan)) for _ in range(2)]
+        await stage.clock.sleep(5.0)
+        await make_room(stage, given.node)
+        reports = await asyncio.gather(*runs)
+        assert sum(report.evicted for report in reports) == 2
+        assert await taints(stage) == []
+        assert (await recorded(stage)).taints == ()
+        assert set(evictions(stage)) == given.victims
+
+
+async def test_a_sweep_of_another_process_leaves_a_taint_in_use() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        while not evictions(stage):
+            await stage.clock.sleep(0.01)
+        assert await runner(stage).sweep() == 0
+        assert len(await taints(stage)) == 1
+        assert await runner(stage).sweep(everything=True) == 1
+        assert await taints(stage) == []
+        await make_room(stage, given.node)
+        await run
+
+
+async def test_without_the_crd_no_node_is_tainted() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        stage.embedded.admin.delete(
+            "customresourcedefinitions", "", "reschedulerecords.claimctl.io"
+        )
+        await stage.clock.sleep(1.0)
+        report = await runner(stage).execute(given.plan)
+        assert report.evicted == 0
+        assert "install" in report.steps[0].detail
+        assert await taints(stage) == []
