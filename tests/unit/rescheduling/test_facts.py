@@ -74,4 +74,4 @@ def test_a_change_that_does_not_matter_changes_nothing() -> None:
 def test_a_request_that_is_no_number_does_not_stop_the_comparison() -> None:
     changed = deepcopy(POD)
     changed["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
-    assert facts(changed).requests == (("unreadable", ""),)
+    assert facts(changed).requests == ()
