@@ -151,6 +151,17 @@ async def test_of_two_candidates_one_leads_and_the_other_follows_its_clean_stop_
     assert server.lease["spec"]["leaseTransitions"] == 1
 
 
+async def test_a_standby_that_stops_leaves_the_lease_to_its_leader() -> None:
+    server = LeaseServer()
+    leader = Candidate(server, "a").start()
+    await asyncio.sleep(1)
+    standby = Candidate(server, "b").start()
+    await asyncio.sleep(9)
+    await stop(standby)
+    assert server.holders == ["a"]
+    await stop(leader)
+
+
 async def test_the_gauge_says_who_leads() -> None:
     a = Candidate(LeaseServer(), "a")
     task = a.start()

@@ -74,6 +74,11 @@ ASKED = GroupCase(None, (asking("slice"),), quiet=10.0)
         pytest.param(
             replace(ASKED, quiet=2.0), GroupDecision(after=3.0), id="its name in use lately: later"
         ),
+        pytest.param(
+            replace(ASKED, quiet=5.0),
+            GroupDecision(MakeGroup((OWNER,), (entry("slice"),))),
+            id="its name not in use for the settle time: made",
+        ),
         pytest.param(GroupCase(OURS, guarded=True), GroupDecision(), id="in use: left as it is"),
         pytest.param(
             GroupCase(UNGUARDED, guarded=True),

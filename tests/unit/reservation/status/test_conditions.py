@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from claimctl.reservation.decision import WriteStatus
+from claimctl.reservation.reasons import Reason
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.meta import find_condition
 from tests.support.builders import claim, node, pod_ref, running
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage
 
@@ -34,3 +36,11 @@ def test_the_status_of_a_finished_release_says_that_the_workload_has_ended() -> 
     assert condition(on, "Released") == ("True", "WorkloadEnded")
     cleared = [write for write in on.writes if isinstance(write, WriteStatus)][-2:]
     assert [write.status.release is None for write in cleared] == [False, True]
+
+
+def test_a_hold_that_is_about_to_be_written_is_pending() -> None:
+    on = stage(claim(), ACTIVE)
+    on.put(running("a"))
+    reserved = find_condition(on.decide().statuses["train-slice"].conditions, "Reserved")
+    assert reserved is not None
+    assert (reserved.status, reserved.reason) == ("False", Reason.PENDING)

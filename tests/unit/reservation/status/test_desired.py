@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace as replaced
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -256,6 +257,23 @@ def test_that_a_claim_waits_for_its_first_pod_is_told_last() -> None:
     on = Stage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
     assert due(on, due_age={"train-slice": MOMENT}).write is None
     assert isinstance(due(on, due_age={"train-slice": NOTHING_YET}).write, WriteStatus)
+
+
+def test_that_a_claim_without_devices_has_a_problem_is_told_after_a_moment() -> None:
+    """Only what is as it should be can wait for the first pod."""
+    on = Stage(claim(allocated=False), {"train-slice": (reservation(), ACTIVE)})
+    on.put(running("stranded"))
+    assert isinstance(due(on, due_age={"train-slice": MOMENT}).write, WriteStatus)
+
+
+def test_an_allocation_without_a_time_counts_from_when_it_was_first_told() -> None:
+    on = held_claim()
+    assert desired(on).allocation_time == on.snapshot().now
+    made, _ = on.reservations["train-slice"]
+    earlier = NOW - timedelta(hours=1)
+    status = replace(made.status, claim_uid="uid-slice", allocation_time=earlier)
+    on.reservations["train-slice"] = (reservation(status=status), ACTIVE)
+    assert desired(on).allocation_time == earlier
 
 
 def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None:
