@@ -11,7 +11,8 @@ from typing import Protocol
 
 from claimctl.rescheduling.plan import Reallocation
 from claimctl.rescheduling.policy import Evictor
-from claimctl.rescheduling.reasons import Obstacle
+from claimctl.rescheduling.reasons import Obstacle, Reason
+from claimctl.reservation.pods import claim_names
 from claimctl.wire.scheduling import SchedulingPod
 
 DeviceId = tuple[str, str, str]
@@ -123,6 +124,8 @@ class NoDevices:
         pass
 
     def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
+        if pod.spec.resource_claims or claim_names(pod):
+            return Obstacle(Reason.FIT_UNKNOWN, "the claims of the pod were not read")
         return Placement(pod.metadata.uid, node)
 
     def take(self, placement: Placement) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.rescheduling.facts import facts_of
+from claimctl.rescheduling.facts import facts_of, is_ready, reference
 from claimctl.rescheduling.plan import Facts
 from claimctl.wire.base import from_plain
 from claimctl.wire.scheduling import SchedulingPod
@@ -75,3 +75,16 @@ def test_a_request_that_is_no_number_does_not_stop_the_comparison() -> None:
     changed = deepcopy(POD)
     changed["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
     assert facts(changed).requests == ()
+
+
+def test_a_reference_names_the_pod_and_its_node() -> None:
+    bound = {"metadata": {"namespace": "team", "name": "p", "uid": "u"}, "spec": {"nodeName": "a"}}
+    found = reference(from_plain(bound, SchedulingPod))
+    assert (str(found), found.uid, found.node) == ("team/p", "u", "a")
+
+
+def test_a_pod_without_the_condition_is_not_ready() -> None:
+    assert is_ready(from_plain(POD, SchedulingPod))
+    for conditions in ([], [{"type": "Ready", "status": "False"}]):
+        changed = POD | {"status": {"conditions": conditions}}
+        assert not is_ready(from_plain(changed, SchedulingPod))

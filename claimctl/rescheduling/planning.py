@@ -1,0 +1,166 @@
+"""Decide which pods to move: one plan over one picture of the cluster."""
+
+from __future__ import annotations
+
+from claimctl.rescheduling.budgets import Budgets
+from claimctl.rescheduling.claims import Claims
+from claimctl.rescheduling.devices import Devices, Units
+from claimctl.rescheduling.fit import Fitter
+from claimctl.rescheduling.inventory import Inventory
+from claimctl.rescheduling.ledger import Ledger
+from claimctl.rescheduling.observed import Observed
+from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.policy import (
+    DEVICE_CLASS_PREFIX,
+    CriticalPods,
+    LowNodeUtilization,
+    Policy,
+    PriorityThreshold,
+    Profile,
+    RemoveDuplicates,
+    Strategy,
+)
+from claimctl.rescheduling.prediction import Predictor
+from claimctl.rescheduling.protections import Protections
+from claimctl.rescheduling.record import Record
+from claimctl.rescheduling.run import Context, Run
+from claimctl.rescheduling.strategies.duplicates import remove_duplicates
+from claimctl.rescheduling.strategies.utilization import balance_usage
+from claimctl.rescheduling.units import ClaimUnits
+from claimctl.rescheduling.volumes import Volumes
+from claimctl.rescheduling.world import World
+
+
+class UnknownPriorityClass(Exception):
+    """A policy names a PriorityClass that the cluster does not have."""
+
+
+def plan(observed: Observed, policy: Policy) -> Plan:
+    """Choose the moves of one run, with a reason for every pod that was considered and stays.
+
+    The strategies of ``deschedule`` run once. Those of ``balance`` run until none of them finds
+    another move, so that a run on the result has nothing left to do.
+
+    Raises:
+        UnknownPriorityClass: a priority threshold names a class that was not observed.
+    """
+    devices, units = _claims(observed)
+    return plan_with(observed, policy, devices, units)
+
+
+def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units) -> Plan:
+    """``plan`` with another knowledge of claims."""
+    volumes = Volumes(observed.volume_claims, observed.volumes)
+    run = _run(observed, policy, volumes, devices, units)
+    contexts = [
+        (profile, _protections(observed, policy, profile, run, volumes))
+        for profile in policy.profiles
+    ]
+    for profile, protections in contexts:
+        for strategy in profile.deschedule:
+            _apply(run, policy, _context(profile, protections, strategy), strategy)
+    before = -1
+    while len(run.moves) > before:
+        before = len(run.moves)
+        for profile, protections in contexts:
+            for strategy in profile.balance:
+                _apply(run, policy, _context(profile, protections, strategy), strategy)
+    return _result(observed, run)
+
+
+def _claims(observed: Observed) -> tuple[Devices, Units]:
+    claims = Claims(observed)
+    inventory = Inventory(observed, claims)
+    return inventory, ClaimUnits(observed, claims, inventory)
+
+
+def _run(
+    observed: Observed, policy: Policy, volumes: Volumes, devices: Devices, units: Units
+) -> Run:
+    world = World(
+        observed.nodes,
+        observed.pods,
+        {each.metadata.name: each.metadata.labels or {} for each in observed.namespaces},
+    )
+    fitter = Fitter(world, volumes, _by_devices(observed))
+    return Run(
+        world=world,
+        predictor=Predictor(world, fitter, devices),
+        devices=devices,
+        units=units,
+        budgets=Budgets(observed.budgets, observed.unreadable),
+        ledger=Ledger(policy.limits, observed.record or Record(), observed.now),
+        workloads=_workloads(observed),
+    )
+
+
+def _by_devices(observed: Observed) -> frozenset[str]:
+    """The extended resources that stand for devices: the class's own name, and the implicit one."""
+    named = (each.spec.extended_resource_name for each in observed.device_classes)
+    implicit = (DEVICE_CLASS_PREFIX + each.metadata.name for each in observed.device_classes)
+    return frozenset(name for name in (*named, *implicit) if name)
+
+
+def _workloads(observed: Observed) -> dict[str, str]:
+    above = ((each.metadata.uid, each.metadata.controller()) for each in observed.owners)
+    return {uid: owner.uid for uid, owner in above if owner is not None}
+
+
+def _protections(
+    observed: Observed, policy: Policy, profile: Profile, run: Run, volumes: Volumes
+) -> Protections:
+    return Protections(
+        evictor=profile.evictor,
+        world=run.world,
+        budgets=run.budgets,
+        volumes=volumes,
+        now=observed.now,
+        priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
+        schedulers=policy.schedulers,
+        node_selector=policy.node_selector,
+    )
+
+
+def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | None:
+    if wanted is None or not wanted.name:
+        return wanted.value if wanted else None
+    for each in observed.priority_classes:
+        if each.metadata.name == wanted.name:
+            return each.value
+    raise UnknownPriorityClass(
+        f"priorityThreshold.name: there is no PriorityClass {wanted.name} in the cluster; "
+        "name one that exists, or set priorityThreshold.value"
+    )
+
+
+def _context(profile: Profile, protections: Protections, strategy: Strategy) -> Context:
+    limit = strategy.limit_per_node if isinstance(strategy, LowNodeUtilization) else None
+    return Context(strategy.name, profile, protections, limit)
+
+
+def _apply(run: Run, policy: Policy, context: Context, strategy: Strategy) -> None:
+    match strategy:
+        case RemoveDuplicates():
+            remove_duplicates(run, context, strategy)
+        case LowNodeUtilization():
+            spreads = any(
+                isinstance(each, RemoveDuplicates)
+                for profile in policy.profiles
+                for each in (*profile.deschedule, *profile.balance)
+            )
+            balance_usage(run, context, strategy, keep_spread=spreads)
+        case CriticalPods():
+            pass
+
+
+def _result(observed: Observed, run: Run) -> Plan:
+    skipped = sorted(run.skipped.values(), key=lambda each: (each.pod.namespace, each.pod.name))
+    return Plan(
+        made_at=observed.now,
+        cluster_uid=observed.cluster_uid,
+        moves=tuple(run.moves),
+        taints=tuple(run.taints),
+        reallocations=tuple(run.reallocations),
+        skipped=tuple(skipped),
+        notes=tuple(run.notes),
+    ).sealed()

@@ -1,0 +1,220 @@
+"""How the default scheduler scores nodes that fit: least allocated, balanced, and preferences.
+
+The weights are those of the default profile. Images on nodes are not known, so ImageLocality is
+missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from claimctl.rescheduling import spread
+from claimctl.rescheduling.fit import matches_affinity
+from claimctl.rescheduling.quantities import CPU, MEMORY
+from claimctl.rescheduling.world import HOSTNAME, World, WorldNode, WorldPod
+from claimctl.reservation.reachability import matches_term, tolerates
+from claimctl.wire.nodes import Toleration
+from claimctl.wire.scheduling import (
+    PodAffinity,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+
+TOP = 100
+"""The best score of one rule (MaxNodeScore)."""
+_TAINTS, _AFFINITY, _SPREAD, _PODS = 3, 2, 2, 2
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+ZONE = "topology.kubernetes.io/zone"
+_DEFAULT_SPREAD = ((HOSTNAME, 3), (ZONE, 5))
+"""The system's default constraints, with their maxSkew."""
+_SPREAD_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+"""The owners whose selectors the default constraints use."""
+
+
+def scores(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int]:
+    """The score of each node, in the order of ``nodes``. The pod must not be on a node."""
+    total = [_room(pod, node) for node in nodes]
+    for weight, found in (
+        (_TAINTS, _taints(pod, nodes)),
+        (_AFFINITY, _node_affinity(pod, nodes)),
+        (_SPREAD, _spread(world, pod, nodes)),
+        (_PODS, _pod_affinity(world, pod, nodes)),
+    ):
+        if found is not None:
+            for index, score in enumerate(found):
+                total[index] += weight * score
+    return total
+
+
+def _room(pod: WorldPod, node: WorldNode) -> int:
+    """LeastAllocated and BalancedAllocation of cpu and memory."""
+    cpu, memory = node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)
+    left = []
+    if cpu:
+        left.append(_left(node.scored[0] + pod.scored[0], cpu))
+    if memory:
+        left.append(_left(node.scored[1] + pod.scored[1], memory))
+    least = sum(left) // len(left) if left else 0
+    asked = pod.requests
+    if len(asked) == 1:
+        # only a place: BalancedAllocation does not judge pods without requests
+        return least
+    if not cpu or not memory:
+        return least + TOP
+    one = min(1.0, (node.used.get(CPU, 0) + asked.get(CPU, 0)) / cpu)
+    other = min(1.0, (node.used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory)
+    return least + int((1 - abs(one - other) / 2) * TOP)
+
+
+def _left(used: int, allocatable: int) -> int:
+    return (allocatable - used) * TOP // allocatable if used <= allocatable else 0
+
+
+def _taints(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """Fewer PreferNoSchedule taints that the pod does not tolerate are better."""
+    tolerations = pod.pod.spec.tolerations
+    counts = [_not_tolerated(node, tolerations) for node in nodes]
+    most = max(counts)
+    return [TOP - TOP * count // most for count in counts] if most else None
+
+
+def _not_tolerated(node: WorldNode, tolerations: tuple[Toleration, ...]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE
+        and not any(tolerates(each, taint) for each in tolerations)
+        for taint in node.node.spec.taints
+    )
+
+
+def _node_affinity(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """The weights of the preferred terms that the node meets."""
+    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
+    terms = affinity.preferred if affinity else ()
+    if not terms:
+        return None
+    sums = [
+        sum(term.weight for term in terms if matches_term(term.preference, node.node))
+        for node in nodes
+    ]
+    most = max(sums)
+    return [TOP * each // most for each in sums] if most else None
+
+
+# topology spread
+
+
+def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """Fewer matching pods in the node's domains are better."""
+    soft = [
+        each
+        for each in pod.pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable != spread.HARD
+    ]
+    if soft:
+        judged = list(_wanted_spread(world, pod, soft, nodes))
+    elif not pod.pod.spec.topology_spread_constraints:
+        judged = list(_default_spread(world, pod, nodes))
+    else:
+        judged = []
+    if not judged:
+        return None
+    keys = [key for key, _, _ in judged] if soft else []
+    sums = [
+        None
+        if any(key not in node.labels for key in keys)
+        else round(sum(_share(node, *each) for each in judged))
+        for node in nodes
+    ]
+    known = [each for each in sums if each is not None]
+    most, least = max(known, default=0), min(known, default=0)
+    if not most:
+        return [0 if each is None else TOP for each in sums]
+    return [0 if each is None else TOP * (most + least - each) // most for each in sums]
+
+
+Judged = tuple[str, Mapping[str, int], Callable[[int], float]]
+"""A topology key, the pods of each domain, and the score that a number of pods gives."""
+
+
+def _share(
+    node: WorldNode, key: str, counts: Mapping[str, int], score: Callable[[int], float]
+) -> float:
+    value = node.labels.get(key)
+    return 0.0 if value is None else score(counts.get(value, 0))
+
+
+def _wanted_spread(
+    world: World,
+    pod: WorldPod,
+    soft: Sequence[TopologySpreadConstraint],
+    nodes: Sequence[WorldNode],
+) -> Iterator[Judged]:
+    keys = [each.topology_key for each in soft]
+    for each in soft:
+        selector = spread.selector_of(each, pod)
+        per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
+        counting = spread.counting_nodes(
+            world, pod, each, keys, lambda node: matches_affinity(pod.pod, node.node)
+        )
+        yield _judged(nodes, counting, each.topology_key, each.max_skew, per_node)
+
+
+def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:
+    """The default constraints, which spread the pods of one owner over hosts and zones."""
+    owner = pod.pod.metadata.controller()
+    if owner is None or owner.kind not in _SPREAD_OWNERS:
+        return
+    per_node = world.owned.get(owner.uid, {})
+    siblings = [world.nodes[name] for name in per_node]
+    for key, skew in _DEFAULT_SPREAD:
+        if any(key in node.labels for node in nodes):
+            yield _judged(nodes, siblings, key, skew, per_node)
+
+
+def _judged(
+    nodes: Sequence[WorldNode],
+    counting: Sequence[WorldNode],
+    key: str,
+    max_skew: int,
+    per_node: Mapping[str, int],
+) -> Judged:
+    domains = {node.labels[key] for node in nodes if key in node.labels}
+    weight = math.log(len(domains) + 2)
+    counts = spread.counts_by_domain(counting, key, per_node)
+    return key, counts, lambda count: count * weight + max_skew - 1
+
+
+# preferred affinity between pods
+
+
+def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """The weights of the incoming pod's preferred terms, by the domains of the pods they mean.
+
+    The preferences of pods that run already are not counted.
+    """
+    affinity = pod.pod.spec.affinity
+    if affinity is None:
+        return None
+    terms = [(each, 1) for each in _preferred(affinity.pod_affinity)]
+    terms += [(each, -1) for each in _preferred(affinity.pod_anti_affinity)]
+    if not terms:
+        return None
+    sums = [0] * len(nodes)
+    for each, sign in terms:
+        term = each.pod_affinity_term
+        namespaces = world.namespaces_of(term, pod.namespace)
+        per_node = world.matching(namespaces, term.label_selector)
+        with_pods = (world.nodes[name] for name in per_node)
+        counts = spread.counts_by_domain(with_pods, term.topology_key, per_node)
+        for index, node in enumerate(nodes):
+            value = node.labels.get(term.topology_key, "")
+            sums[index] += sign * each.weight * counts.get(value, 0)
+    least, most = min(sums), max(sums)
+    if least == most:
+        return None
+    return [TOP * (each - least) // (most - least) for each in sums]
+
+
+def _preferred(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:
+    return affinity.preferred if affinity else ()

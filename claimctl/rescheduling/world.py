@@ -1,0 +1,359 @@
+"""The model of the cluster on which a plan is made: which pod takes up what, on which node.
+
+A chosen move counts at once: ``remove`` and ``add`` change the model, and ``rollback`` takes
+changes back to a ``mark``. All orders are stable, so that the same cluster gives the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from claimctl.rescheduling.labels import selects
+from claimctl.rescheduling.quantities import PODS, amounts
+from claimctl.rescheduling.requests import pod_requests, scored_requests
+from claimctl.reservation.pods import TERMINAL_PHASES
+from claimctl.wire.base import encode
+from claimctl.wire.meta import find_condition
+from claimctl.wire.scheduling import (
+    Affinity,
+    LabelSelector,
+    PodAffinityTerm,
+    SchedulingNode,
+    SchedulingPod,
+)
+
+HOSTNAME = "kubernetes.io/hostname"
+Port = tuple[str, str, int]
+"""Protocol, address of the host and port."""
+GroupKey = tuple[str, str, tuple[str, ...]]
+"""Namespace, UID of the controller owner, and the sorted images of the containers."""
+
+
+@dataclass(slots=True, eq=False)
+class WorldPod:
+    """A pod that takes up room, or one that looks for room. ``node`` is where it is now."""
+
+    pod: SchedulingPod
+    uid: str
+    namespace: str
+    labels: Mapping[str, str]
+    owner_uid: str
+    """The UID of the controller owner, '' without one."""
+    requests: Mapping[str, int]
+    """By resource name, with one place among the node's ``pods``."""
+    scored: tuple[int, int]
+    """Milli-CPU and memory with which nodes are scored."""
+    group: GroupKey | None = None
+    """The pods that duplicate each other; None for a pod without owner, or one that is going."""
+    node: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Namespace, name and UID: the order in which pods are looked at."""
+        return self.namespace, self.pod.metadata.name, self.uid
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pod of a unit that is about to be moved."""
+
+    pod: WorldPod
+    source: str
+    destination: str
+
+
+@dataclass(slots=True, eq=False)
+class WorldNode:
+    node: SchedulingNode
+    allocatable: Mapping[str, int]
+    ready: bool
+    used: dict[str, int] = field(default_factory=dict)
+    """Requests of all pods here; ``pods`` is their number."""
+    scored: list[int] = field(default_factory=lambda: [0, 0])
+    """The sum of ``WorldPod.scored``."""
+    pods: dict[str, WorldPod] = field(default_factory=dict)
+    """By UID."""
+    ports: dict[str, tuple[Port, ...]] = field(default_factory=dict)
+    """The host ports of the pods that have some, by UID."""
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.node.metadata.labels or {}
+
+
+class Matching:
+    """How many pods on each node match a selector; nodes with none are absent."""
+
+    __slots__ = ("_namespaces", "_selector", "_staying", "per_node")
+
+    def __init__(
+        self, namespaces: frozenset[str] | None, selector: LabelSelector | None, staying: bool
+    ) -> None:
+        self._namespaces = namespaces
+        self._selector = selector
+        self._staying = staying
+        self.per_node: dict[str, int] = {}
+
+    def matches(self, pod: WorldPod) -> bool:
+        if self._staying and pod.pod.metadata.deleting:
+            return False
+        here = self._namespaces is None or pod.namespace in self._namespaces
+        return here and selects(self._selector, pod.labels)
+
+
+@dataclass(slots=True, eq=False)
+class AntiTerm:
+    """A required anti-affinity term of existing pods, and the nodes on which they are."""
+
+    term: PodAffinityTerm
+    namespaces: frozenset[str] | None
+    per_node: dict[str, int] = field(default_factory=dict)
+
+
+class World:
+    """Nodes and pods with their use of room.
+
+    Args:
+        namespaces: the labels of each namespace.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[SchedulingNode],
+        pods: Iterable[SchedulingPod],
+        namespaces: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        self.nodes: dict[str, WorldNode] = {
+            each.metadata.name: _node(each)
+            for each in sorted(nodes, key=lambda node: node.metadata.name)
+        }
+        self.namespaces = namespaces
+        self.pods: dict[str, WorldPod] = {}
+        """The pods that take up room on a node, by UID."""
+        self.unreadable: dict[str, str] = {}
+        """What is wrong with the requests of a pod, by UID. Such a pod takes up one place."""
+        self.by_owner: dict[str, dict[str, WorldPod]] = {}
+        """The pods of each controller owner, by UID."""
+        self.owned: dict[str, dict[str, int]] = {}
+        """How many pods of an owner, without those that are going, each node has."""
+        self.groups: dict[GroupKey, dict[str, int]] = {}
+        """How many pods of a group each node has."""
+        self._by_namespace: dict[str, dict[str, WorldPod]] = {}
+        self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
+        self._watching: dict[str | None, list[Matching]] = {}
+        self._anti: dict[tuple[str, bytes], AntiTerm] = {}
+        self._anti_in: dict[str | None, list[AntiTerm]] = {}
+        self._journal: list[Callable[[], None]] = []
+        self._shared: dict[tuple[object, ...], Mapping[str, int]] = {}
+        for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
+            if (found := room_of(pod)) in self.nodes:
+                self.add(self.seen(pod), found)
+        self._journal.clear()
+
+    def seen(self, pod: SchedulingPod) -> WorldPod:
+        """The pod with what it requests, not on a node yet."""
+        try:
+            requests, scored = pod_requests(pod), scored_requests(pod)
+        except ValueError as error:
+            self.unreadable[pod.metadata.uid] = str(error)
+            requests, scored = {}, (0, 0)
+        requests[PODS] = 1
+        shared = self._shared.setdefault(tuple(sorted(requests.items())), requests)
+        meta = pod.metadata
+        owner = meta.controller()
+        return WorldPod(
+            pod=pod,
+            uid=meta.uid,
+            namespace=meta.namespace,
+            labels=meta.labels or {},
+            owner_uid=owner.uid if owner else "",
+            requests=shared,
+            scored=scored,
+            group=_group(pod, owner.uid) if owner else None,
+        )
+
+    # changes
+
+    def mark(self) -> int:
+        """A point to which ``rollback`` can go back."""
+        return len(self._journal)
+
+    def rollback(self, mark: int) -> None:
+        while len(self._journal) > mark:
+            undo = self._journal.pop()
+            undo()
+            self._journal.pop()
+
+    def add(self, pod: WorldPod, node: str) -> None:
+        """The pod is on the node from now on."""
+        self._change(pod, node, 1)
+        self._journal.append(lambda: self.remove(pod))
+
+    def remove(self, pod: WorldPod) -> None:
+        """The pod leaves its node."""
+        node = pod.node
+        self._change(pod, node, -1)
+        self._journal.append(lambda: self.add(pod, node))
+
+    def _change(self, pod: WorldPod, name: str, sign: int) -> None:
+        node = self.nodes[name]
+        for resource, number in pod.requests.items():
+            node.used[resource] = node.used.get(resource, 0) + sign * number
+        node.scored[0] += sign * pod.scored[0]
+        node.scored[1] += sign * pod.scored[1]
+        maps = (
+            node.pods,
+            self.pods,
+            self._by_namespace.setdefault(pod.namespace, {}),
+            self.by_owner.setdefault(pod.owner_uid, {}),
+        )
+        for each in maps:
+            if sign > 0:
+                each[pod.uid] = pod
+            else:
+                del each[pod.uid]
+        self._change_ports(node, pod, sign)
+        pod.node = name if sign > 0 else ""
+        if pod.group is not None:
+            _count(self.groups.setdefault(pod.group, {}), name, sign)
+            _count(self.owned.setdefault(pod.owner_uid, {}), name, sign)
+        self._count_terms(pod, name, sign)
+
+    def _change_ports(self, node: WorldNode, pod: WorldPod, sign: int) -> None:
+        if ports := host_ports(pod.pod):
+            if sign > 0:
+                node.ports[pod.uid] = ports
+            else:
+                del node.ports[pod.uid]
+
+    def _count_terms(self, pod: WorldPod, node: str, sign: int) -> None:
+        for where in (pod.namespace, None):
+            for matching in self._watching.get(where, ()):
+                if matching.matches(pod):
+                    _count(matching.per_node, node, sign)
+        for term in required_anti_affinity(pod.pod.spec.affinity):
+            _count(self._anti_term(term, pod).per_node, node, sign)
+
+    # questions
+
+    def matching(
+        self,
+        namespaces: frozenset[str] | None,
+        selector: LabelSelector | None,
+        *,
+        staying: bool = False,
+    ) -> Mapping[str, int]:
+        """How many pods of these namespaces (None: all) match the selector, by node.
+
+        Args:
+            staying: leave out the pods that are being deleted.
+        """
+        key = (namespaces, encode(selector), staying)
+        found = self._matching.get(key)
+        if found is None:
+            found = self._matching[key] = Matching(namespaces, selector, staying)
+            for name in sorted(namespaces) if namespaces is not None else (None,):
+                self._watching.setdefault(name, []).append(found)
+            for pod in self._in(namespaces):
+                if found.matches(pod):
+                    _count(found.per_node, pod.node, 1)
+        return found.per_node
+
+    def anti_terms(self, namespace: str) -> Iterator[AntiTerm]:
+        """The required anti-affinity terms, of pods on nodes, that mean pods of the namespace."""
+        for where in (namespace, None):
+            yield from (each for each in self._anti_in.get(where, ()) if each.per_node)
+
+    def namespaces_of(self, term: PodAffinityTerm, namespace: str) -> frozenset[str] | None:
+        """The namespaces that a term of a pod in ``namespace`` means; None for all."""
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces or (namespace,))
+        if not term.namespace_selector.match_labels and (
+            not term.namespace_selector.match_expressions
+        ):
+            return None
+        chosen = (
+            name
+            for name, labels in self.namespaces.items()
+            if selects(term.namespace_selector, labels)
+        )
+        return frozenset((*term.namespaces, *chosen))
+
+    def _in(self, namespaces: frozenset[str] | None) -> Iterator[WorldPod]:
+        if namespaces is None:
+            yield from self.pods.values()
+            return
+        for name in sorted(namespaces):
+            yield from self._by_namespace.get(name, {}).values()
+
+    def _anti_term(self, term: PodAffinityTerm, pod: WorldPod) -> AntiTerm:
+        key = (pod.namespace, encode(term))
+        found = self._anti.get(key)
+        if found is None:
+            namespaces = self.namespaces_of(term, pod.namespace)
+            found = self._anti[key] = AntiTerm(term, namespaces)
+            for name in sorted(namespaces) if namespaces is not None else (None,):
+                self._anti_in.setdefault(name, []).append(found)
+        return found
+
+
+def _count(per_node: dict[str, int], node: str, change: int) -> None:
+    """Change a number of pods; a node without pods is absent."""
+    left = per_node.get(node, 0) + change
+    if left:
+        per_node[node] = left
+    else:
+        del per_node[node]
+
+
+def _group(pod: SchedulingPod, owner: str) -> GroupKey | None:
+    if pod.metadata.deleting:
+        return None
+    images = sorted(container.image for container in pod.spec.containers)
+    return pod.metadata.namespace, owner, tuple(images)
+
+
+def room_of(pod: SchedulingPod) -> str:
+    """The node on which the pod takes up room: its own, or the one that a preemption frees.
+
+    A pod that has ended, and a pod that only waits, take up none: ''.
+    """
+    ended = pod.status.phase in TERMINAL_PHASES
+    return "" if ended else pod.spec.node_name or pod.status.nominated_node_name
+
+
+def required_anti_affinity(affinity: Affinity | None) -> tuple[PodAffinityTerm, ...]:
+    anti = affinity.pod_anti_affinity if affinity else None
+    return anti.required if anti else ()
+
+
+def host_ports(pod: SchedulingPod) -> tuple[Port, ...]:
+    """The host ports of all containers and sidecars."""
+    sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
+    return tuple(
+        (port.protocol, port.host_ip or ANY_ADDRESS, port.host_port)
+        for container in (*pod.spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port
+    )
+
+
+ANY_ADDRESS = "0.0.0.0"
+"""A port at this address conflicts with the same port at every address."""
+
+
+def _node(node: SchedulingNode) -> WorldNode:
+    """A node whose allocatable cannot be read has no room."""
+    ready = find_condition(node.status.conditions, "Ready")
+    try:
+        allocatable = amounts(node.status.allocatable)
+    except ValueError:
+        allocatable = {}
+    return WorldNode(
+        node=node, allocatable=allocatable, ready=ready is None or ready.status == "True"
+    )
