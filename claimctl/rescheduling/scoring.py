@@ -14,7 +14,6 @@ from claimctl.rescheduling.fit import matches_affinity
 from claimctl.rescheduling.quantities import CPU, MEMORY
 from claimctl.rescheduling.world import HOSTNAME, World, WorldNode, WorldPod
 from claimctl.reservation.reachability import matches_term, tolerates
-from claimctl.wire.nodes import Toleration
 from claimctl.wire.scheduling import (
     PodAffinity,
     TopologySpreadConstraint,
@@ -24,7 +23,6 @@ from claimctl.wire.scheduling import (
 TOP = 100
 """The best score of one rule (MaxNodeScore)."""
 _TAINTS, _AFFINITY, _SPREAD, _PODS = 3, 2, 2, 2
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
 ZONE = "topology.kubernetes.io/zone"
 _DEFAULT_SPREAD = ((HOSTNAME, 3), (ZONE, 5))
 """The system's default constraints, with their maxSkew."""
@@ -49,22 +47,28 @@ def scores(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int]
 
 def _room(pod: WorldPod, node: WorldNode) -> int:
     """LeastAllocated and BalancedAllocation of cpu and memory."""
-    cpu, memory = node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)
-    left = []
-    if cpu:
-        left.append(_left(node.scored[0] + pod.scored[0], cpu))
-    if memory:
-        left.append(_left(node.scored[1] + pod.scored[1], memory))
-    least = sum(left) // len(left) if left else 0
-    asked = pod.requests
+    cpu, memory, scored = node.cpu, node.memory, node.scored
+    if not cpu or not memory:
+        return _room_of_one(pod, node)
+    left = _left(scored[0] + pod.scored[0], cpu) + _left(scored[1] + pod.scored[1], memory)
+    asked, used = pod.requests, node.used
     if len(asked) == 1:
         # only a place: BalancedAllocation does not judge pods without requests
-        return least
-    if not cpu or not memory:
-        return least + TOP
-    one = min(1.0, (node.used.get(CPU, 0) + asked.get(CPU, 0)) / cpu)
-    other = min(1.0, (node.used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory)
-    return least + int((1 - abs(one - other) / 2) * TOP)
+        return left // 2
+    one = (used.get(CPU, 0) + asked.get(CPU, 0)) / cpu
+    other = (used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory
+    apart = abs((one if one < 1 else 1) - (other if other < 1 else 1)) / 2
+    return left // 2 + int((1 - apart) * TOP)
+
+
+def _room_of_one(pod: WorldPod, node: WorldNode) -> int:
+    """The same for a node without cpu or without memory: what it lacks does not count."""
+    balanced = TOP if len(pod.requests) > 1 else 0
+    if node.cpu:
+        return _left(node.scored[0] + pod.scored[0], node.cpu) + balanced
+    if node.memory:
+        return _left(node.scored[1] + pod.scored[1], node.memory) + balanced
+    return balanced
 
 
 def _left(used: int, allocatable: int) -> int:
@@ -73,18 +77,15 @@ def _left(used: int, allocatable: int) -> int:
 
 def _taints(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
     """Fewer PreferNoSchedule taints that the pod does not tolerate are better."""
+    if not any(node.warnings for node in nodes):
+        return None
     tolerations = pod.pod.spec.tolerations
-    counts = [_not_tolerated(node, tolerations) for node in nodes]
+    counts = [
+        sum(not any(tolerates(each, taint) for each in tolerations) for taint in node.warnings)
+        for node in nodes
+    ]
     most = max(counts)
     return [TOP - TOP * count // most for count in counts] if most else None
-
-
-def _not_tolerated(node: WorldNode, tolerations: tuple[Toleration, ...]) -> int:
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE
-        and not any(tolerates(each, taint) for each in tolerations)
-        for taint in node.node.spec.taints
-    )
 
 
 def _node_affinity(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
@@ -119,12 +120,10 @@ def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int
         judged = []
     if not judged:
         return None
-    keys = [key for key, _, _ in judged] if soft else []
+    parts = [_shares(nodes, *each, required=bool(soft)) for each in judged]
     sums = [
-        None
-        if any(key not in node.labels for key in keys)
-        else round(sum(_share(node, *each) for each in judged))
-        for node in nodes
+        None if None in shares else round(sum(share for share in shares if share is not None))
+        for shares in zip(*parts, strict=True)
     ]
     known = [each for each in sums if each is not None]
     most, least = max(known, default=0), min(known, default=0)
@@ -137,11 +136,23 @@ Judged = tuple[str, Mapping[str, int], Callable[[int], float]]
 """A topology key, the pods of each domain, and the score that a number of pods gives."""
 
 
-def _share(
-    node: WorldNode, key: str, counts: Mapping[str, int], score: Callable[[int], float]
-) -> float:
-    value = node.labels.get(key)
-    return 0.0 if value is None else score(counts.get(value, 0))
+def _shares(
+    nodes: Sequence[WorldNode],
+    key: str,
+    counts: Mapping[str, int],
+    score: Callable[[int], float],
+    *,
+    required: bool,
+) -> list[float | None]:
+    """The part of one constraint in each node's score.
+
+    Args:
+        required: a node without the label has no score at all (None).
+    """
+    empty, without = score(0), None if required else 0.0
+    filled = {value: score(count) for value, count in counts.items() if count}
+    values = (node.labels.get(key) for node in nodes)
+    return [without if value is None else filled.get(value, empty) for value in values]
 
 
 def _wanted_spread(

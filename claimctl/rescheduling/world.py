@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.rescheduling.labels import selects
-from claimctl.rescheduling.quantities import PODS, amounts
+from claimctl.rescheduling.quantities import CPU, MEMORY, PODS, amounts
 from claimctl.rescheduling.requests import pod_requests, scored_requests
 from claimctl.reservation.pods import TERMINAL_PHASES
 from claimctl.wire.base import encode
 from claimctl.wire.meta import find_condition
+from claimctl.wire.nodes import Taint
 from claimctl.wire.scheduling import (
     Affinity,
     LabelSelector,
@@ -23,6 +24,7 @@ from claimctl.wire.scheduling import (
     SchedulingPod,
 )
 
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
 HOSTNAME = "kubernetes.io/hostname"
 Port = tuple[str, str, int]
 """Protocol, address of the host and port."""
@@ -66,8 +68,15 @@ class Step:
 @dataclass(slots=True, eq=False)
 class WorldNode:
     node: SchedulingNode
+    name: str
+    labels: Mapping[str, str]
     allocatable: Mapping[str, int]
+    cpu: int
+    memory: int
+    """Allocatable milli-CPU and bytes."""
     ready: bool
+    warnings: tuple[Taint, ...]
+    """The taints with the effect PreferNoSchedule."""
     used: dict[str, int] = field(default_factory=dict)
     """Requests of all pods here; ``pods`` is their number."""
     scored: list[int] = field(default_factory=lambda: [0, 0])
@@ -76,14 +85,6 @@ class WorldNode:
     """By UID."""
     ports: dict[str, tuple[Port, ...]] = field(default_factory=dict)
     """The host ports of the pods that have some, by UID."""
-
-    @property
-    def name(self) -> str:
-        return self.node.metadata.name
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self.node.metadata.labels or {}
 
 
 class Matching:
@@ -355,5 +356,12 @@ def _node(node: SchedulingNode) -> WorldNode:
     except ValueError:
         allocatable = {}
     return WorldNode(
-        node=node, allocatable=allocatable, ready=ready is None or ready.status == "True"
+        node=node,
+        name=node.metadata.name,
+        labels=node.metadata.labels or {},
+        allocatable=allocatable,
+        cpu=allocatable.get(CPU, 0),
+        memory=allocatable.get(MEMORY, 0),
+        ready=ready is None or ready.status == "True",
+        warnings=tuple(each for each in node.spec.taints if each.effect == PREFER_NO_SCHEDULE),
     )
