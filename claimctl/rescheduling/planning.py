@@ -24,6 +24,7 @@ from claimctl.rescheduling.prediction import Predictor
 from claimctl.rescheduling.protections import Protections
 from claimctl.rescheduling.record import Record
 from claimctl.rescheduling.run import Context, Run
+from claimctl.rescheduling.strategies.critical import rescue_critical
 from claimctl.rescheduling.strategies.duplicates import remove_duplicates
 from claimctl.rescheduling.strategies.utilization import balance_usage
 from claimctl.rescheduling.units import ClaimUnits
@@ -58,13 +59,13 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     ]
     for profile, protections in contexts:
         for strategy in profile.deschedule:
-            _apply(run, policy, _context(profile, protections, strategy), strategy)
+            _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
         for profile, protections in contexts:
             for strategy in profile.balance:
-                _apply(run, policy, _context(profile, protections, strategy), strategy)
+                _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
     return _result(observed, run)
 
 
@@ -138,7 +139,9 @@ def _context(profile: Profile, protections: Protections, strategy: Strategy) -> 
     return Context(strategy.name, profile, protections, limit)
 
 
-def _apply(run: Run, policy: Policy, context: Context, strategy: Strategy) -> None:
+def _apply(
+    run: Run, policy: Policy, context: Context, strategy: Strategy, observed: Observed
+) -> None:
     match strategy:
         case RemoveDuplicates():
             remove_duplicates(run, context, strategy)
@@ -150,7 +153,7 @@ def _apply(run: Run, policy: Policy, context: Context, strategy: Strategy) -> No
             )
             balance_usage(run, context, strategy, keep_spread=spreads)
         case CriticalPods():
-            pass
+            rescue_critical(run, context, strategy, observed)
 
 
 def _result(observed: Observed, run: Run) -> Plan:

@@ -130,6 +130,7 @@ def pod(
     generated: str = "",
     group: str = "",
     owner: str = "ReplicaSet",
+    workload: str = "set",
     phase: str = "",
     priority: int = 0,
     **fields: Any,
@@ -154,14 +155,22 @@ def pod(
     meta: Json = {"name": name, "namespace": "ml", "uid": f"uid-{name}", **fields}
     if owner:
         meta["ownerReferences"] = [
-            {"kind": owner, "name": "set", "uid": "uid-set", "controller": True}
+            {
+                "apiVersion": "batch/v1" if owner == "Job" else "apps/v1",
+                "kind": owner,
+                "name": workload,
+                "uid": f"uid-{workload}",
+                "controller": True,
+            }
         ]
     return from_plain({"metadata": meta, "spec": spec, "status": status}, SchedulingPod)
 
 
-def node(name: str = "node-0", **spec: Any) -> SchedulingNode:
+def node(name: str = "node-0", *, cpu: str = "", **spec: Any) -> SchedulingNode:
     meta = {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name}}
-    return from_plain({"metadata": meta, "spec": spec}, SchedulingNode)
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"} if cpu else {}
+    body = {"metadata": meta, "spec": spec, "status": {"allocatable": allocatable}}
+    return from_plain(body, SchedulingNode)
 
 
 def template(*requests: Json, name: str = "template") -> ClaimTemplate:
