@@ -143,8 +143,8 @@ def _selected(selector: NodeSelector, node: Node) -> bool:
 
 
 def _still_problem(pod: SchedulingPod, volumes: tuple[NodeSelector, ...], node: WorldNode) -> str:
-    if not node.ready:
-        return "not ready"
+    if node.closed:
+        return node.closed
     if not matches_affinity(pod, node.node):
         return "node selector or affinity"
     if not admits(taints_of(node.node), pod.spec.tolerations):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from claimctl.rescheduling.budgets import Budgets
 from claimctl.rescheduling.claims import Claims
 from claimctl.rescheduling.devices import Devices, Units
@@ -9,7 +11,7 @@ from claimctl.rescheduling.fit import Fitter
 from claimctl.rescheduling.inventory import Inventory
 from claimctl.rescheduling.ledger import Ledger
 from claimctl.rescheduling.observed import Observed
-from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.plan import Note, Plan
 from claimctl.rescheduling.policy import (
     DEVICE_CLASS_PREFIX,
     CriticalPods,
@@ -30,10 +32,22 @@ from claimctl.rescheduling.strategies.utilization import balance_usage
 from claimctl.rescheduling.units import ClaimUnits
 from claimctl.rescheduling.volumes import Volumes
 from claimctl.rescheduling.world import World
+from claimctl.wire.base import Wire
+from claimctl.wire.resources import PODS
 
 
 class UnknownPriorityClass(Exception):
     """A policy names a PriorityClass that the cluster does not have."""
+
+
+class _BoundSpec(Wire, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class _Bound(Wire, frozen=True, kw_only=True):
+    """What is needed of a pod that cannot be read as a whole."""
+
+    spec: _BoundSpec = _BoundSpec()
 
 
 def plan(observed: Observed, policy: Policy) -> Plan:
@@ -53,6 +67,7 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
+    run.notes += _about_fit(policy)
     contexts = [
         (profile, _protections(observed, policy, profile, run, volumes))
         for profile in policy.profiles
@@ -69,6 +84,13 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     return _result(observed, run)
 
 
+def _about_fit(policy: Policy) -> Iterator[Note]:
+    for profile in policy.profiles:
+        if not profile.evictor.node_fit:
+            text = "nodeFit: false has no effect: a pod moves only to a node that fits it"
+            yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
+
+
 def _claims(observed: Observed) -> tuple[Devices, Units]:
     claims = Claims(observed)
     inventory = Inventory(observed, claims)
@@ -82,6 +104,7 @@ def _run(
         observed.nodes,
         observed.pods,
         {each.metadata.name: each.metadata.labels or {} for each in observed.namespaces},
+        _doubtful(observed),
     )
     fitter = Fitter(world, volumes, _by_devices(observed))
     return Run(
@@ -93,6 +116,14 @@ def _run(
         ledger=Ledger(policy.limits, observed.record or Record(), observed.now),
         workloads=_workloads(observed),
     )
+
+
+def _doubtful(observed: Observed) -> Iterator[str]:
+    """The nodes of pods that cannot be read; nobody can tell what room such a pod takes up."""
+    for each in observed.unreadable:
+        if each.resource.kind == PODS.kind:
+            part = each.part(_Bound)
+            yield part.spec.node_name if part else ""
 
 
 def _by_devices(observed: Observed) -> frozenset[str]:

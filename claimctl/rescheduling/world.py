@@ -74,7 +74,8 @@ class WorldNode:
     cpu: int
     memory: int
     """Allocatable milli-CPU and bytes."""
-    ready: bool
+    closed: str
+    """Why no pod may be put here, '' if pods may be."""
     warnings: tuple[Taint, ...]
     """The taints with the effect PreferNoSchedule."""
     used: dict[str, int] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class World:
 
     Args:
         namespaces: the labels of each namespace.
+        doubtful: the names of nodes with pods that cannot be read: no pod is put there.
     """
 
     def __init__(
@@ -128,11 +130,15 @@ class World:
         nodes: Iterable[SchedulingNode],
         pods: Iterable[SchedulingPod],
         namespaces: Mapping[str, Mapping[str, str]],
+        doubtful: Iterable[str] = (),
     ) -> None:
         self.nodes: dict[str, WorldNode] = {
             each.metadata.name: _node(each)
             for each in sorted(nodes, key=lambda node: node.metadata.name)
         }
+        for name in doubtful:
+            if name in self.nodes:
+                self.nodes[name].closed = "a pod there cannot be read"
         self.namespaces = namespaces
         self.pods: dict[str, WorldPod] = {}
         """The pods that take up room on a node, by UID."""
@@ -362,6 +368,6 @@ def _node(node: SchedulingNode) -> WorldNode:
         allocatable=allocatable,
         cpu=allocatable.get(CPU, 0),
         memory=allocatable.get(MEMORY, 0),
-        ready=ready is None or ready.status == "True",
+        closed="" if ready is None or ready.status == "True" else "not ready",
         warnings=tuple(each for each in node.spec.taints if each.effect == PREFER_NO_SCHEDULE),
     )

@@ -89,7 +89,7 @@ class _Nodes:
 
     def is_under_used(self, name: str) -> bool:
         node = self.run.world.nodes[name]
-        if node.node.spec.unschedulable or not node.ready:
+        if node.node.spec.unschedulable or node.closed:
             return False
         found = {each: self.usage.percent(name, each) for each in self.low}
         return any(found.get(each) is not None for each in self.named) and all(

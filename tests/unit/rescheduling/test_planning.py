@@ -28,7 +28,9 @@ from claimctl.rescheduling.record import PastMove, Record, WorkloadMemory
 from claimctl.rescheduling.world import World
 from claimctl.wire.base import decode, encode, from_plain
 from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import PriorityClass, SchedulingNode, SchedulingPod
+from claimctl.wire.unreadable import Unreadable
 from tests.support.scheduling import NOW, budget, moves, namespace, node, observed, pod, reasons
 
 DUPLICATES = Policy(profiles=(Profile(name="main", balance=(RemoveDuplicates(),)),))
@@ -116,6 +118,26 @@ def test_pods_with_claims_that_were_not_read_stay() -> None:
     claim = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}
     pods = [pod(f"p{number}", "a", spec=claim) for number in range(2)]
     assert moves(plan(observed(node("a"), node("b"), *pods), DUPLICATES)) == {}
+
+
+def test_a_node_with_a_pod_that_cannot_be_read_gets_no_pods() -> None:
+    raw = b'{"spec": {"nodeName": "b", "containers": 7}}'
+    broken = Unreadable(PODS, "no list", namespace="team", name="x", uid="u", raw=raw)
+    made = plan(observed(*CROWDED, unreadable=(broken,)), DUPLICATES)
+    assert {destination for _, destination in moves(made).values()} == {"c"}
+
+
+def test_a_pod_whose_node_cannot_be_read_either_closes_none() -> None:
+    broken = Unreadable(PODS, "no JSON", raw=b"{")
+    made = plan(observed(*CROWDED, unreadable=(broken,)), DUPLICATES)
+    assert {destination for _, destination in moves(made).values()} == {"b", "c"}
+
+
+def test_node_fit_cannot_be_switched_off() -> None:
+    evictor = Evictor(node_fit=False)
+    policy = Policy(profiles=(Profile(name="main", evictor=evictor),))
+    (note,) = plan(observed(*CROWDED), policy).notes
+    assert note.text.startswith("nodeFit: false has no effect")
 
 
 def test_the_plan_reads_back_as_it_was_written() -> None:
