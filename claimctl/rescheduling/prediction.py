@@ -81,7 +81,8 @@ class Predictor:
     def _best(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> Landing | Obstacle:
         """The best node that also fits the pod's claims.
 
-        Among equals the source comes first, as the scheduler may take it.
+        Among equals the source comes first, as the scheduler may take it. If the source is best
+        only because better nodes lack devices, that is the obstacle.
         """
         found = scores(self.world, pod, nodes)
         pairs = zip(found, nodes, strict=True)
@@ -95,7 +96,7 @@ class Predictor:
                 first = first or placement
             elif node.name == source:
                 detail = f"the scheduler is expected to choose {source} again"
-                return Obstacle(Reason.STAYS, detail)
+                return first or Obstacle(Reason.STAYS, detail)
             else:
                 return Landing(node.name, placement)
         return first or Obstacle(Reason.NO_OTHER_NODE)

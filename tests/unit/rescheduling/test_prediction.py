@@ -92,8 +92,11 @@ def test_devices_decide_after_the_score() -> None:
 
 
 def test_the_source_is_where_the_devices_are() -> None:
-    devices = Free(b=Reason.NO_DEVICES, c=Reason.NO_DEVICES)
-    assert predicted(NODES, claimed(), devices=devices) is Reason.STAYS
+    devices = Free(b=Reason.NO_DEVICES, c=Reason.NO_PLACE_IN_CLAIM)
+    assert predicted(NODES, claimed(), devices=devices) is Reason.NO_PLACE_IN_CLAIM
+    assert predicted(NODES, claimed(), devices=devices, closed=True) is Reason.NO_PLACE_IN_CLAIM
+    worse = [node("a", cpu="8"), node("b", cpu="4")]
+    assert predicted(worse, claimed(), devices=Free(b=Reason.NO_DEVICES)) is Reason.STAYS
 
 
 def test_no_node_has_devices() -> None:
