@@ -123,7 +123,7 @@ HOLD = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "
 GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}
 
 
-def pod(
+def pod(  # noqa: PLR0913 - each says one thing about a pod
     name: str,
     *claims: str,
     node: str = "node-0",
