@@ -9,6 +9,7 @@ from typing import Any
 
 from claimctl.embedded.api_server import handler_of
 from claimctl.embedded.components.controllers.claims import ClaimController
+from claimctl.embedded.components.controllers.daemonsets.controller import DaemonSetController
 from claimctl.embedded.components.controllers.deployments.controller import DeploymentController
 from claimctl.embedded.components.controllers.device_taints import DeviceTaintController
 from claimctl.embedded.components.controllers.disruption import DisruptionController
@@ -30,7 +31,24 @@ from claimctl.embedded.runtime.views import Feed
 from claimctl.embedded.storage.requests import MASTERS, Actor, DeleteOptions
 from claimctl.embedded.storage.store import Revision, Store
 from claimctl.embedded.verbs.api import Api
+from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock, Transport
+
+_PRIORITY_CLASSES: tuple[Object, ...] = (
+    {
+        "metadata": {"name": "system-cluster-critical"},
+        "value": 2_000_000_000,
+        "description": "Used for system critical pods that must run in the cluster, but can be "
+        "moved to another node if necessary.",
+    },
+    {
+        "metadata": {"name": "system-node-critical"},
+        "value": 2_000_001_000,
+        "description": "Used for system critical pods that must not be moved from their current "
+        "node.",
+    },
+)
+"""The priority classes that every API server creates."""
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -72,6 +90,7 @@ class Cluster:
                 DeploymentController(self._context),
                 ReplicaSetController(self._context),
                 StatefulSetController(self._context),
+                DaemonSetController(self._context),
                 JobController(self._context),
                 self.scheduler,
                 self.claims,
@@ -109,6 +128,9 @@ class Cluster:
         for namespace in SYSTEM_NAMESPACES:
             if self.admin.find("namespaces", "", namespace) is None:
                 self._make_namespace(namespace)
+        for priority_class in _PRIORITY_CLASSES:
+            if self.admin.find("priorityclasses", "", priority_class["metadata"]["name"]) is None:
+                self.admin.create("priorityclasses", priority_class)
         for component in self._components.values():
             component.start()
         for name in self._components:

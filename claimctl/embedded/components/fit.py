@@ -72,6 +72,11 @@ def node_matches(selector: Mapping[str, Any] | None, node: Object) -> bool:
     return any(_term(each, labels(node), fields) for each in selector["nodeSelectorTerms"])
 
 
+def term_matches(term: Mapping[str, Any], node: Object) -> bool:
+    """Whether one term of a node selector matches the node."""
+    return _term(term, labels(node), {"metadata.name": name(node)})
+
+
 def _term(term: Mapping[str, Any], found: Mapping[str, str], fields: Mapping[str, str]) -> bool:
     expressions = term.get("matchExpressions") or ()
     by_field = term.get("matchFields") or ()

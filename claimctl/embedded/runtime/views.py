@@ -20,6 +20,7 @@ GROUPS = {
     "deployments": "apps",
     "replicasets": "apps",
     "statefulsets": "apps",
+    "daemonsets": "apps",
     "controllerrevisions": "apps",
     "jobs": "batch",
     "resourceclaims": "resource.k8s.io",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from claimctl.embedded.components.kubelet.admission import Admission
 from claimctl.embedded.components.kubelet.statuses import (
     failed,
     finished,
+    rejected,
     running,
     stopped,
     waiting,
@@ -45,6 +47,8 @@ from claimctl.wire.base import Object
 
 RUN_SECONDS = "embedded.claimctl.io/run-seconds"
 EXIT_CODE = "embedded.claimctl.io/exit-code"
+PREPARE_FAILS = "embedded.claimctl.io/prepare-fails"
+"""On a Node: the error with which its driver fails to prepare devices."""
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 Task = tuple[str, str, str]
@@ -60,6 +64,7 @@ class Kubelet(Component[Task]):
         self.lost: dict[str, None] = {}
         """Nodes that are cut off: their kubelets start, stop and report nothing."""
         self._restarts: dict[str, int] = {}
+        self._admission = Admission()
         super().__init__(context)
 
     def watch(self) -> None:
@@ -67,6 +72,7 @@ class Kubelet(Component[Task]):
         self.views["pods"].index("waiting", self._waits_for)
         self.views["pods"].subscribe(self._pod_changed)
         self.views["resourceclaims"].subscribe(self._claim_changed)
+        self.views["nodes"].subscribe(self._node_changed)
 
     def lose(self, node: str) -> None:
         """Cut the node off: its containers go on running, and its kubelet reports nothing."""
@@ -116,7 +122,16 @@ class Kubelet(Component[Task]):
             task = "start" if phase(pod) == "Pending" else "sandbox"
             self.queue.add_after((task, *key_of(pod)), self.context.timings.pod_start)
 
+    def _node_changed(self, change: Change) -> None:
+        """Try again to prepare devices when the driver of a node works again."""
+        before = annotations_of(change.old or change.object).get(PREPARE_FAILS)
+        if before and not annotations_of(change.object).get(PREPARE_FAILS):
+            for pod in self.views["pods"].by("node", change.key[1]):
+                self._add(pod)
+
     def _pod_changed(self, change: Change) -> None:
+        if change.new is None or ended(change.new):
+            self._admission.forget(uid(change.object))
         if change.new is None:
             self._restarts.pop(uid(change.object), None)
         elif node_name(change.new) and (change.old is None or _is_relevant(change.old, change.new)):
@@ -146,13 +161,34 @@ class Kubelet(Component[Task]):
     # One pod
 
     def _start(self, pod: Object) -> None:
-        if phase(pod) != "Pending" or deleting(pod):
+        if phase(pod) != "Pending" or deleting(pod) or not self._admitted(pod):
             return
-        missing = self._missing(pod)
+        missing = self._missing(pod) or self._unprepared(pod)
         if missing:
             self.event(pod, "Warning", PREPARE_FAILED, missing)
             return
         self._status(pod, running(pod, self.context.now(), self._restarts.get(uid(pod), 0)))
+
+    def _admitted(self, pod: Object) -> bool:
+        """Whether the node takes the pod; if it does not, the pod has failed."""
+        node = self.views["nodes"].get("", node_name(pod))
+        if node is None or self._admission.admitted(pod):
+            return True
+        refusal = self._admission.admit(pod, node)
+        if refusal is None:
+            return True
+        reason, message = refusal
+        self.event(pod, "Warning", reason, message)
+        self._status(pod, rejected(pod, self.context.now(), reason, message))
+        return False
+
+    def _unprepared(self, pod: Object) -> str:
+        """The error of the node's driver, for a pod with claims; or ''."""
+        node = self.views["nodes"].get("", node_name(pod))
+        error = annotations_of(node).get(PREPARE_FAILS, "") if node is not None else ""
+        if not error or not any(each.claim for each in pod_claims(pod)):
+            return ""
+        return f"Failed to prepare dynamic resources: prepare dynamic resources: {error}"
 
     def _missing(self, pod: Object) -> str:
         """Why the devices of a pod cannot be prepared; '' if they can."""

@@ -32,6 +32,13 @@ def running(pod: Object, now: str, restarts: int = 0) -> Object:
     }
 
 
+def rejected(pod: Object, now: str, reason: str, message: str) -> Object:
+    """The kubelet refused the pod, so no container ever ran."""
+    started = (pod.get("status") or {}).get("startTime") or now
+    text = f"Pod was rejected: {message}"
+    return {"phase": "Failed", "reason": reason, "message": text, "startTime": started}
+
+
 def finished(pod: Object, now: str, code: int, restarts: int = 0) -> Object:
     """The containers ended by themselves with exit code ``code``."""
     reason = "Completed" if code == 0 else "Error"

@@ -8,6 +8,10 @@ from claimctl.embedded.runtime.views import Key
 
 DEVICES = "devices"
 NODES = "nodes"
+ROOM = "room"
+"""A pod left its node."""
+PODS = "pods"
+"""A pod came to a node, left it, or has other labels."""
 
 
 def claim_topic(namespace: str, name: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from claimctl.embedded.components.fit import node_matches, reason_against, summary
+from claimctl.embedded.components.fit import node_matches, summary
 from claimctl.embedded.components.objects import deleting, key_of, name, namespace, uid
 from claimctl.embedded.components.pods import (
     PodClaim,
@@ -14,14 +14,20 @@ from claimctl.embedded.components.pods import (
     group_name,
     pod_claims,
 )
+from claimctl.embedded.components.rooms import Asked
 from claimctl.embedded.components.scheduler.binding import Plan, PlannedClaim
 from claimctl.embedded.components.scheduler.devices import Identity, Inventory
+from claimctl.embedded.components.scheduler.filters import Filters, Refusal
 from claimctl.embedded.components.scheduler.parking import DEVICES, NODES, claim_topic, group_topic
+from claimctl.embedded.components.scheduler.rooms import Rooms, Scene
+from claimctl.embedded.components.scheduler.scoring import scores
 from claimctl.embedded.runtime.component import Context
 from claimctl.embedded.runtime.views import Views
 from claimctl.wire.base import Object
 
 Claims = tuple[PlannedClaim, ...]
+NOT_REACHED = "resourceclaim not available on the node"
+NO_DEVICES = "cannot allocate all claims"
 
 
 class Wait(Exception):
@@ -36,7 +42,8 @@ class Unschedulable(Exception):
     """No node fits. A change of one of ``topics`` might help.
 
     ``claims`` are the pod's claims, if nodes were looked at. ``unusable`` are those whose
-    allocation some node cannot use.
+    allocation some node cannot use. ``search`` is the search that
+    found no node.
     """
 
     def __init__(
@@ -45,11 +52,21 @@ class Unschedulable(Exception):
         topics: tuple[str, ...],
         claims: Claims = (),
         unusable: tuple[Object, ...] = (),
+        search: Search | None = None,
     ) -> None:
         super().__init__(why)
         self.topics = topics
         self.claims = claims
         self.unusable = unusable
+        self.search = search
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search among nodes that found none: what preemption starts from."""
+
+    filters: Filters
+    refusals: Mapping[str, Refusal]
 
 
 @dataclass
@@ -87,6 +104,7 @@ class Planner:
         self._views = views
         self._commitments = commitments
         self._inventory = Inventory(views)
+        self.rooms = Rooms(views["pods"])
 
     def plan(self, pod: Object) -> Plan:
         """Find a node and devices. Raises Wait or Unschedulable."""
@@ -145,31 +163,57 @@ class Planner:
     def _find_node(
         self, pod: Object, claims: Claims, missing: list[Object]
     ) -> tuple[str, list[Object]]:
-        reasons: list[str] = []
+        asked = Asked.of(pod)
+        scene = self.rooms.scene(self._views["nodes"].items(), pod)
+        version = self._context.features.version
+        filters = Filters(asked, scene, self._views, version)
+        refusals: dict[str, Refusal] = {}
         unusable: dict[str, Object] = {}
-        for node in self._nodes():
-            reason = reason_against(pod, node, self._context.features.version)
-            if not reason:
+        fitting: list[Object] = []
+        for node in scene.nodes:
+            refusal = filters.check(node)
+            if refusal is None:
                 away = [each.seen for each in claims if not _reaches(each.seen, node)]
                 unusable |= {uid(claim): claim for claim in away}
-                reason = "resourceclaim not available on the node" if away else ""
-            if not reason:
-                allocations = self._inventory.allocate(missing, node, self._commitments.promised)
-                if allocations is not None:
-                    return name(node), allocations
-                reason = "cannot allocate all claims"
-            reasons.append(reason)
-        topics = (NODES, DEVICES, *(claim_topic(*key_of(each.seen)) for each in claims))
-        raise Unschedulable(summary(reasons), topics, claims, tuple(unusable.values()))
+                refusal = Refusal((NOT_REACHED,)) if away else None
+            if refusal is None:
+                fitting.append(node)
+            else:
+                refusals[name(node)] = refusal
+        for node in self._best_first(asked, fitting, scene):
+            allocations = self._inventory.allocate(missing, node, self._commitments.promised)
+            if allocations is not None:
+                return name(node), allocations
+            refusals[name(node)] = Refusal((NO_DEVICES,))
+        search = Search(filters, refusals)
+        why = summary(reason for each in refusals.values() for reason in each.reasons)
+        topics = _topics(refusals.values(), claims)
+        raise Unschedulable(why, topics, claims, tuple(unusable.values()), search)
 
-    def _nodes(self) -> list[Object]:
-        """The nodes, those with the fewest pods first."""
+    def _best_first(self, asked: Asked, fitting: list[Object], scene: Scene) -> list[Object]:
+        """The nodes that fit, the best first; the nominated one is taken before all others.
+
+        Of nodes with the same score kube-scheduler takes any. Here it is the one with the fewest
+        pods.
+        """
+        nominated = (asked.pod.get("status") or {}).get("nominatedNodeName")
+        version = self._context.features.version
+        found = scores(asked, fitting, scene, self._views, version) if len(fitting) > 1 else {}
         assumed = list(self._commitments.assumed.values())
         pods = self._views["pods"]
-        return sorted(
-            self._views["nodes"].items(),
-            key=lambda node: pods.count("node", name(node)) + assumed.count(name(node)),
-        )
+
+        def rank(node: Object) -> tuple[bool, int, int]:
+            plain = name(node)
+            crowd = pods.count("node", plain) + assumed.count(plain)
+            return plain != nominated, -found.get(plain, 0), crowd
+
+        return sorted(fitting, key=rank)
+
+
+def _topics(refusals: Iterable[Refusal], claims: Claims) -> tuple[str, ...]:
+    of_pods = sorted({each.topic for each in refusals if each.topic})
+    of_claims = (claim_topic(*key_of(each.seen)) for each in claims)
+    return (NODES, DEVICES, *of_pods, *of_claims)
 
 
 def _reaches(claim: Object, node: Object) -> bool:

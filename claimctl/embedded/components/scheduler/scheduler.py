@@ -27,10 +27,14 @@ from claimctl.embedded.components.pods import (
     observed,
     on_node,
 )
+from claimctl.embedded.components.rooms import priority
 from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
+from claimctl.embedded.components.scheduler.evicting import Evictor
 from claimctl.embedded.components.scheduler.parking import (
     DEVICES,
     NODES,
+    PODS,
+    ROOM,
     Parking,
     claim_topic,
     group_topic,
@@ -42,6 +46,7 @@ from claimctl.embedded.components.scheduler.planning import (
     Wait,
 )
 from claimctl.embedded.components.scheduler.post_filter import PostFilter
+from claimctl.embedded.components.scheduler.preemption import NOT_HELPFUL, Preemption
 from claimctl.embedded.components.scheduler.queue import SchedulingQueue, Task
 from claimctl.embedded.errors import NotFound, StatusError
 from claimctl.embedded.runtime.component import Component, Context
@@ -70,7 +75,11 @@ class Scheduler(Component[Task]):
         super().__init__(context)
 
     def make_queue(self) -> SchedulingQueue:
-        return SchedulingQueue(self.backoff())
+        return SchedulingQueue(self.backoff(), self._priority)
+
+    def _priority(self, key: Task) -> int:
+        pod = self.views["pods"].get(*key[1:])
+        return 0 if pod is None else priority(pod)
 
     def watch(self) -> None:
         timings = self.context.timings
@@ -81,6 +90,7 @@ class Scheduler(Component[Task]):
         self._planner = Planner(self.context, self.views, self._commitments)
         self._post_filter = PostFilter(self.api, self.views)
         self._binder = Binder(self.context, self.api, self.views)
+        self._evictor = Evictor(self)
         pods.subscribe(self._pod_changed)
         self.views["resourceclaims"].subscribe(self._claim_changed)
         self.views["nodes"].subscribe(self._node_changed)
@@ -107,6 +117,7 @@ class Scheduler(Component[Task]):
             self._commitments.assumed,
         ):
             commitments.clear()
+        self._planner.rooms.reset()
         for pod in self.views["pods"].items():
             self.queue.leave(_planning(key_of(pod)))
         self.retry_waiting()
@@ -127,11 +138,21 @@ class Scheduler(Component[Task]):
         pod = change.object
         if group_name(pod):
             self._wake(group_topic(namespace(pod), group_name(pod)))
+        self._room_changed(change)
         if change.new is None or node_name(pod) or ended(pod):
             self._forget(change)
         elif change.old is None or _is_relevant(change.old, pod):
             self._parking.leave(change.key)
             self.queue.add(_planning(change.key))
+
+    def _room_changed(self, change: Change) -> None:
+        """Wake the pods for which a pod may have made room, or that want or shun other pods."""
+        before = change.old is not None and bool(node_name(change.old)) and not ended(change.old)
+        after = change.new is not None and bool(node_name(change.new)) and not ended(change.new)
+        if before and not after:
+            self._wake(ROOM)
+        if before != after:
+            self._wake(PODS)
 
     def _forget(self, change: Change) -> None:
         self._parking.leave(change.key)
@@ -171,20 +192,34 @@ class Scheduler(Component[Task]):
             self._parking.park(key_of(pod), refusal.topics)
             after = self._post_filter.run(pod, refusal)
             self._refuse_group(pod)
-            self._fail(pod, "Unschedulable", self._no_node(str(refusal), after))
+            self._preempt(pod, refusal, after)
         else:
             self._begin(plan)
 
-    def _no_node(self, why: str, after: str) -> str:
-        nodes = len(self.views["nodes"])
-        tail = f"0/{nodes} nodes are available: {nodes} Preemption is not helpful for scheduling."
-        return f"0/{nodes} nodes are available: {why}. {after}, preemption: {tail}"
+    def _preempt(self, pod: Object, refusal: Unschedulable, after: str) -> None:
+        """Try preemption, and write why the pod cannot be scheduled."""
+        total = len(self.views["nodes"])
+        why = f"0/{total} nodes are available: {refusal}."
+        if refusal.search is None:
+            helpless = f"0/{total} nodes are available: {total} {NOT_HELPFUL}."
+            self._fail(pod, "Unschedulable", f"{why} {after}, preemption: {helpless}")
+            return
+        search = refusal.search
+        outcome = Preemption(search.filters, search.refusals, self.views).run()
+        if outcome.candidate is not None:
+            self._fail(pod, "Unschedulable", why, nominated=outcome.candidate.node)
+            self._evictor.evict(pod, outcome.candidate)
+            return
+        known = (pod.get("status") or {}).get("nominatedNodeName")
+        message = f"{why} {after}, preemption: {outcome.message}"
+        self._fail(pod, "Unschedulable", message, nominated=known if outcome.keeps else None)
 
     # Binding
 
     def _begin(self, plan: Plan) -> None:
         self._mark_group(plan)
         self._commitments.make(plan)
+        self._planner.rooms.assume(plan.pod, plan.node)
         self._bindings[uid(plan.pod)] = _Binding(plan, self._binder.steps(plan))
         self.queue.add_first(("bind", "", uid(plan.pod)))
 
@@ -238,6 +273,8 @@ class Scheduler(Component[Task]):
     def _give_up(self, plan: Plan, error: Exception) -> None:
         self._end(plan)
         self._commitments.assumed.pop(uid(plan.pod), None)
+        self._planner.rooms.forget(plan.pod)
+        self._wake(ROOM)
         try:
             self._binder.undo(plan)
         except (StatusError, ConnectionLost) as other:
@@ -252,17 +289,18 @@ class Scheduler(Component[Task]):
 
     # Conditions
 
-    def _fail(self, pod: Object, reason: str, message: str) -> None:
+    def _fail(self, pod: Object, reason: str, message: str, nominated: str | None = None) -> None:
         self.event(pod, "Warning", "FailedScheduling", message)
         current = self.views["pods"].get(*key_of(pod)) or pod
         old = condition(current, "PodScheduled") or {}
-        nominated = (current.get("status") or {}).get("nominatedNodeName")
-        if not nominated and (old.get("reason"), old.get("message")) == (reason, message):
+        known = (current.get("status") or {}).get("nominatedNodeName")
+        same = (old.get("reason"), old.get("message")) == (reason, message)
+        if same and (known or None) == nominated:
             return
         since = old.get("lastTransitionTime") or self.context.now()
         new = made_condition("PodScheduled", "False", reason, message, since)
         new |= {"lastProbeTime": None, **observed(current)}
-        status = {"conditions": [new], "nominatedNodeName": None}
+        status = {"conditions": [new], "nominatedNodeName": nominated}
         space, plain = key_of(pod)
         with suppress(NotFound):
             written = self.api.patch(
@@ -290,4 +328,5 @@ def _is_relevant(old: Object, new: Object) -> bool:
 def _scheduling_fields(node: Object) -> tuple[object, ...]:
     spec = node.get("spec") or {}
     found = node["metadata"].get("labels") or {}
-    return spec.get("unschedulable"), spec.get("taints"), found
+    there = (node.get("status") or {}).get("allocatable")
+    return spec.get("unschedulable"), spec.get("taints"), found, there

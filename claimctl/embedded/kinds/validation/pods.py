@@ -132,8 +132,11 @@ def _gated(moment: str) -> Object:
 
 
 def _admit_priority(spec: Object, name: str, context: Context) -> None:
-    class_name = spec.get("priorityClassName", "")
+    """Set the priority and preemption policy of the class, as the plugin Priority does."""
+    class_name = spec.get("priorityClassName", "") or _usual_class(context)
     value, policy = _PRIORITIES.get(class_name, 0), "PreemptLowerPriority"
+    if class_name:
+        spec["priorityClassName"] = class_name
     if class_name and class_name not in _PRIORITIES:
         address = Address("scheduling.k8s.io", "priorityclasses", "", class_name)
         found = context.store.get(address)
@@ -142,8 +145,28 @@ def _admit_priority(spec: Object, name: str, context: Context) -> None:
             raise errors.forbidden(Subject("", "pods", name), why)
         value = found.get("value", 0)
         policy = found.get("preemptionPolicy", policy)
-    spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
+    _agree(f"integer value of priority ({spec.get('priority')})", spec, "priority", value, name)
+    given = f"string value of PreemptionPolicy ({spec.get('preemptionPolicy')})"
+    _agree(given, spec, "preemptionPolicy", policy, name)
+
+
+def _usual_class(context: Context) -> str:
+    """The name of the class that is the default of the cluster, or ''."""
+    every = context.store.list("scheduling.k8s.io", "priorityclasses")
+    usual = [each for each in every if each.get("globalDefault")]
+    least = min(usual, key=lambda each: each.get("value", 0), default=None)
+    return "" if least is None else str(least["metadata"]["name"])
+
+
+def _agree(given: str, spec: Object, key: str, wanted: object, name: str) -> None:
+    """A pod may repeat what its class says, and may not say anything else."""
+    if spec.get(key) not in (None, wanted):
+        why = (
+            f"the {given} must not be provided in pod spec; priority admission controller computed "
+            f"{wanted} from the given PriorityClass name"
+        )
+        raise errors.forbidden(Subject("", "pods", name), why)
+    spec[key] = wanted
 
 
 def _claim_statuses(pod: Object, features: Features) -> list[FieldError]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from claimctl.embedded.components.controllers.replicasets import available_in, orphaned, pod_from
-from claimctl.embedded.components.controllers.statefulsets.revisions import Revisions
+from claimctl.embedded.components.controllers.revisions import Revisions
 from claimctl.embedded.components.objects import (
     controller_of,
     controller_uid,

@@ -1,6 +1,6 @@
-"""The ControllerRevisions of a StatefulSet: one for each pod template that it has had.
+"""The ControllerRevisions of a workload: one for each pod template that it has had.
 
-The rules are those of k8s.io/kubernetes/pkg/controller/statefulset and pkg/controller/history.
+The rules are those of k8s.io/kubernetes/pkg/controller/history.
 """
 
 from __future__ import annotations
@@ -30,11 +30,19 @@ HASH = "controller.kubernetes.io/hash"
 
 
 class Revisions:
-    """Stores the templates of StatefulSets."""
+    """Stores the templates of StatefulSets or DaemonSets.
 
-    def __init__(self, api: ApiFor, view: View) -> None:
+    ``label`` is the label of a revision with its hash. ``replaces``: a stored template says that it
+    replaces another one as a whole.
+    """
+
+    def __init__(
+        self, api: ApiFor, view: View, label: str = HASH, *, replaces: bool = False
+    ) -> None:
         self._api = api
         self._view = view
+        self._label = label
+        self._more = {"$patch": "replace"} if replaces else {}
 
     def of(self, workload: Object) -> list[Object]:
         """The revisions, oldest first; matching ones without an owner are adopted."""
@@ -52,7 +60,7 @@ class Revisions:
 
     def update(self, workload: Object, known: list[Object]) -> Object:
         """The revision of the current template; an old one with it becomes the newest."""
-        template = workload["spec"]["template"]
+        template = {**workload["spec"]["template"], **self._more}
         equal = [each for each in known if each["data"]["spec"]["template"] == template]
         number = known[-1]["revision"] + 1 if known else 1
         if not equal:
@@ -72,10 +80,10 @@ class Revisions:
             "metadata": {
                 "name": f"{name(workload)}-{digest}",
                 "namespace": namespace(workload),
-                "labels": {**given, HASH: digest},
+                "labels": {**given, self._label: digest},
                 "ownerReferences": [controller_reference(workload)],
             },
-            "data": {"spec": {"template": template}},
+            "data": {"spec": {"template": {**template, **self._more}}},
             "revision": number,
         }
         try:

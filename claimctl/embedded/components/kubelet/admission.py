@@ -1,0 +1,87 @@
+"""Admission by the kubelet: it refuses a bound pod that its node cannot run.
+
+The reasons and texts are those of k8s.io/kubernetes/pkg/kubelet/lifecycle. Annotations of a Node or
+a pod make it refuse pods that it could run, as device plugins and the topology manager do.
+"""
+
+from __future__ import annotations
+
+from claimctl.embedded.components.fit import selects
+from claimctl.embedded.components.objects import annotations_of, name, uid
+from claimctl.embedded.components.requests import amounts
+from claimctl.embedded.components.rooms import Asked, Room
+from claimctl.wire.base import Object
+
+REFUSES = "embedded.claimctl.io/refuses"
+"""On a Node: the reason for which it refuses every new pod."""
+REFUSED_ON = "embedded.claimctl.io/refused-on"
+"""On a pod: nodes that refuse it, each with a reason: ``node-0=TopologyAffinityError``."""
+_TEXTS = {
+    "UnexpectedAdmissionError": "Allocate failed due to requested number of devices unavailable, "
+    "which is unexpected",
+    "TopologyAffinityError": "Resources cannot be allocated with Topology locality",
+}
+
+Refusal = tuple[str, str]
+"""Reason and message."""
+
+
+class Admission:
+    """The pods that kubelets have admitted, by node."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, Room] = {}
+        self._nodes: dict[str, str] = {}
+
+    def admitted(self, pod: Object) -> bool:
+        return uid(pod) in self._nodes
+
+    def admit(self, pod: Object, node: Object) -> Refusal | None:
+        """Admit a pod; or return why its node refuses it."""
+        asked = Asked.of(pod)
+        room = self._rooms.setdefault(name(node), Room())
+        refusal = _injected(pod, node) or _too_much(asked, node, room) or _elsewhere(pod, node)
+        if refusal is None:
+            room.put(asked)
+            self._nodes[uid(pod)] = name(node)
+        return refusal
+
+    def forget(self, pod: str) -> None:
+        """A pod (UID) has ended or is gone."""
+        node = self._nodes.pop(pod, None)
+        if node is not None:
+            self._rooms[node].take(pod)
+
+
+def _injected(pod: Object, node: Object) -> Refusal | None:
+    reason = annotations_of(node).get(REFUSES, "")
+    for each in annotations_of(pod).get(REFUSED_ON, "").split(","):
+        where, _, why = each.strip().partition("=")
+        if where == name(node):
+            reason = why or "UnexpectedAdmissionError"
+    return (reason, _TEXTS.get(reason, f"{reason}, as an annotation says")) if reason else None
+
+
+def _too_much(asked: Asked, node: Object, room: Room) -> Refusal | None:
+    there = amounts((node.get("status") or {}).get("allocatable") or {})
+    if len(room.pods) + 1 > there.get("pods", 0):
+        return _lacks("pods", 1, len(room.pods), there.get("pods", 0))
+    for resource, wanted in asked.requests.items():
+        used = room.used.get(resource, 0)
+        if wanted > there.get(resource, 0) - used:
+            return _lacks(resource, wanted, used, there.get(resource, 0))
+    return None
+
+
+def _lacks(resource: str, wanted: int, used: int, there: int) -> Refusal:
+    text = (
+        f"Node didn't have enough resource: {resource}, requested: {wanted}, used: {used}, "
+        f"capacity: {there}"
+    )
+    return f"OutOf{resource}", text
+
+
+def _elsewhere(pod: Object, node: Object) -> Refusal | None:
+    if selects(pod, node):
+        return None
+    return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity"
