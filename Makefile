@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -97,6 +97,9 @@ slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION
 
 switching: $(STAMP) ## switch PodGroups off and on again on a busy real 1.36 (CLAIMS=40 PODS=20 ORDER=naive SEED=)
 	CLAIMS=$(CLAIMS) PODS=$(PODS) ORDER=$(ORDER) SEED=$(SEED) $(BIN)/python -m tests.switching
+
+moving: $(STAMP) ## measure where evicted pods with claims go on a real control plane (VERSION= EVICTIONS=4)
+	VERSION=$(VERSION) EVICTIONS=$(EVICTIONS) $(BIN)/python -m tests.moving
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)

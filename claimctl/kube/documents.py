@@ -84,6 +84,17 @@ class DocumentClient:
         namespace = body["metadata"].get("namespace") or "default"
         return await self._send("POST", served.at(namespace), body, query)
 
+    async def post(
+        self, kind: Version, namespace: str, name: str, subresource: str, body: Object
+    ) -> Object:
+        """Create under a subresource of an object, such as ``eviction`` of a pod.
+
+        Raises:
+            Refused: the server refused it; an eviction that a budget forbids has the code 429.
+        """
+        path = f"{(await self.served(*kind)).at(namespace, name)}/{subresource}"
+        return await self._send("POST", path, body)
+
     async def get(self, kind: Version, namespace: str, name: str) -> Object:
         return await self._send("GET", (await self.served(*kind)).at(namespace, name))
 

@@ -1,0 +1,1 @@
+"""Measures on real servers where a pod with claims goes that is evicted."""

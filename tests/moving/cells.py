@@ -1,0 +1,159 @@
+"""The cells of the table: a workload, whether its claims are held, and how its node is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
+from claimctl.wire.base import Object
+
+FOREVER = "1000000"
+CELL_LABEL = "claimctl.io/cell"
+TAINT = {"key": "claimctl.io/closed", "value": "measured", "effect": "NoSchedule"}
+
+
+class Closing(StrEnum):
+    """What is done to the pod's node before the eviction."""
+
+    NOTHING = "open"
+    CORDON = "cordoned"
+    TAINT = "tainted"
+
+    def patch(self, *, close: bool) -> Object:
+        """The merge patch of the Node that closes it or opens it again."""
+        if self is Closing.CORDON:
+            return {"spec": {"unschedulable": True if close else None}}
+        if self is Closing.TAINT:
+            return {"spec": {"taints": [TAINT] if close else None}}
+        return {"metadata": {"annotations": {}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A row of the table."""
+
+    name: str
+    """The text of the row."""
+    kind: str = "Deployment"
+    replicas: int = 1
+    claims: int = 1
+    """How many named claims each pod uses."""
+    held: tuple[int, ...] = (0,)
+    """Which of them are held, in the cells with a hold."""
+    generated: bool = False
+    """Whether the claim is generated from a template for each pod instead."""
+    evicted: int = 1
+    """How many pods are evicted at once."""
+    replacement: str = ""
+    """podReplacementPolicy of a Job."""
+
+    @property
+    def is_job(self) -> bool:
+        return self.kind == "Job"
+
+    @property
+    def api_version(self) -> str:
+        return "batch/v1" if self.is_job else "apps/v1"
+
+
+WORKLOADS = (
+    Workload("Deployment, one claim"),
+    Workload("Deployment, two claims, both held", claims=2, held=(0, 1)),
+    Workload("Deployment, two claims, one held", claims=2, held=(1,)),
+    Workload("Deployment, 2 pods share a claim, one is evicted", replicas=2),
+    Workload("Deployment, 2 pods share a claim, both are evicted", replicas=2, evicted=2),
+    Workload("Deployment, a claim generated for each pod", generated=True),
+    Workload("StatefulSet, one claim", kind="StatefulSet"),
+    Workload("Job, one claim", kind="Job"),
+    Workload("Job that replaces only failed pods, one claim", kind="Job", replacement="Failed"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    number: int
+    workload: Workload
+    held: bool
+    closing: Closing
+
+    @property
+    def namespace(self) -> str:
+        return f"cell-{self.number}"
+
+    @property
+    def claim_names(self) -> list[str]:
+        wanted = 0 if self.workload.generated else self.workload.claims
+        return [f"claim-{index}" for index in range(wanted)]
+
+    @property
+    def held_claims(self) -> list[str]:
+        return [self.claim_names[each] for each in self.workload.held] if self.held else []
+
+    def workload_body(self, name: str) -> Object:
+        """The workload: its pods use only the nodes of this cell."""
+        shape = self.workload
+        labels = {"app": name}
+        template = {
+            "metadata": {"labels": labels, "annotations": {RUN_SECONDS: FOREVER}},
+            "spec": self._pod_spec(),
+        }
+        spec: Object = {"template": template}
+        if shape.is_job:
+            spec |= {"parallelism": shape.replicas, "completions": shape.replicas}
+            spec |= {"backoffLimit": 100}
+            if shape.replacement:
+                spec["podReplacementPolicy"] = shape.replacement
+        else:
+            spec |= {"replicas": shape.replicas, "selector": {"matchLabels": labels}}
+        if shape.kind == "StatefulSet":
+            spec["serviceName"] = name
+        return _document(shape.api_version, shape.kind, name, self.namespace, spec)
+
+    def _pod_spec(self) -> Object:
+        if self.workload.generated:
+            uses = [{"name": "claim-0", "resourceClaimTemplateName": "each"}]
+        else:
+            uses = [{"name": each, "resourceClaimName": each} for each in self.claim_names]
+        container = {
+            "name": "main",
+            "image": "registry.example/train:1",
+            "resources": {"claims": [{"name": each["name"]} for each in uses]},
+        }
+        return {
+            "restartPolicy": "Never" if self.workload.is_job else "Always",
+            "nodeSelector": {CELL_LABEL: self.namespace},
+            "containers": [container],
+            "resourceClaims": uses,
+        }
+
+    def claim_bodies(self, api_version: str, device_class: str) -> Iterator[Object]:
+        """The named claims, or the template."""
+        request: Object = {"deviceClassName": device_class}
+        named = {"name": "gpu", **request}
+        # v1beta1 has the request itself where later versions have ``exactly``
+        one = named if api_version.endswith("v1beta1") else {"name": "gpu", "exactly": request}
+        spec = {"devices": {"requests": [one]}}
+        if self.workload.generated:
+            kind = "ResourceClaimTemplate"
+            yield _document(api_version, kind, "each", self.namespace, {"spec": spec})
+        for each in self.claim_names:
+            yield _document(api_version, "ResourceClaim", each, self.namespace, spec)
+
+
+def _document(api_version: str, kind: str, name: str, namespace: str, spec: Any) -> Object:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def cells() -> list[Cell]:
+    """All cells of the table, row by row."""
+    found = [
+        (workload, held, closing)
+        for workload in WORKLOADS
+        for held in ((False,) if workload.generated else (False, True))
+        for closing in Closing
+    ]
+    return [Cell(number, *each) for number, each in enumerate(found)]
