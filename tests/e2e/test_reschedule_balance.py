@@ -1,0 +1,187 @@
+"""``claimctl reschedule`` spreads pods of one owner, and relieves nodes that are used too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.rescheduler.steps import Result
+from claimctl.rescheduling.reasons import Reason
+from claimctl.wire.resources import DEPLOYMENTS
+from tests.e2e.harness import NAMESPACE, NewStage, Stage
+from tests.e2e.rescheduling import (
+    BUDGETS,
+    DUPLICATES,
+    budget,
+    closed,
+    places,
+    planned,
+    reasons,
+    rescheduled,
+    utilization,
+    workload,
+)
+
+THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
+FIVE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=5)
+EXAMPLE_2018 = """
+apiVersion: descheduler/v1alpha1
+kind: DeschedulerPolicy
+strategies:
+  RemoveDuplicates: {enabled: false}
+  LowNodeUtilization:
+    enabled: true
+    params:
+      nodeResourceUtilizationThresholds:
+        thresholds: {cpu: 20, memory: 20, pods: 20}
+        targetThresholds: {cpu: 50, memory: 50, pods: 50}
+"""
+LOW, HIGH = "{cpu: 20, memory: 20, pods: 20}", "{cpu: 50, memory: 50, pods: 50}"
+EXAMPLE = utilization(LOW, HIGH)
+
+three = pytest.mark.cluster(THREE)
+
+
+async def crowded(stage: Stage, replicas: int = 6, **given: Any) -> None:
+    """All pods of a Deployment run on the first node; then the others open again."""
+    others = range(1, len(stage.site.nodes))
+    await closed(stage, *others)
+    await stage.create(DEPLOYMENTS, workload("web", replicas, **given))
+    await stage.until_running(replicas)
+    await closed(stage, *others, unschedulable=False)
+
+
+@three
+async def test_a_node_that_comes_back_gets_its_share(stage: Stage) -> None:
+    """Scenario 1: 3/3/0 becomes 2/2/2 by two evictions, and stays."""
+    await closed(stage, 2)
+    await stage.create(DEPLOYMENTS, workload("web", 6))
+    await stage.until_running(6)
+    assert sorted((await places(stage)).values()) == [0, 3, 3]
+    await closed(stage, 2, unschedulable=False)
+    report = await rescheduled(stage, DUPLICATES)
+    assert report.evicted == 2
+    await stage.until_running(6)
+    assert set((await places(stage)).values()) == {2}
+    again = await rescheduled(stage, DUPLICATES)
+    assert (again.evicted, again.plan.moves) == (0, ())
+
+
+@pytest.mark.cluster(FIVE)
+async def test_more_pods_than_nodes_are_left_where_they_are(stage: Stage) -> None:
+    """Scenario 2: 12 pods on 5 nodes; no run of 20 evicts one."""
+    await stage.create(DEPLOYMENTS, workload("web", 12))
+    await stage.until_running(12)
+    for _ in range(20):
+        assert (await rescheduled(stage, DUPLICATES)).evicted == 0
+
+
+@three
+async def test_the_policy_of_2018_means_what_that_of_today_means(stage: Stage) -> None:
+    """Scenario 3: the example 20/50 in both versions gives the same moves, and they are made."""
+    await crowded(stage, requests={"cpu": "8", "memory": "4Gi"})
+    old, new = await planned(stage, EXAMPLE_2018), await planned(stage, EXAMPLE)
+    chosen = [(each.pod, each.destination) for each in new.moves]
+    assert chosen
+    assert [(each.pod, each.destination) for each in old.moves] == chosen
+    report = await rescheduled(stage, EXAMPLE)
+    assert report.evicted == len(chosen)
+    await stage.until_running(6)
+    first, *others = (await places(stage)).values()
+    assert first <= 4
+    assert sum(others) >= 2
+    assert (await rescheduled(stage, EXAMPLE)).evicted == 0
+
+
+@three
+async def test_enough_under_used_nodes_are_needed(stage: Stage) -> None:
+    """Scenario 4: as many as numberOfNodes are not enough."""
+    await crowded(stage, requests={"cpu": "8"})
+    assert (await rescheduled(stage, utilization(LOW, HIGH, numberOfNodes=2))).evicted == 0
+    assert (await rescheduled(stage, utilization(LOW, HIGH, numberOfNodes=1))).evicted > 0
+
+
+@three
+async def test_a_budget_allows_one_eviction_at_a_time(stage: Stage) -> None:
+    """Scenario 6: of three pods one may be missing. The dry run says so, too."""
+    await crowded(stage, replicas=3)
+    await stage.create(BUDGETS, budget("web", minAvailable=2))
+    await stage.clock.sleep(2)
+    report = await rescheduled(stage, DUPLICATES)
+    assert [step.result for step in report.steps] == [Result.EVICTED]
+    assert Reason.BUDGET_SPENT in reasons(report.plan).values()
+
+
+@three
+async def test_a_pod_that_would_overload_any_node_stays(stage: Stage) -> None:
+    """Scenario 7."""
+    await crowded(stage, replicas=1, requests={"cpu": "40"})
+    for _ in range(3):
+        report = await rescheduled(stage, EXAMPLE)
+        assert report.evicted == 0
+    assert list(reasons(report.plan).values()) == [Reason.NO_BETTER_NODE]
+
+
+@pytest.mark.cluster(THREE)
+async def test_pods_are_evicted_in_the_order_of_their_classes(new_stage: NewStage) -> None:
+    """Scenario 5, the order: BestEffort before Burstable before Guaranteed."""
+    async with new_stage(THREE) as stage:
+        await closed(stage, 1, 2)
+        both = {"cpu": "4", "memory": "1Gi"}
+        container = {"name": "main", "image": "x", "resources": {"requests": both, "limits": both}}
+        await stage.create(DEPLOYMENTS, workload("sure", 4, spec={"containers": [container]}))
+        await stage.create(DEPLOYMENTS, workload("burst", 4, requests={"cpu": "4"}))
+        await stage.create(DEPLOYMENTS, workload("best", 4))
+        await stage.until_running(12)
+        await closed(stage, 1, 2, unschedulable=False)
+        plan = await planned(stage, utilization("{cpu: 20, pods: 1}", "{cpu: 40, pods: 1}"))
+    apps = [each.pod.name.partition("-")[0] for each in plan.moves]
+    assert apps == sorted(apps)
+    assert apps
+
+
+PROTECTED: dict[str, tuple[Reason, dict[str, Any]]] = {
+    "critical": (Reason.CRITICAL, {"spec": {"priorityClassName": "system-cluster-critical"}}),
+    "local": (Reason.LOCAL_STORAGE, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
+    "patient": (
+        Reason.DO_NOT_DISRUPT,
+        {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+    ),
+    "foreign": (Reason.UNKNOWN_SCHEDULER, {"spec": {"schedulerName": "other"}}),
+}
+
+
+@three
+async def test_protected_pods_stay_each_for_its_reason(stage: Stage) -> None:
+    """Scenario 5, the rules: none is evicted, and each has one reason."""
+    await closed(stage, 1, 2)
+    for name, (_, given) in PROTECTED.items():
+        await stage.create(DEPLOYMENTS, workload(name, 2, requests={"cpu": "10"}, **given))
+    for pod in ("alone", "mirror"):
+        await _pod(stage, pod)
+    await _daemon_set(stage)
+    await stage.until_running(11)
+    await closed(stage, 1, 2, unschedulable=False)
+    report = await rescheduled(stage, EXAMPLE)
+    assert report.evicted == 0
+    found = {name.partition("-")[0]: why for name, why in reasons(report.plan).items()}
+    wanted = {name: why for name, (why, _) in PROTECTED.items() if name != "foreign"}
+    wanted |= {"alone": Reason.NO_OWNER, "mirror": Reason.STATIC, "agent": Reason.DAEMON_SET}
+    assert {name: found.get(name) for name in wanted} == wanted
+
+
+async def _pod(stage: Stage, name: str) -> None:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    annotations = {"kubernetes.io/config.mirror": "x"} if name == "mirror" else {}
+    meta = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
+    node = stage.site.nodes[0]
+    spec = {"containers": [container], **({"nodeName": node} if name == "mirror" else {})}
+    stage.embedded.admin.create("pods", {"metadata": meta, "spec": spec})
+
+
+async def _daemon_set(stage: Stage) -> None:
+    body = workload("agent", 0, requests={"cpu": "1"})
+    del body["spec"]["replicas"]
+    stage.embedded.admin.create("daemonsets", body)

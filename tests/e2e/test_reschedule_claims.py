@@ -1,0 +1,155 @@
+"""``claimctl reschedule`` and claims: what an eviction cannot move stays, and units stay whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.rescheduling.reasons import Reason
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from tests.e2e import manifests
+from tests.e2e.harness import DEVICE_CLASS, Stage
+from tests.e2e.rescheduling import (
+    BUDGETS,
+    budget,
+    closed,
+    evict,
+    names,
+    places,
+    planned,
+    reasons,
+    rescheduled,
+    utilization,
+    workload,
+)
+
+THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
+TEN_DEVICES = replace(THREE, devices_per_node=10)
+CPU = ("{cpu: 20}", "{cpu: 50}")
+DEVICES = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
+
+three = pytest.mark.cluster(THREE)
+
+
+async def filled(stage: Stage, replicas: int = 3) -> None:
+    """Pods that nobody may move use much of the first node."""
+    local = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    filler = workload("filler", replicas, requests={"cpu": "10"}, spec=local)
+    await stage.create(DEPLOYMENTS, filler)
+
+
+async def held(stage: Stage, replicas: int) -> None:
+    """On the first node: pods that share a held claim, beside the pods that stay."""
+    await stage.started()
+    await closed(stage, 1, 2)
+    await filled(stage)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = workload("train", replicas, claim="slice", requests={"cpu": "4"})
+    body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(replicas + 3)
+    await stage.until(lambda: _is_held(stage), "the claim is held")
+    await closed(stage, 1, 2, unschedulable=False)
+
+
+async def _is_held(stage: Stage) -> bool:
+    return any(each.startswith("deployments/") for each in await stage.references())
+
+
+@three
+async def test_a_held_claim_pins_its_pod(stage: Stage) -> None:
+    """Scenario 9: the pod stays, for this reason; evicted by others, it returns to its node."""
+    await held(stage, 1)
+    report = await rescheduled(stage, utilization(*CPU))
+    assert report.evicted == 0
+    (train,) = [name for name in await names(stage) if name.startswith("train-")]
+    assert reasons(report.plan, train) == {train: Reason.PINNED}
+    await evict(stage, train)
+    await stage.until(lambda: _is_replaced(stage, train), "another pod of train runs")
+    assert await places(stage, "train") == {stage.site.nodes[0]: 1} | dict.fromkeys(
+        stage.site.nodes[1:], 0
+    )
+
+
+async def _is_replaced(stage: Stage, pod: str) -> bool:
+    found = await names(stage)
+    return pod not in found and len(await stage.running()) == len(found)
+
+
+@pytest.mark.cluster(TEN_DEVICES)
+async def test_pods_move_only_to_free_devices(stage: Stage) -> None:
+    """Scenario 10: ten pods with a claim each, one free device elsewhere: one move."""
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
+    await closed(stage, 0, 2)
+    await stage.create(DEPLOYMENTS, workload("other", 9, template="each"))
+    await stage.until_running(9)
+    await closed(stage, 0, unschedulable=False)
+    await closed(stage, 1)
+    await stage.create(DEPLOYMENTS, workload("web", 10, template="each", requests={"cpu": "4"}))
+    await stage.until_running(19)
+    await closed(stage, 1, unschedulable=False)
+    report = await rescheduled(stage, utilization(*CPU))
+    assert [each.destination for each in report.plan.moves] == [stage.site.nodes[1]]
+    assert report.evicted == 1
+    await stage.until_running(19)
+    assert (await places(stage, "web"))[stage.site.nodes[1]] == 1
+    # the device that the first pod leaves is the only free one
+    assert set(reasons(report.plan).values()) == {Reason.STAYS}
+
+
+@pytest.mark.cluster(THREE)
+async def test_nodes_without_devices_are_no_place_for_pods_with_devices(stage: Stage) -> None:
+    """Scenario 8: a threshold of devices does not take a node without devices for under-used."""
+    last = stage.site.nodes[2]
+    for each in stage.embedded.admin.list("resourceslices"):
+        if each["spec"]["nodeName"] == last:
+            stage.embedded.admin.delete("resourceslices", "", each["metadata"]["name"])
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
+    await closed(stage, 1)
+    await stage.create(DEPLOYMENTS, workload("web", 4, template="each"))
+    await stage.until_running(4)
+    await closed(stage, 1, unschedulable=False)
+    policy = utilization(f'{{"{DEVICES}": 25}}', f'{{"{DEVICES}": 75}}')
+    report = await rescheduled(stage, policy)
+    assert [each.destination for each in report.plan.moves] == [stage.site.nodes[1]]
+    await stage.until_running(4)
+    assert (await places(stage))[last] == 0
+    assert (await rescheduled(stage, policy)).evicted == 0
+
+
+@three
+async def test_a_unit_that_a_budget_splits_stays(stage: Stage) -> None:
+    """Scenario 11: two pods on one held claim, of which one may be missing."""
+    await held(stage, 2)
+    await stage.create(BUDGETS, budget("train", maxUnavailable=1))
+    await stage.clock.sleep(2)
+    report = await rescheduled(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
+    assert report.evicted == 0
+    train = {why for name, why in reasons(report.plan).items() if name.startswith("train-")}
+    assert train <= {Reason.UNIT, Reason.BUDGET_SPENT}
+    assert train
+
+
+@three
+async def test_a_whole_unit_moves_with_its_devices(stage: Stage) -> None:
+    """Scenario 12: both pods and their device are on another node, and no taint stays."""
+    await held(stage, 2)
+    report = await rescheduled(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
+    assert report.evicted == 2
+    await stage.until_running(5)
+    found = await places(stage, "train")
+    assert found[stage.site.nodes[0]] == 0
+    assert sorted(found.values()) == [0, 0, 2]
+    await stage.until(lambda: _is_held(stage), "the claim is held again")
+    for node in stage.site.nodes:
+        assert not (stage.embedded.admin.get("nodes", "", node)["spec"].get("taints"))
+
+
+@three
+async def test_a_dry_run_writes_nothing(stage: Stage) -> None:
+    await held(stage, 1)
+    before = stage.embedded.store.revision
+    await planned(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
+    assert stage.embedded.store.revision == before
