@@ -10,6 +10,7 @@ from claimctl.api.definitions import custom_resource_definitions
 from claimctl.cli.main import load
 from claimctl.cli.registry import COMMANDS, Entry
 from claimctl.inspect.meanings import MEANINGS, Topic
+from claimctl.rescheduling.meanings import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
 
 FOLDER = Path("docs/reference")
@@ -142,4 +143,7 @@ def _reasons() -> str:
             (f"`{reason}`", each.meaning, each.remedy)[:columns] for reason, each in found.items()
         )
         parts += [f"## {topic}", _table(("reason", "meaning", "what to do")[:columns], rows)]
+    stays = ((f"`{reason}`", text) for reason, text in STAYS.items())
+    parts += ["## Why `claimctl reschedule` does not move a pod"]
+    parts += [_table(("reason", "meaning"), stays)]
     return _page("Reasons", "the table of reasons", *parts)

@@ -58,10 +58,15 @@ async def serve(launch: Launch) -> signal.Signals | None:
         launch.access.kubeconfig, launch.access.context, launch.access.as_user
     )
     async with AsyncExitStack() as stack:
-        telemetry = stack.enter_context(_telemetry(launch.telemetry))
+        telemetry = stack.enter_context(exporting(launch.telemetry))
         transport = await stack.enter_async_context(HttpTransport(connection))
         manager = Manager(launch.settings, transport, LoopClock(), telemetry)
-        await stack.enter_async_context(_health(launch.bind_address, manager, telemetry))
+        probes = Probes(
+            live={"manager": lambda: manager.healthy},
+            ready={"caches": lambda: manager.ready},
+            metrics=telemetry.registry,
+        )
+        await stack.enter_async_context(health_server(launch.bind_address, probes))
         # bad input has ended the process by now, with one line
         known = changed(launch.settings)
         log.info("starting", version=__version__, server=connection.server, **known)
@@ -99,7 +104,8 @@ class Stop:
 
 
 @contextmanager
-def _telemetry(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
+def exporting(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
+    """Metrics and traces, which are flushed at the end."""
     telemetry = OtelTelemetry(settings)
     try:
         yield telemetry
@@ -108,17 +114,11 @@ def _telemetry(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
 
 
 @asynccontextmanager
-async def _health(
-    bind_address: str, manager: Manager, telemetry: OtelTelemetry
-) -> AsyncIterator[None]:
+async def health_server(bind_address: str, probes: Probes) -> AsyncIterator[None]:
+    """Serve health and metrics; nothing is served with the address ''."""
     if not bind_address:
         yield
         return
-    probes = Probes(
-        live={"manager": lambda: manager.healthy},
-        ready={"caches": lambda: manager.ready},
-        metrics=telemetry.registry,
-    )
     async with HealthServer(probes, bind_address) as server:
         log.info("serving health and metrics", url=server.url)
         yield

@@ -96,7 +96,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         _teach_shells()
     return guarded(
         lambda: build()(
-            args=_color_first(_without_alias(arguments)) or ["--help"],
+            args=_color_first(_with_dry_run(_without_alias(arguments))) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
@@ -111,6 +111,13 @@ def _without_alias(arguments: Sequence[str]) -> list[str]:
         given[given.index("release")] = "orphans"
         given.remove("--orphans")
     return given
+
+
+def _with_dry_run(arguments: list[str]) -> list[str]:
+    """Take ``reschedule --dry-run`` for ``--dry-run=client``, as kubectl once did."""
+    if "reschedule" not in arguments[:2]:
+        return arguments
+    return ["--dry-run=client" if each == "--dry-run" else each for each in arguments]
 
 
 def _color_first(arguments: list[str]) -> list[str]:

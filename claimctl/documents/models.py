@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -438,12 +438,95 @@ class ClaimTree(Document):
     edges: list[dict[str, Any]]
 
 
+class PodPlace(Part):
+    """A pod and its node; node is '' without one."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
+class OwnerRef(Part):
+    """The controller owner of a pod."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class PlannedMove(Part):
+    """The eviction of one pod; destination is where the replacement is expected, if it is known.
+
+    result is Planned, Allowed, Evicted or Left. landed and outcome say what became of the
+    replacement.
+    """
+
+    pod: PodPlace
+    strategy: str
+    profile: str
+    owner: OwnerRef | None
+    destination: str
+    unit: str
+    why: str
+    result: str
+    reason: str
+    detail: str
+    landed: str
+    outcome: str
+
+
+class PlannedTaint(Part):
+    """A taint that closes a node for a while."""
+
+    node: str
+    key: str
+    value: str
+    effect: str
+
+
+class StayingPod(Part):
+    """A pod that a strategy considered and does not move."""
+
+    pod: PodPlace
+    strategy: str
+    profile: str
+    reason: str
+    detail: str
+
+
+class CountedReason(Part):
+    """How many pods a strategy does not move for this reason."""
+
+    strategy: str
+    reason: str
+    pods: int
+
+
+class RescheduleRun(Document):
+    """The answer of ``claimctl reschedule``; dryRun is '', client or server."""
+
+    kind: Literal["RescheduleRun"]
+    dry_run: str
+    digest: str
+    cluster_uid: Annotated[str, Field(alias="clusterUID")]
+    made_at: str
+    evicted: int
+    moves: list[PlannedMove]
+    taints: list[PlannedTaint]
+    stayed: list[StayingPod]
+    reasons: list[CountedReason]
+    notes: list[str]
+    failure: str
+    interrupted: bool
+
+
 MODELS: dict[str, type[Document]] = {
     model.__name__: model
     for model in (
         *(ClaimList, ClaimExplanation, PodExplanation, WorkloadExplanation, ReasonExplanation),
         *(Diagnosis, Version, OrphanList, DowngradeReport, DowngradeStatus, UninstallReport),
-        *(ClaimTimeline, ClaimTree),
+        *(ClaimTimeline, ClaimTree, RescheduleRun),
     )
 }
 """The models by the ``kind`` of the document."""

@@ -177,7 +177,7 @@ def test_commands_with_much_to_do_limit_only_the_first_answer() -> None:
         if each.name == "request_timeout" and each.default == NO_LIMIT
     }
     downgrades = {"downgrade-prepare", "downgrade-restore", "downgrade-status"}
-    assert patient == downgrades | {"install", "orphans", "uninstall-prepare"}
+    assert patient == downgrades | {"install", "orphans", "reschedule", "uninstall-prepare"}
 
 
 @pytest.mark.parametrize(("flags", "limit"), [([], 0.0), (["--request-timeout", "5s"], 5.0)])

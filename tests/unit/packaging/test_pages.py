@@ -35,6 +35,7 @@ NAMES = {
 _CODE = re.compile(r'"((?:embedded\.)?claimctl\.io/[a-z-]+)"')
 NO_ANNOTATIONS = {
     "claimctl.io/controller": "the name of the component in Events and in `managed-by`",
+    "claimctl.io/rescheduler": "the name of `claimctl reschedule` in Events",
     "claimctl.io/fleet": "a label of the stand-in for kubelets in demonstrations",
 }
 

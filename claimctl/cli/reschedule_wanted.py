@@ -1,0 +1,38 @@
+"""The options of one ``claimctl reschedule``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Form(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class DryRun(StrEnum):
+    CLIENT = "client"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The flags. Times are in seconds; an interval of 0 means a single run."""
+
+    policy: Path | None
+    dry_run: DryRun | None
+    skip_unsupported: bool
+    record: str
+    output: Form
+    plan_out: Path | None
+    plan: Path | None
+    interval: float
+    deadline: float
+    why: str
+    release_taints: bool
+    lease_namespace: str
+    bind_address: str

@@ -1,0 +1,63 @@
+"""``claimctl reschedule --why``: why a policy moves a pod or leaves it, in one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.cli.errors import CommandFailed, ExitCode
+from claimctl.cli.options import Data
+from claimctl.cli.output import print_document
+from claimctl.cli.reschedule_view import document
+from claimctl.cli.reschedule_wanted import Form, Wanted
+from claimctl.rescheduler.steps import Report, Step
+from claimctl.rescheduling.meanings import MEANINGS
+from claimctl.rescheduling.plan import Plan
+
+
+def explained(plan: Plan, wanted: Wanted) -> int:
+    """Print what the plan says about one pod.
+
+    Raises:
+        CommandFailed: no strategy of the policy has looked at the pod, or there is none.
+    """
+    only = _about(plan, wanted.why)
+    if not only.plan.skipped and not only.steps:
+        raise CommandFailed(
+            f"--why: no strategy of the policy looked at a pod {wanted.why}: it does not exist, or "
+            "its node, namespace or owner is not concerned"
+        )
+    if wanted.output in (Form.JSON, Form.YAML):
+        print_document(document(only, wanted), Data(wanted.output.value))
+        return ExitCode.OK
+    for line in _lines(only, wanted.why):
+        print(line)
+    return ExitCode.OK
+
+
+def _about(plan: Plan, name: str) -> Report:
+    from msgspec.structs import replace
+
+    moves = tuple(each for each in plan.moves if str(each.pod) == name)
+    skipped = tuple(each for each in plan.skipped if str(each.pod) == name)
+    units = {move.unit for move in moves if move.unit}
+    taints = tuple(each for each in plan.taints if each.unit in units)
+    only = replace(plan, moves=moves, skipped=skipped, taints=taints)
+    return Report(only, [Step(move) for move in moves])
+
+
+def _lines(only: Report, name: str) -> Iterator[str]:
+    yield f"Pod {name}"
+    for move in only.plan.moves:
+        target = f" to {move.destination}" if move.destination else ""
+        yield f"  {move.strategy} moves it from {move.pod.node}{target}."
+        if move.why:
+            yield f"    {move.why}"
+        if move.unit:
+            yield f"    It moves together with its unit {move.unit}, or not at all."
+    for taint in only.plan.taints:
+        yield f"    Node {taint.node} is closed first: {taint.key}={taint.value}:{taint.effect}"
+    for each in only.plan.skipped:
+        yield f"  {each.strategy} leaves it on {each.pod.node or 'no node'}: {each.reason}"
+        yield f"    {MEANINGS[each.reason]}"
+        if each.detail:
+            yield f"    {each.detail}"

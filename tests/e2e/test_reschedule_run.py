@@ -1,0 +1,156 @@
+"""Whole runs: sweep, look, plan, act, remember. The embedded scheduler places the replacements."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.kube.client import Client
+from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection
+from claimctl.rescheduler.loop import Loop, election_settings
+from claimctl.rescheduler.policyfile.reading import checked
+from claimctl.rescheduler.policyfile.translating import translated
+from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.run import Runner
+from claimctl.rescheduler.signs import Signs
+from claimctl.rescheduler.steps import Result
+from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.planning import plan
+from claimctl.rescheduling.policy import Policy
+from claimctl.wire.resources import EVENTS, LEASES
+from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
+from tests.e2e.moving import QUICK, evictions, pods, running
+from tests.e2e.site import CONTROLLER_NAMESPACE
+
+OPTIONS = ClusterOptions(nodes=3)
+SPREAD = translated(
+    checked(
+        {
+            "apiVersion": "descheduler/v1alpha2",
+            "kind": "DeschedulerPolicy",
+            "profiles": [
+                {"name": "spread", "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}}}
+            ],
+        }
+    )
+)
+
+
+def runner(stage: Stage, policy: Policy = SPREAD) -> Runner:
+    client = Client(stage.embedded.transport(), stage.clock)
+    events = EventRecorder(client, stage.clock, "claimctl.io/rescheduler", "one")
+    return Runner(
+        client=client,
+        clock=stage.clock,
+        policy=policy,
+        planner=plan,
+        records=Records(client),
+        settings=replace(QUICK, max_unavailable=policy.max_unavailable_per_workload),
+        signs=Signs(client.telemetry, events),
+        rng=Random(0),
+    )
+
+
+async def crowded(stage: Stage) -> None:
+    """Six replicas on two nodes: the third was closed when they came."""
+    await stage.cordon("node-2")
+    await running(stage, replicas=6)
+    await stage.cordon("node-2", unschedulable=False)
+    # the taint of a cordon goes a moment later
+    await stage.clock.sleep(1.0)
+    assert await spread(stage) == [3, 3]
+
+
+async def spread(stage: Stage) -> list[int]:
+    """How many pods each node has, the most first."""
+    counts = Counter(pod.spec.node_name for pod in await pods(stage) if not pod.metadata.deleting)
+    return sorted(counts.values(), reverse=True)
+
+
+def chosen(made: Plan) -> list[tuple[str, str]]:
+    return [(move.pod.name, move.destination) for move in made.moves]
+
+
+async def test_a_node_that_comes_back_gets_its_share_and_then_nothing_moves() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        report = await runner(stage).run()
+        assert report.evicted == 2
+        assert await spread(stage) == [2, 2, 2]
+        for _ in range(3):
+            assert (await runner(stage).run()).steps == []
+
+
+async def test_a_dry_run_says_what_the_real_run_does() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        before = max(each.number for each in stage.embedded.history())
+        dry = await runner(stage).plan()
+        asked = await runner(stage).rehearse(dry)
+        assert {step.result for step in asked.steps} == {Result.ALLOWED}
+        assert evictions(stage) == []
+        written = {each.plural for each in stage.embedded.history(before)}
+        assert not written & {"pods", "nodes", "reschedulerecords"}
+        report = await runner(stage).run()
+        assert chosen(report.plan) == chosen(dry)
+        assert report.plan.digest == dry.digest
+        assert sorted(evictions(stage)) == sorted(move.pod.name for move in dry.moves)
+        assert [step.landed for step in report.steps] == [move.destination for move in dry.moves]
+
+
+async def test_a_run_is_remembered_with_its_outcomes() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        report = await runner(stage).run()
+        record = await Records(stage.client).read()
+        assert record is not None
+        (workload,) = record.status.workloads
+        assert workload.kind == "ReplicaSet"
+        assert {(each.outcome, each.landed) for each in workload.moves} == {("Landed", "node-2")}
+        last = record.status.last_run
+        assert last is not None
+        assert (last.planned, last.evicted, last.digest) == (2, 2, report.plan.digest)
+
+
+async def test_a_run_tells_pods_and_owners_by_events() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        process = runner(stage)
+        await process.run()
+        assert process.signs.events is not None
+        await process.signs.events.drain()
+        events = (await stage.client.list(EVENTS, NAMESPACE)).items
+        kinds = sorted(each.regarding.kind for each in events if each.reason == "Rescheduled")
+        assert kinds == ["Pod", "Pod", "ReplicaSet", "ReplicaSet"]
+
+
+async def test_a_loop_runs_while_it_has_the_lease_and_a_second_one_waits() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        loops = [_loop(stage, name) for name in ("one", "two")]
+        tasks = [asyncio.create_task(loop.run()) for loop in loops]
+        await stage.until(lambda: _is_spread(stage), "the pods are spread", within=120)
+        lease = await stage.client.get(LEASES, "claimctl-rescheduler", CONTROLLER_NAMESPACE)
+        assert lease.spec.holder_identity in ("one", "two")
+        assert len(evictions(stage)) == 2
+        for loop in loops:
+            loop.runner.stop.set()
+        await asyncio.gather(*tasks)
+        lease = await stage.client.get(LEASES, "claimctl-rescheduler", CONTROLLER_NAMESPACE)
+        assert not lease.spec.holder_identity
+
+
+def _loop(stage: Stage, name: str) -> Loop:
+    process = runner(stage)
+    settings = election_settings(CONTROLLER_NAMESPACE)
+    election = LeaderElection(process.client, stage.clock, settings, name, rng=Random(name))
+    assert process.signs.events is not None
+    return Loop(process, election, 30.0, process.signs.events)
+
+
+async def _is_spread(stage: Stage) -> bool:
+    return await spread(stage) == [2, 2, 2]
