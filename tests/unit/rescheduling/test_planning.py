@@ -221,7 +221,7 @@ def _random_spec(dice: random.Random, owner: str) -> dict[str, Any]:
     return dice.choice(choices)
 
 
-SEEDS = range(60)
+SEEDS = range(40)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -314,8 +314,8 @@ def test_a_second_run_moves_nothing(seed: int) -> None:
 def test_the_random_clusters_are_worth_it() -> None:
     """They have moves, and most of the reasons."""
     made = [plan(random_cluster(seed), BOTH) for seed in SEEDS]
-    assert sum(len(each.moves) for each in made) > 100
-    assert sum(bool(each.moves) for each in made) > 30
+    assert sum(len(each.moves) for each in made) > 60
+    assert sum(bool(each.moves) for each in made) > 20
     found = {str(each.reason) for one in made for each in one.skipped}
     assert {
         "CriticalPod",

@@ -40,7 +40,7 @@ WHOLE = Policy(
         Profile(evictor=Evictor(move_held_claims=MoveHeldClaims.WHOLE_UNIT), balance=BALANCE),
     )
 )
-SEEDS = range(60)
+SEEDS = range(40)
 
 
 class Watched(Inventory):
@@ -243,8 +243,8 @@ def test_the_random_clusters_are_worth_it() -> None:
             found.update(reasons(made).values())
             found["moved"] += len(made.moves)
             found["whole"] += sum(bool(move.closes) for move in made.moves)
-    assert found["moved"] > 60
-    assert found["whole"] >= 5
+    assert found["moved"] > 40
+    assert found["whole"] >= 3
     assert {"PinnedByClaim", "NoFreeDevices"} <= found.keys()
 
 
