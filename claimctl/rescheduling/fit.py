@@ -58,10 +58,10 @@ class Fitting:
         return ""
 
     def _lacking(self, node: WorldNode) -> str:
-        used, allocatable = node.used, node.allocatable
+        left = node.left
         for name, number in self.pod.requests.items():
-            if number > allocatable.get(name, 0) - used.get(name, 0) and number:
-                if name in self.by_devices and not allocatable.get(name):
+            if number > left.get(name, 0) and number:
+                if name in self.by_devices and not node.allocatable.get(name):
                     continue
                 return "too many pods" if name == PODS else f"insufficient {name}"
         return ""
@@ -115,13 +115,13 @@ class Fitter:
         key = (selector, required, spec.tolerations, volumes)
         answers = self._still.setdefault(key, {})
 
-        def check(node: WorldNode) -> str:
+        def judge(node: WorldNode) -> str:
             found = answers.get(node.name)
             if found is None:
                 found = answers[node.name] = _still_problem(pod, volumes, node)
             return found
 
-        return check
+        return judge
 
 
 def matches_affinity(pod: SchedulingPod, node: Node) -> bool:

@@ -85,20 +85,22 @@ class Predictor:
         only because better nodes lack devices, that is the obstacle.
         """
         found = scores(self.world, pod, nodes)
-        pairs = zip(found, nodes, strict=True)
-        order = sorted(pairs, key=lambda pair: (-pair[0], pair[1].name != source, pair[1].name))
+        order = sorted(
+            (-score, node.name != source, node.name)
+            for score, node in zip(found, nodes, strict=True)
+        )
         first: Obstacle | None = None
-        for _, node in order:
-            placement = self.devices.place(pod.pod, node.name)
+        for _, _, name in order:
+            placement = self.devices.place(pod.pod, name)
             if isinstance(placement, Obstacle):
                 if placement.reason is Reason.FIT_UNKNOWN:
                     return placement
                 first = first or placement
-            elif node.name == source:
+            elif name == source:
                 detail = f"the scheduler is expected to choose {source} again"
                 return first or Obstacle(Reason.STAYS, detail)
             else:
-                return Landing(node.name, placement)
+                return Landing(name, placement)
         return first or Obstacle(Reason.NO_OTHER_NODE)
 
 

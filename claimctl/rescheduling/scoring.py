@@ -120,16 +120,18 @@ def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int
         judged = []
     if not judged:
         return None
-    parts = [_shares(nodes, *each, required=bool(soft)) for each in judged]
-    sums = [
-        None if None in shares else round(sum(share for share in shares if share is not None))
-        for shares in zip(*parts, strict=True)
-    ]
-    known = [each for each in sums if each is not None]
-    most, least = max(known, default=0), min(known, default=0)
+    parts = [_shares(nodes, *each) for each in judged]
+    sums = [round(sum(shares)) for shares in zip(*parts, strict=True)]
+    keys = [key for key, _, _ in judged] if soft else []
+    known = [all(key in node.labels for key in keys) for node in nodes]
+    most = max((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
+    least = min((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
     if not most:
-        return [0 if each is None else TOP for each in sums]
-    return [0 if each is None else TOP * (most + least - each) // most for each in sums]
+        return [TOP * each for each in known]
+    return [
+        TOP * (most + least - each) // most if known_ else 0
+        for each, known_ in zip(sums, known, strict=True)
+    ]
 
 
 Judged = tuple[str, Mapping[str, int], Callable[[int], float]]
@@ -137,22 +139,13 @@ Judged = tuple[str, Mapping[str, int], Callable[[int], float]]
 
 
 def _shares(
-    nodes: Sequence[WorldNode],
-    key: str,
-    counts: Mapping[str, int],
-    score: Callable[[int], float],
-    *,
-    required: bool,
-) -> list[float | None]:
-    """The part of one constraint in each node's score.
-
-    Args:
-        required: a node without the label has no score at all (None).
-    """
-    empty, without = score(0), None if required else 0.0
+    nodes: Sequence[WorldNode], key: str, counts: Mapping[str, int], score: Callable[[int], float]
+) -> list[float]:
+    """The part of one constraint in each node's score; 0 for a node without the label."""
+    empty = score(0)
     filled = {value: score(count) for value, count in counts.items() if count}
-    values = (node.labels.get(key) for node in nodes)
-    return [without if value is None else filled.get(value, empty) for value in values]
+    values = [node.labels.get(key) for node in nodes]
+    return [0.0 if value is None else filled.get(value, empty) for value in values]
 
 
 def _wanted_spread(

@@ -80,6 +80,8 @@ class WorldNode:
     """The taints with the effect PreferNoSchedule."""
     used: dict[str, int] = field(default_factory=dict)
     """Requests of all pods here; ``pods`` is their number."""
+    left: dict[str, int] = field(default_factory=dict)
+    """What ``allocatable`` has beyond ``used``."""
     scored: list[int] = field(default_factory=lambda: [0, 0])
     """The sum of ``WorldPod.scored``."""
     pods: dict[str, WorldPod] = field(default_factory=dict)
@@ -211,6 +213,7 @@ class World:
         node = self.nodes[name]
         for resource, number in pod.requests.items():
             node.used[resource] = node.used.get(resource, 0) + sign * number
+            node.left[resource] = node.left.get(resource, 0) - sign * number
         node.scored[0] += sign * pod.scored[0]
         node.scored[1] += sign * pod.scored[1]
         maps = (
@@ -369,5 +372,6 @@ def _node(node: SchedulingNode) -> WorldNode:
         cpu=allocatable.get(CPU, 0),
         memory=allocatable.get(MEMORY, 0),
         closed="" if ready is None or ready.status == "True" else "not ready",
+        left=dict(allocatable),
         warnings=tuple(each for each in node.spec.taints if each.effect == PREFER_NO_SCHEDULE),
     )
