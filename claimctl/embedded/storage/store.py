@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,6 @@ import msgspec
 from claimctl.wire.base import Object
 
 Objects = list[Object]
-Items = list[tuple[str, bytes]]
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -102,6 +101,36 @@ class _Table:
         del self.keys[bisect_left(self.keys, key)]
 
 
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The objects of a list at one revision, to be read before the next write.
+
+    A page of a long list costs what the page has, not what the list has.
+
+    Attributes:
+        keys: ``namespace/name`` of the objects, sorted.
+    """
+
+    keys: list[str]
+    _present: Mapping[str, bytes]
+    _earlier: Mapping[str, bytes | None] = field(default_factory=dict)
+
+    def data(self, key: str) -> bytes:
+        """The encoded object of one of the keys."""
+        return self._earlier.get(key) or self._present[key]
+
+    def named(self, name: str) -> Items:
+        """Only the objects of this name."""
+        keys = [key for key in self.keys if key.rpartition("/")[2] == name]
+        return Items(keys, self._present, self._earlier)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self.data, self.keys)
+
+
 class Compacted(Exception):
     """The store no longer has the requested revision."""
 
@@ -128,15 +157,15 @@ class Store:
 
     def list(self, group: str, plural: str, namespace: str = "") -> Objects:
         """Decoded objects in the order of their keys."""
-        return [decode(data) for _, data in self.items(group, plural, namespace)]
+        return [decode(data) for data in self.items(group, plural, namespace)]
 
     def items(self, group: str, plural: str, namespace: str = "") -> Items:
-        """``(namespace/name, encoded object)`` in the order of the keys."""
+        """The objects as they are now."""
         table = self._tables.get((group, plural))
         if table is None:
-            return []
+            return Items([], {})
         start, end = table.span(namespace)
-        return [(key, table.data[key]) for key in table.keys[start:end]]
+        return Items(table.keys[start:end], table.data)
 
     def items_at(self, group: str, plural: str, namespace: str, revision: int) -> Items:
         """Like ``items``, at an earlier revision.
@@ -144,17 +173,23 @@ class Store:
         Raises:
             Compacted: the revision is no longer there.
         """
+        now = self.items(group, plural, namespace)
         if revision >= self.revision:
-            return self.items(group, plural, namespace)
+            return now
         self._check_kept(revision)
-        state = dict(self.items(group, plural, namespace))
-        for change in reversed(self._table(group, plural).log):
+        table = self._table(group, plural)
+        earlier: dict[str, bytes | None] = {}
+        for change in reversed(table.log):
             if change.number <= revision:
                 break
-            if namespace and change.namespace != namespace:
-                continue
-            _undo(state, change)
-        return sorted(state.items())
+            if not namespace or change.namespace == namespace:
+                earlier[f"{change.namespace}/{change.name}"] = change.previous
+        for key, previous in earlier.items():
+            if previous is None and key in table.data:
+                del now.keys[bisect_left(now.keys, key)]
+            elif previous is not None and key not in table.data:
+                insort(now.keys, key)
+        return Items(now.keys, table.data, earlier)
 
     def object_at(self, address: Address, revision: int) -> Object | None:
         """The object at a revision, even if that was compacted; None if it did not exist.
@@ -274,11 +309,3 @@ def _after(log: deque[Revision], revision: int) -> list[Revision]:
         found.append(change)
     found.reverse()
     return found
-
-
-def _undo(state: dict[str, bytes], change: Revision) -> None:
-    key = f"{change.namespace}/{change.name}"
-    if change.previous is None:
-        state.pop(key, None)
-    else:
-        state[key] = change.previous

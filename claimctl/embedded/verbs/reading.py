@@ -213,19 +213,19 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
         raise errors.invalid(_OPTIONS, wrong)
     selector = selector_of(state, target.kind, options.label_selector, options.field_selector)
     page = _only_named(_page(state, target, options), target, options)
-    start = bisect_right([key for key, _ in page.items], page.start) if page.start else 0
+    keys = page.items.keys
+    start = bisect_right(keys, page.start) if page.start else 0
     found: list[Object] = []
-    last, after = "", len(page.items)
-    for index in range(start, len(page.items)):
-        key, data = page.items[index]
+    last, after = "", len(keys)
+    for index in range(start, len(keys)):
         if page.limit and len(found) == page.limit:
             after = index
             break
-        obj = decode(data)
+        obj = decode(page.items.data(keys[index]))
         if selector.matches(obj):
             found.append(obj)
-            last = key
-    remaining = len(page.items) - after
+            last = keys[index]
+    remaining = len(keys) - after
     metadata: Object = {"resourceVersion": str(page.revision)}
     if target.kind.custom:
         metadata["continue"] = ""
@@ -277,7 +277,7 @@ def _only_named(page: _Page, target: Target, options: ListOptions) -> _Page:
     everywhere = target.kind.namespaced and not target.namespace
     if not name or everywhere or options.continue_token:
         return page
-    return replace(page, items=[each for each in page.items if each[0].rpartition("/")[2] == name])
+    return replace(page, items=page.items.named(name))
 
 
 def _next_page(state: ServerState, target: Target, options: ListOptions, limit: int) -> _Page:

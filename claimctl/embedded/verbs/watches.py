@@ -90,7 +90,7 @@ class Watch:
     def _begin(self, version: int, group: str, plural: str) -> None:
         initial = self._options.send_initial_events
         if initial or (initial is None and version == 0):
-            for _, data in self._state.store.items(group, plural, self._target.namespace):
+            for data in self._state.store.items(group, plural, self._target.namespace):
                 self._pending_initial(data)
             self._after = self._state.store.revision
             if initial and self._options.bookmarks:

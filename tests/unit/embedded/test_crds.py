@@ -193,7 +193,7 @@ def test_deleting_a_definition_deletes_its_objects_first() -> None:
     assert answer["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     assert answer["status"]["conditions"][-1]["type"] == "Terminating"
     assert api.kinds.by_plural("example.com", "widgets") is None
-    assert api.store.items("example.com", "widgets") == []
+    assert not api.store.items("example.com", "widgets")
     assert widgets.custom
 
 
@@ -208,7 +208,7 @@ def test_a_definition_waits_for_objects_that_finalizers_keep() -> None:
         make(api, "b")
     assert refused.value.code == 405
     patch(api, "a", {"metadata": {"finalizers": None}})
-    assert api.store.items("apiextensions.k8s.io", "customresourcedefinitions") == []
+    assert not api.store.items("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 def test_selectable_fields_can_be_selected_by() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.embedded.storage.store import Address, Author, Compacted, Store
+from claimctl.embedded.storage.store import Address, Author, Compacted, Store, decode
 
 ME = Author("me", "update")
 
@@ -13,10 +13,6 @@ def _address(name: str, namespace: str = "ns") -> Address:
 
 def _put(store: Store, name: str, value: int, namespace: str = "ns") -> None:
     store.put(_address(name, namespace), {"metadata": {"name": name}, "value": value}, ME)
-
-
-def _values(items: list[tuple[str, bytes]]) -> list[str]:
-    return [key for key, _ in items]
 
 
 @pytest.fixture
@@ -38,8 +34,8 @@ def test_what_was_read_can_be_changed_without_changing_the_store(store: Store) -
 def test_lists_come_in_the_order_of_their_keys_and_by_namespace(store: Store) -> None:
     for name, namespace in (("b", "ns"), ("a", "ns"), ("z", "n"), ("a", "ns0")):
         _put(store, name, 0, namespace)
-    assert _values(store.items("", "pods")) == ["n/z", "ns/a", "ns/b", "ns0/a"]
-    assert _values(store.items("", "pods", "ns")) == ["ns/a", "ns/b"]
+    assert store.items("", "pods").keys == ["n/z", "ns/a", "ns/b", "ns0/a"]
+    assert store.items("", "pods", "ns").keys == ["ns/a", "ns/b"]
 
 
 def test_a_state_of_the_past_can_be_listed_until_it_is_compacted(store: Store) -> None:
@@ -49,8 +45,12 @@ def test_a_state_of_the_past_can_be_listed_until_it_is_compacted(store: Store) -
     _put(store, "a", 2)
     store.delete(_address("b"), ME)
     _put(store, "c", 1)
-    assert _values(store.items_at("", "pods", "ns", then)) == ["ns/a", "ns/b"]
-    assert dict(store.items_at("", "pods", "ns", then))["ns/a"] != store.get_bytes(_address("a"))
+    _put(store, "b", 3)
+    store.delete(_address("b"), ME)
+    past = store.items_at("", "pods", "ns", then)
+    assert past.keys == ["ns/a", "ns/b"]
+    assert [decode(each)["value"] for each in past] == [1, 1]
+    assert store.items("", "pods", "ns").keys == ["ns/a", "ns/c"]
     store.compact()
     with pytest.raises(Compacted):
         store.items_at("", "pods", "ns", then)
