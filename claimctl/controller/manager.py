@@ -71,7 +71,7 @@ class Manager:
         self.leading = False
         self._clock = clock
         self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
-        self._rng = rng if rng is not None else random.Random()
+        self._rng = rng or random.Random()
         self._client = Client(transport, clock, self._telemetry, rng=self._rng)
         self._pool: WorkerPool | None = None
         self._parts: Parts | None = None

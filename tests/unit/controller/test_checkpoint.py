@@ -109,6 +109,8 @@ def test_an_annotation_that_is_no_checkpoint_counts_as_none(value: str) -> None:
     ("renewed", "found"),
     [
         pytest.param(NOW - timedelta(seconds=300), "30", id="the leader was killed lately"),
+        pytest.param(NOW - timedelta(seconds=599), "30", id="just under ten minutes ago"),
+        pytest.param(NOW - timedelta(seconds=600), "", id="ten minutes ago"),
         pytest.param(NOW - timedelta(hours=1), "", id="the Lease comes from a backup"),
         pytest.param(NOW + timedelta(hours=1), "", id="the clocks differ"),
         pytest.param(None, "", id="never renewed"),

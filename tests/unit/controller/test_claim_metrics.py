@@ -63,6 +63,18 @@ def test_claims_are_counted_by_state_as_they_move() -> None:
     assert telemetry.nonzero(Metric.RESERVATIONS) == {}
 
 
+@pytest.mark.parametrize(
+    ("entries", "places"),
+    [(239, {}), (240, {"nearly-full": 1}), (255, {"nearly-full": 1}), (256, {"full": 1})],
+)
+def test_lists_that_have_few_places_left_are_counted(entries: int, places: dict[str, int]) -> None:
+    telemetry = Recording()
+    census = ClaimMetrics(telemetry)
+    listed = (deployment_ref(), *(pod_ref(str(number)) for number in range(entries - 1)))
+    census.count(KEY, snapshot(claim(*listed)), Decision())
+    assert telemetry.nonzero(Metric.CLAIMS_NEAR_LIMIT) == places
+
+
 def test_dangling_references_are_counted_over_all_claims() -> None:
     telemetry = Recording()
     census = ClaimMetrics(telemetry)

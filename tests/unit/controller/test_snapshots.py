@@ -36,6 +36,12 @@ def snapshots(caches: Caches, clock: HandClock) -> Snapshots:
     return Snapshots(knowledge)
 
 
+def copied(copies: Snapshots, caches: Caches) -> Snapshot:
+    """The snapshot of the claim after the watch has shown it."""
+    copies.observe(KEY, Findings(live_claim=caches.claims.get(CLAIM, NAMESPACE)))
+    return copies.build(KEY, Findings())
+
+
 async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_from_a_copy() -> None:
     made, clock = server(Dialect.PODGROUP, kubernetes_version=(1, 37)), HandClock()
     furnish(made)
@@ -72,9 +78,7 @@ async def seen(plural: str, name: str, *path: str) -> Snapshot:
         clock=clock,
         rules=Rules(dialect="podgroup"),
     )
-    snapshots = Snapshots(knowledge)
-    snapshots.observe(KEY, Findings())
-    return snapshots.build(KEY, Findings())
+    return copied(Snapshots(knowledge), caches)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,17 @@ async def test_a_snapshot_has_what_cannot_be_read_and_may_concern_the_claim(
     snapshot = await seen(plural, name, *path)
     assert len(snapshot.unreadable) == count
     assert not snapshot.frozen
+
+
+@pytest.mark.parametrize(("phase", "dead"), [("Running", 0), ("Succeeded", 1)])
+async def test_a_listed_pod_is_dead_once_it_is_done(phase: str, dead: int) -> None:
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    furnish(made)
+    pod = made.admin.get("pods", NAMESPACE, "train-1")
+    made.admin.update("pods", pod | {"status": {"phase": phase}}, "status")
+    caches = await filled(made)
+    snapshot = copied(snapshots(caches, HandClock()), caches)
+    assert snapshot.memory.dead_age == dict.fromkeys([pod["metadata"]["uid"]][:dead], 0.0)
 
 
 async def test_a_listed_pod_that_cannot_be_read_is_neither_dead_nor_a_ghost() -> None:

@@ -120,7 +120,7 @@ def test_an_auth_provider_that_fails_is_named(tmp_path: Path) -> None:
         credentials(connection)
 
 
-LONG, SHORT = 61.0, 59.0
+LONG, MINUTE, SHORT = 61.0, 60.0, 59.0
 """Seconds: a token file is read anew after a minute."""
 
 
@@ -142,6 +142,7 @@ def put(file: Path, content: bytes | None) -> None:
     ("seconds", "rejected", "token"),
     [
         pytest.param(SHORT, "", "first", id="soon"),
+        pytest.param(MINUTE, "", "second", id="after exactly a minute"),
         pytest.param(LONG, "", "second", id="after a minute"),
         pytest.param(SHORT, "Bearer first", "second", id="soon, but the token was rejected"),
         pytest.param(SHORT, "Bearer other", "first", id="soon, and an older one was rejected"),

@@ -79,6 +79,20 @@ def test_a_list_gathers_all_pages_of_a_quorum_read() -> None:
     ]
 
 
+def test_only_the_first_page_of_an_earlier_state_names_its_version() -> None:
+    server = WireServer(listing(9, thing("a", 1), token="t1"), listing(9, thing("b", 2)))
+
+    async def names(client: Client) -> list[str]:
+        pages = client.pages(PODS, limit=1, version="9")
+        return [pod.metadata.name async for page in pages for pod in page.items]
+
+    assert ask(server, names) == ["a", "b"]
+    assert [request.query for request in server.requests] == [
+        {"limit": "1", "resourceVersion": "9", "resourceVersionMatch": "Exact"},
+        {"limit": "1", "continue": "t1"},
+    ]
+
+
 def test_a_list_whose_page_token_expires_is_asked_for_in_one_piece() -> None:
     server = WireServer(
         listing(9, thing("a", 1), token="t1"),
