@@ -65,7 +65,7 @@ _ACTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An Event to record on the claim and on the workload."""
+    """An Event to record."""
 
     type: str
     reason: str
@@ -119,18 +119,31 @@ def _announcement(condition: Condition) -> Announcement:
 
 
 def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
-    """Record the Events of a status on the claim, on the reservation and on the workload.
-
-    The end of a release is not about the workload: it has ended, or goes.
-    """
+    """Record the Events of a status on the objects whose users they concern."""
     held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
-    subjects = [claim_subject(snapshot.claim)] if snapshot.claim else []
-    subjects.append(reservation_subject(held))
     for announcement in announcements(write.reservation.status, write.status):
-        released = announcement.type == "Normal" and announcement.action == _RELEASE
-        concerned = held.workload.exists and not released
-        for subject in [*subjects, *([workload_subject(held)] if concerned else [])]:
+        for subject in _subjects(announcement, held, snapshot.claim):
             events.record(subject, **asdict(announcement))
+
+
+def _subjects(
+    announcement: Announcement, held: Held, claim: ResourceClaim | None
+) -> Iterator[ObjectReference]:
+    """A problem is told on the claim, the reservation and the workload.
+
+    What went well is told on the reservation and the workload, to save requests. The end of a
+    release is not about the workload: it has ended, or goes. If the reservation goes, too, the
+    end of the release is told on the claim.
+    """
+    problem = announcement.type == "Warning"
+    released = not problem and announcement.action == _RELEASE
+    goes = released and held.reservation.metadata.deleting
+    if claim is not None and (problem or goes):
+        yield claim_subject(claim)
+    if not goes:
+        yield reservation_subject(held)
+    if held.workload.exists and not released:
+        yield workload_subject(held)
 
 
 def claim_subject(claim: ResourceClaim) -> ObjectReference:

@@ -84,22 +84,32 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
     )
 
 
-def test_a_hold_is_told_to_the_workload_too_and_the_end_of_a_release_is_not() -> None:
-    told: list[tuple[str, str]] = []
+@pytest.mark.parametrize(
+    ("old", "new", "deleting", "subjects"),
+    [
+        pytest.param([], [RESERVED, HELD], False, ["ClaimReservation", "Deployment"], id="a hold"),
+        pytest.param([HELD], [IDLE], False, ["ClaimReservation"], id="the end of a release"),
+        pytest.param([HELD], [IDLE], True, ["ResourceClaim"], id="the end of the reservation"),
+        pytest.param(
+            [],
+            [("Consistent", "False", "StrandedPod")],
+            False,
+            ["ResourceClaim", "ClaimReservation", "Deployment"],
+            id="a problem",
+        ),
+    ],
+)
+def test_objects_on_which_something_is_told(
+    old: list[Told], new: list[Told], deleting: bool, subjects: list[str]
+) -> None:
+    told: list[str] = []
 
     class Recorder:
-        def record(self, regarding: ObjectReference, *, reason: str, **_: str) -> None:
-            told.append((regarding.kind, reason))
+        def record(self, regarding: ObjectReference, **_: str) -> None:
+            told.append(regarding.kind)
 
     active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
-    for old, new in (([], [RESERVED, HELD]), ([HELD], [IDLE])):
-        made = reservation(status=status_with(*old))
-        on = Snapshot(NOW, NAMESPACE, CLAIM, claim(), (Held(made, active),))
-        announce(cast(EventRecorder, Recorder()), on, WriteStatus(made, status_with(*new)))
-    assert told == [
-        ("ResourceClaim", "Reserved"),
-        ("ClaimReservation", "Reserved"),
-        ("Deployment", "Reserved"),
-        ("ResourceClaim", "Idle"),
-        ("ClaimReservation", "Idle"),
-    ]
+    made = reservation(status=status_with(*old), deleting=deleting)
+    on = Snapshot(NOW, NAMESPACE, CLAIM, claim(), (Held(made, active),))
+    announce(cast(EventRecorder, Recorder()), on, WriteStatus(made, status_with(*new)))
+    assert told == subjects
