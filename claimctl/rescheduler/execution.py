@@ -16,7 +16,7 @@ from random import Random
 import structlog
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError
+from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.rescheduler.evicting import Answer, Evicted, Left, Refused, evict, look
 from claimctl.rescheduler.groups import Group, groups_of
 from claimctl.rescheduler.landings import Landings
@@ -157,6 +157,9 @@ class Execution:
             closed, entry = await self._taints.close(taint, taint.pod or group.first)
         except NoRecord as error:
             group.leave(None, Reason.FAILED, f"{error}; without a record no node is tainted")
+            return False
+        except Forbidden as error:
+            group.leave(None, Reason.FAILED, f"the node cannot be closed: {error}")
             return False
         if closed in (Closed.OURS, Closed.FOREIGN):
             self._open.append(_Open(entry, group))

@@ -27,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.errors import Conflict, Forbidden, NotFound
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling.plan import PodRef, TaintStep
 from claimctl.rescheduling.policy import CRITICAL_PRIORITY
@@ -117,6 +117,7 @@ class Taints:
 
         Raises:
             NoRecord: there is no record, so no taint was set.
+            Forbidden: the right to patch nodes is missing; nothing is left.
             KubeError: a request failed; the sweep removes what was done.
         """
         entry = self._entry(step, pod)
@@ -125,7 +126,11 @@ class Taints:
         status = await self.records.change(lambda status: _with_entry(status, entry))
         if entry not in status.taints:
             return Closed.BUSY, entry
-        closed = await self._set(entry, step)
+        try:
+            closed = await self._set(entry, step)
+        except Forbidden:
+            await self._forget(entry)
+            raise
         if closed is Closed.OURS and not await self._recorded(entry):
             await self._untaint(entry)
             closed = Closed.BUSY

@@ -24,7 +24,8 @@ from tests.e2e.harness import CONTROLLER_USER, Stage
 
 RBAC = Path(__file__).parents[2] / "rbac"
 ALL_RIGHTS = ("controller.yaml", "templates.yaml", "template-injection.yaml")
-ACCOUNT = "/api/v1/namespaces/claimctl-system/serviceaccounts/claimctl-controller"
+ACCOUNTS = "/api/v1/namespaces/claimctl-system/serviceaccounts"
+ACCOUNT = f"{ACCOUNTS}/claimctl-controller"
 _GROUP = "rbac.authorization.k8s.io"
 RESOURCES = {
     "ClusterRole": Resource(
@@ -137,15 +138,16 @@ _INJECTION: Body = {
 
 @dataclass(slots=True)
 class Register:
-    """An authorizer that records what a controller was allowed and what it was refused."""
+    """An authorizer that records what an account was allowed and what it was refused."""
 
     inner: Authorizer
+    user: str = CONTROLLER_USER
     used: dict[Attributes, None] = field(default_factory=dict)
     refused: dict[Attributes, None] = field(default_factory=dict)
 
     def allowed(self, attributes: Attributes) -> bool:
         allowed = self.inner.allowed(attributes)
-        if attributes.actor.user == CONTROLLER_USER:
+        if attributes.actor.user == self.user:
             (self.used if allowed else self.refused)[attributes] = None
         return allowed
 
@@ -153,9 +155,9 @@ class Register:
         return self.inner.trouble(attributes)
 
 
-def watched(cluster: Cluster) -> Register:
-    """Insert a ``Register`` before a cluster's authorizer."""
-    register = Register(cluster.api.authorizer)
+def watched(cluster: Cluster, user: str = CONTROLLER_USER) -> Register:
+    """Insert a ``Register`` of one user before a cluster's authorizer."""
+    register = Register(cluster.api.authorizer, user)
     cluster.api.authorizer = register
     guard = cluster.handler.guard
     assert isinstance(guard, AccessControl)
@@ -177,10 +179,11 @@ class Bearer:
         return await self.inner.send(method, path, query, carried, body)
 
 
-async def as_account(stage: Stage) -> Transport:
-    """The controller's connection, with its ServiceAccount's token (TokenRequest)."""
+async def as_account(stage: Stage, account: str = "claimctl-controller") -> Transport:
+    """A connection with the token of a ServiceAccount (TokenRequest)."""
     cluster = stage.embedded
-    answer = await cluster.transport().send("POST", f"{ACCOUNT}/token", (), _JSON, _A_DAY)
+    path = f"{ACCOUNTS}/{account}/token"
+    answer = await cluster.transport().send("POST", path, (), _JSON, _A_DAY)
     body = json.loads(b"".join([part async for part in answer.body]))
     return Bearer(cluster.handler, body["status"]["token"])
 

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import pytest
 
 from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import CRITICAL_KEY
 from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import SchedulingPod
@@ -222,6 +224,22 @@ async def test_a_sweep_of_another_process_leaves_a_taint_in_use() -> None:
         assert await taints(stage) == []
         await make_room(stage, given.node)
         await run
+
+
+async def test_without_the_right_to_patch_nodes_the_other_moves_go_on() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        (other,) = await running(stage, "other", 1)
+        plan = await plan_of(stage, [*given.plan.moves, move(other)], *given.plan.taints)
+        stage.embedded.handler.fault = lambda point: (
+            Fault(status=403, reason="Forbidden")
+            if (point.plural, point.verb) == ("nodes", "patch")
+            else None
+        )
+        report = await runner(stage).execute(plan)
+        assert [step.reason for step in report.steps] == [Reason.FAILED, Reason.FAILED, None]
+        assert "PATCH /api/v1/nodes" in report.steps[0].detail
+        assert (await recorded(stage)).taints == ()
 
 
 async def test_without_the_crd_no_node_is_tainted() -> None:

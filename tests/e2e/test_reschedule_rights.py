@@ -1,0 +1,75 @@
+"""The account of ``claimctl reschedule`` uses each of its rights and needs no other."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from random import Random
+
+from msgspec.structs import replace as changed
+
+from claimctl.kube.client import Client
+from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection
+from claimctl.rescheduler.loop import Loop, election_settings
+from claimctl.rescheduler.run import Runner
+from claimctl.rescheduler.signs import Signs
+from claimctl.rescheduling.plan import Plan, Reallocation
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
+from claimctl.wire.seams import Transport
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
+from tests.e2e.moving import evictions, move, plan_of, runner, running, taint_step, taints
+from tests.e2e.rights import as_account, grant, permissions, strict, watched
+from tests.e2e.site import CONTROLLER_NAMESPACE
+
+RIGHTS = "../deploy/rescheduler/rights.yaml"
+ACCOUNT = "claimctl-rescheduler"
+USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{ACCOUNT}"
+
+
+async def test_every_permission_is_used_and_no_other_is_asked_for() -> None:
+    async with embedded_stage(strict(replace(PODGROUP_136, nodes=3))) as stage:
+        register = watched(stage.embedded, USER)
+        given = permissions(RIGHTS)
+        await grant(stage, given, RIGHTS)
+        transport = await as_account(stage, ACCOUNT)
+        plan = await _plan(stage)
+        loop = _loop(stage, transport, plan)
+        run = asyncio.create_task(loop.run())
+        await stage.until(lambda: _is_done(stage, loop.runner), "the plan is executed", within=90)
+        loop.runner.stop.set()
+        await run
+        assert list(register.refused) == []
+        unused = [each for each in given if not any(map(each.allows, register.used))]
+        assert "\n".join(map(str, unused)) == ""
+
+
+async def _plan(stage: Stage) -> Plan:
+    """A unit leaves its node, and a held claim is given up."""
+    (pod,) = await running(stage, replicas=1)
+    await stage.client.create(CLAIMRESERVATIONS, manifests.reservation(), NAMESPACE)
+    step = await taint_step(stage, pod.spec.node_name, pod, "u", critical=False)
+    plan = await plan_of(stage, [move(pod, unit="u", closes=pod.spec.node_name)], step)
+    asked = Reallocation(
+        namespace=NAMESPACE, reservation="train-slice", claim="slice", claim_uid="c-1", unit="u"
+    )
+    return changed(plan, reallocations=(asked,)).sealed()
+
+
+def _loop(stage: Stage, transport: Transport, plan: Plan) -> Loop:
+    client = Client(transport, stage.clock)
+    client.use_version(PODGROUPS.group, "v1alpha2")
+    events = EventRecorder(client, stage.clock, "claimctl.io/rescheduler", "one")
+    made = runner(stage, plan=plan)
+    process = replace(made, client=client, signs=Signs(client.telemetry, events))
+    process.records = replace(made.records, client=client)
+    settings = election_settings(CONTROLLER_NAMESPACE)
+    election = LeaderElection(client, stage.clock, settings, "one", rng=Random(0))
+    return Loop(process, election, 5.0, events)
+
+
+async def _is_done(stage: Stage, process: Runner) -> bool:
+    found = await stage.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
+    asked = found.metadata.annotation("claimctl.io/reallocate")
+    return len(evictions(stage)) == 1 and bool(asked) and await taints(stage) == []
