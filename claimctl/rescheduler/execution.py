@@ -21,13 +21,13 @@ from claimctl.rescheduler.evicting import Answer, Evicted, Left, Refused, evict,
 from claimctl.rescheduler.groups import Group, groups_of
 from claimctl.rescheduler.landings import Landings
 from claimctl.rescheduler.memory import Memory
-from claimctl.rescheduler.reallocating import ask
+from claimctl.rescheduler.reallocating import ask, withdraw
 from claimctl.rescheduler.records import NoRecord, Records
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import MOVING_KEY, Closed, End, Taints
-from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.plan import Plan, Reallocation
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.records import RecordedTaint
 from claimctl.wire.seams import Clock
@@ -64,6 +64,7 @@ class Execution:
     _taints: Taints = field(init=False)
     _memory: Memory = field(init=False)
     _open: list[_Open] = field(default_factory=list)
+    _asked: list[Reallocation] = field(default_factory=list)
     _until: float = 0.0
     _halted: str = ""
 
@@ -134,6 +135,11 @@ class Execution:
                 return self._finished(group)
             if group.taint is not None and not await self._closed(group):
                 return self._finished(group)
+            # before the evictions: the controller then lists no replacement in the claim, and
+            # releases it as soon as the last pod is done
+            for each in group.reallocations:
+                self._asked.append(each)
+                self.report.notes += await ask(self.client, each)
             await self._evict_all(group)
             return self._finished(group)
 
@@ -181,8 +187,6 @@ class Execution:
                 # a unit is finished before anything else begins
                 if not await self._waited(group):
                     return
-        for each in group.reallocations:
-            self.report.notes += await ask(self.client, each)
 
     async def _waited(self, group: Group) -> bool:
         """Wait until a member of a unit may be tried again; False at the end of the run."""
@@ -309,11 +313,13 @@ class Execution:
             await self._tick()
 
     async def _clean_up(self) -> None:
-        """Remove the taints that a failure or the user's interruption left, and remember."""
+        """Remove the taints and requests that are still there, and remember."""
         try:
             for each in list(self._open):
                 await self._taints.lift(each.entry, End.MET)
                 self._open.remove(each)
+            while self._asked:
+                await withdraw(self.client, self._asked.pop())
             self._note_outcomes()
             await self._memory.keep(last=True)
         except KubeError as error:

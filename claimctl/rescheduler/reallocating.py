@@ -17,24 +17,37 @@ async def ask(client: Client, wanted: Reallocation) -> list[str]:
     Returns:
         What a reader of the result should know: nothing, or that the reservation is gone.
     """
+    if await _annotate(client, wanted, asked=True):
+        return []
+    name = f"{wanted.namespace}/{wanted.reservation}"
+    return [f"the ClaimReservation {name} is gone, so nothing holds {wanted.claim}"]
+
+
+async def withdraw(client: Client, wanted: Reallocation) -> None:
+    """Remove the request, if the controller has not done so."""
+    await _annotate(client, wanted, asked=False)
+
+
+async def _annotate(client: Client, wanted: Reallocation, *, asked: bool) -> bool:
+    """Add or remove the annotation. A request for another claim stays. False: it is gone."""
     for attempt in range(_TRIES):
         try:
             found = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
-            if found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
-                return []
+            if (found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid) is asked:
+                return True
+            value = wanted.claim_uid if asked else None
             await client.merge_patch(
                 CLAIMRESERVATIONS,
                 wanted.reservation,
-                {"metadata": {"annotations": {REALLOCATE_ANNOTATION: wanted.claim_uid}}},
+                {"metadata": {"annotations": {REALLOCATE_ANNOTATION: value}}},
                 wanted.namespace,
                 resource_version=found.metadata.resource_version,
             )
         except NotFound:
-            name = f"{wanted.namespace}/{wanted.reservation}"
-            return [f"the ClaimReservation {name} is gone, so nothing holds {wanted.claim}"]
+            return False
         except Conflict:
             if attempt == _TRIES - 1:
                 raise
         else:
-            return []
-    return []
+            return True
+    return True
