@@ -12,7 +12,7 @@ from claimctl.rescheduling.devices import DeviceCount, DeviceId, Placement
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.published import PublishedOn, catalogue
 from claimctl.rescheduling.reasons import Obstacle, Reason
-from claimctl.rescheduling.search import CannotTell, Chosen, Here, find_devices
+from claimctl.rescheduling.search import CannotTell, Chosen, Here, find_devices, least_devices
 from claimctl.rescheduling.selectors import selects as selected
 from claimctl.reservation.reachability import admits, selects
 from claimctl.reservation.reserved_for.references import LIMIT
@@ -37,6 +37,13 @@ class Inventory:
         self._in_use: Counter[DeviceId] = Counter(
             device for claim in self._claims.all() for device in claim.devices
         )
+        used = {device for device, number in self._in_use.items() if number > 0}
+        self._free_on: Counter[str] = Counter(
+            device.node for id_, device in self._catalogue.by_id.items() if id_ not in used
+        )
+        """How many devices are free by node; '' for those that several nodes can reach."""
+        self._least: dict[int, int] = {}
+        """The fewest devices that a claim needs, by the identity of its request."""
         self._free: set[ClaimKey] = set()
         """Claims that have lost their allocation in this plan."""
         self._allocated: dict[ClaimKey, tuple[DeviceId, ...]] = {}
@@ -95,6 +102,8 @@ class Inventory:
         self._in_use[device] += change
         after = self._in_use[device] > 0
         if before != after:
+            if (published := self._catalogue.by_id.get(device)) is not None:
+                self._free_on[published.node] += 1 if before else -1
             for usage in self._usage.values():
                 usage.change(device, 1 if after else -1)
 
@@ -171,6 +180,8 @@ class Inventory:
     ) -> Placement | Obstacle:
         if not wanted:
             return Placement(pod.metadata.uid, node, joins=joins)
+        if sum(map(self._needs, wanted)) > self._free_on[node] + self._free_on[""]:
+            return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
         try:
             chosen = find_devices([spec for _, spec in wanted], self._here(node))
         except CannotTell as why:
@@ -189,6 +200,13 @@ class Inventory:
             joins,
             tuple(allocates),
         )
+
+    def _needs(self, wanted: _Wanted) -> int:
+        _, spec = wanted
+        found = self._least.get(id(spec))
+        if found is None:
+            found = self._least[id(spec)] = least_devices(spec)
+        return found
 
     def _here(self, name: str) -> Here:
         node = self._nodes[name]

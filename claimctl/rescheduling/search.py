@@ -70,6 +70,21 @@ def find_devices(claims: Sequence[DeviceClaim], here: Here) -> tuple[Chosen, ...
     return None if found is None else tuple(found)
 
 
+def least_devices(claim: DeviceClaim) -> int:
+    """The fewest free devices with which the requests of a claim could be met."""
+    return sum(
+        min(map(_least, request.first_available), default=_least(request.exactly or request))
+        for request in claim.requests
+    )
+
+
+def _least(body: DeviceSubRequest) -> int:
+    """A request for all devices needs one; a request with admin access needs none that is free."""
+    if body.admin_access:
+        return 0
+    return 1 if body.allocation_mode == "All" else body.count
+
+
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """One alternative of a request, with its candidates in the order of the slices."""

@@ -1,7 +1,7 @@
 """Which claims are still allocated when the replacement of an evicted pod is scheduled.
 
 The replacement of such a pod can run only where the claim's devices can be reached. What happens to
-each kind of claim was measured on Kubernetes 1.34.9 and 1.36.2 (docs/reschedule.md).
+each kind of claim was measured on real servers (docs/moving-claims.md).
 """
 
 from __future__ import annotations

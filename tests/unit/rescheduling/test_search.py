@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from claimctl.rescheduling import search
 from claimctl.rescheduling.published import catalogue
-from claimctl.rescheduling.search import CannotTell, Here, find_devices
+from claimctl.rescheduling.search import CannotTell, Here, find_devices, least_devices
 from claimctl.wire.base import from_plain
 from claimctl.wire.devices import DeviceClaim
 from tests.support.devices import CLASS, TAINT, cel, device, device_class, node, request, slice_
@@ -197,6 +197,32 @@ def test_a_search_ends_after_a_number_of_steps(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(search, "STEPS", 5)
     with pytest.raises(CannotTell, match="no answer after"):
         found(wants(request(count=9)), devices=tuple(f"gpu-{number}" for number in range(20)))
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        ([request()], 1),
+        ([request(count=3), request("b")], 4),
+        ([request(count=3, adminAccess=True)], 0),
+        ([request(allocationMode="All", count=0)], 1),
+        ([{"name": "v1beta1", "deviceClassName": CLASS, "count": 2}], 2),
+        (
+            [
+                {
+                    "name": "either",
+                    "firstAvailable": [
+                        {"name": "two", "deviceClassName": CLASS, "count": 2},
+                        {"name": "three", "deviceClassName": CLASS, "count": 3},
+                    ],
+                }
+            ],
+            2,
+        ),
+    ],
+)
+def test_the_fewest_devices_for_a_claim(requests: list[dict[str, Any]], expected: int) -> None:
+    assert least_devices(wants(*requests)) == expected
 
 
 @given(
