@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from claimctl.embedded.auth.authn import AccessControl
 from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.http import answers, dispatch
-from claimctl.embedded.http.documents.lookup import Documents
+from claimctl.embedded.http.documents.lookup import Documents, version_info
 from claimctl.embedded.http.exchange import Exchange
+from claimctl.embedded.http.metrics import METRICS_PATH, RequestMetrics
 from claimctl.embedded.http.routing import Route, route
 from claimctl.embedded.http.tables.shapes import Tables
 from claimctl.embedded.kinds.authorization import Attributes
@@ -39,6 +40,7 @@ class Handler:
     views: Tables
     fault: FaultHook | None = None
     actor: Actor = ADMINISTRATOR
+    metrics: RequestMetrics = field(default_factory=RequestMetrics)
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -48,17 +50,20 @@ class Handler:
 
     async def send_as(self, actor: Actor, request: Request) -> Response:
         """Serve one request; ``actor`` is its user if the headers do not name one."""
+        found = route(request.path, dict(reversed(list(request.query))))
         try:
-            return await self._serve(actor, request)
+            response = await self._serve(actor, request, found)
         except StatusError as error:
-            return answers.refuse(error.worded_for(self.api.features.version))
+            response = answers.refuse(error.worded_for(self.api.features.version))
+        if found is not None:
+            self.metrics.note(request.method, found, response.status)
+        return response
 
     def transport(self, actor: Actor) -> TransportAs:
         return TransportAs(self, actor)
 
-    async def _serve(self, default: Actor, request: Request) -> Response:
+    async def _serve(self, default: Actor, request: Request, found: Route | None) -> Response:
         actor = _managed(self.guard.identify(request.headers, default), request.headers)
-        found = route(request.path, dict(reversed(list(request.query))))
         if found is None or found.version == "":
             return self._document(actor, request)
         self.guard.check(_attributes(actor, found, request))
@@ -74,6 +79,10 @@ class Handler:
 
     def _document(self, actor: Actor, request: Request) -> Response:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))
+        if request.path == METRICS_PATH:
+            version = version_info(self.api.features.version)["gitVersion"]
+            content_type, text = self.metrics.page(self.api.store, version)
+            return answers.whole(200, content_type, text, {})
         document = self.documents.get(request.path, request.headers.get("accept", ""))
         if document is None:
             return answers.page_not_found()

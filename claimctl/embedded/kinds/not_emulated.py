@@ -1,4 +1,7 @@
-"""Refuse (501) what a real server acts on and this one does not, so that no test relies on it."""
+"""Refuse (501), or warn of, what a real server acts on and this one does not.
+
+So that no test relies on it without notice.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ _REFUSED = table(__package__, "not_emulated.json", dict[str, str])
 """Resources on which a real server or controller acts, and what that would be."""
 _POD_SECURITY = "pod-security.kubernetes.io/"
 _MODES = ("enforce", "warn", "audit")
+_NO_LIMITS = "privileged"
 
 
 def refusal(what: str, where: str) -> StatusError:
@@ -27,9 +31,12 @@ def check_kind(kind: Kind, subresource: str) -> None:
         raise refusal(what, where)
 
 
-def check_pod_security(labels: Mapping[str, str]) -> None:
-    """Refuse a namespace with labels for a Pod Security level. Raises StatusError 501."""
-    for mode in _MODES:
-        key = f"{_POD_SECURITY}{mode}"
-        if labels.get(key, "privileged") != "privileged":
-            raise refusal("Pod Security", f"namespace label {key}={labels[key]}")
+def pod_security_warnings(labels: Mapping[str, str]) -> list[str]:
+    """Warnings about the labels of a namespace that a real server acts on and this one does not."""
+    asked = {f"{_POD_SECURITY}{mode}" for mode in _MODES} & labels.keys()
+    return [
+        f"metadata.labels[{key}]: this embedded cluster does not check pods: Pod Security is not "
+        "emulated"
+        for key in sorted(asked)
+        if labels[key] != _NO_LIMITS
+    ]

@@ -167,6 +167,13 @@ class Store:
         start, end = table.span(namespace)
         return Items(table.keys[start:end], table.data)
 
+    def counts(self) -> dict[str, int]:
+        """How many objects of each resource there are, by ``plural`` or ``plural.group``."""
+        return {
+            f"{plural}.{group}" if group else plural: len(table.data)
+            for (group, plural), table in self._tables.items()
+        }
+
     def items_at(self, group: str, plural: str, namespace: str, revision: int) -> Items:
         """Like ``items``, at an earlier revision.
 

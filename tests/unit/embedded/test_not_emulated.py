@@ -10,21 +10,22 @@ import pytest
 from claimctl.embedded.api_server import api_server
 from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.conformance.stages import LoopTime
-from tests.support.virtual import run
 
 SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
-def sent(method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    async def go() -> tuple[int, dict[str, Any]]:
+class Server:
+    def __init__(self) -> None:
         options = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
-        handler = api_server(options, LoopTime())
-        data = json.dumps(body).encode()
-        response = await handler.send(method, path, [], {}, data)
-        whole = b"".join([part async for part in response.body])
-        return response.status, json.loads(whole)
+        self._handler = api_server(options, LoopTime())
 
-    return run(go())
+    async def sent(
+        self, method: str, path: str, body: dict[str, Any]
+    ) -> tuple[int, dict[str, Any], str]:
+        """Status, body and warnings of the answer."""
+        response = await self._handler.send(method, path, [], {}, json.dumps(body).encode())
+        whole = b"".join([part async for part in response.body])
+        return response.status, json.loads(whole), response.headers.get("warning", "")
 
 
 @pytest.mark.parametrize(
@@ -34,27 +35,38 @@ def sent(method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, A
         (f"{SERVER_SIDE}/validatingwebhookconfigurations", {}, "admission control"),
         ("/api/v1/namespaces/default/resourcequotas", {}, "quotas"),
         ("/api/v1/namespaces/default/limitranges", {}, "limits on new objects"),
-        (
-            "/api/v1/namespaces",
-            {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
-            "Pod Security",
-        ),
     ],
 )
-def test_what_nobody_enforces_is_refused(path: str, body: dict[str, Any], what: str) -> None:
-    status, answer = sent("POST", path, {"metadata": {"name": "x", **body}})
+async def test_what_nobody_enforces_is_refused(path: str, body: dict[str, Any], what: str) -> None:
+    status, answer, _ = await Server().sent("POST", path, {"metadata": {"name": "x", **body}})
     assert status == 501
     assert answer["reason"] == "NotImplemented"
     assert answer["message"].endswith(f"{what} is not emulated")
 
 
-def test_a_namespace_that_asks_for_no_security_is_taken() -> None:
-    labels = {"pod-security.kubernetes.io/enforce": "privileged"}
-    status, _ = sent("POST", "/api/v1/namespaces", {"metadata": {"name": "x", "labels": labels}})
+NAMESPACES = "/api/v1/namespaces"
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+async def test_a_namespace_with_a_security_level_is_taken_and_the_server_warns_once() -> None:
+    server = Server()
+    labels = {ENFORCE: "restricted"}
+    body = {"metadata": {"name": "x", "labels": labels}}
+    status, _, warning = await server.sent("POST", NAMESPACES, body)
     assert status == 201
+    assert f"metadata.labels[{ENFORCE}]: this embedded cluster does not check pods" in warning
+    body["metadata"]["annotations"] = {"a": "b"}
+    assert (await server.sent("PUT", f"{NAMESPACES}/x", body))[::2] == (200, "")
+    labels[ENFORCE] = "baseline"
+    assert "Pod Security is not emulated" in (await server.sent("PUT", f"{NAMESPACES}/x", body))[2]
 
 
-def test_a_pod_is_not_resized_as_no_kubelet_would_do_it() -> None:
+async def test_a_namespace_that_asks_for_no_security_is_taken_without_a_word() -> None:
+    body = {"metadata": {"name": "x", "labels": {ENFORCE: "privileged"}}}
+    assert (await Server().sent("POST", NAMESPACES, body))[::2] == (201, "")
+
+
+async def test_a_pod_is_not_resized_as_no_kubelet_would_do_it() -> None:
     path = "/api/v1/namespaces/default/pods/x/resize"
-    status, answer = sent("PUT", path, {"metadata": {"name": "x"}})
+    status, answer, _ = await Server().sent("PUT", path, {"metadata": {"name": "x"}})
     assert (status, answer["message"]) == (501, "pods/resize: resizing of pods is not emulated")

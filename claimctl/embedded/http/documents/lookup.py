@@ -72,6 +72,7 @@ class Documents:
             {
                 *_HEALTH,
                 "/apis/",
+                "/metrics",
                 "/version",
                 "/openapi/v3",
                 "/openapi/v3/",

@@ -8,7 +8,7 @@ from typing import ClassVar
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
 from claimctl.embedded.kinds.defaults.workloads import default_conditions
-from claimctl.embedded.kinds.not_emulated import check_pod_security
+from claimctl.embedded.kinds.not_emulated import pod_security_warnings
 from claimctl.embedded.kinds.strategy import Context, Strategy
 from claimctl.embedded.options import Features
 from claimctl.embedded.text import names
@@ -40,7 +40,7 @@ class NamespaceStrategy(Strategy):
         default_conditions(obj.get("status") or {}, ("lastTransitionTime",))
 
     def admit(self, obj: Object, context: Context) -> None:
-        check_pod_security(obj["metadata"].get("labels") or {})
+        context.warnings.extend(pod_security_warnings(obj["metadata"].get("labels") or {}))
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         obj["status"] = {"phase": "Active"}
@@ -56,7 +56,9 @@ class NamespaceStrategy(Strategy):
         return found
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
-        check_pod_security(new["metadata"].get("labels") or {})
+        labels = new["metadata"].get("labels") or {}
+        if labels != old["metadata"].get("labels"):
+            context.warnings.extend(pod_security_warnings(labels))
         if context.subresource == "status":
             super().prepare_update(new, old, context)
             if not new["status"].get("phase"):
