@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
-from claimctl.cli.options import Data
+from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
     from claimctl.controlplane.plane import ControlPlane
@@ -26,6 +26,8 @@ class Dialects(StrEnum):
 
 
 class Versions(StrEnum):
+    V1_32 = "1.32"
+    V1_33 = "1.33"
     V1_34 = "1.34"
     V1_35 = "1.35"
     V1_36 = "1.36"
@@ -36,7 +38,7 @@ DialectOption = Annotated[
     Dialects | None,
     typer.Option(
         "--dialect",
-        help="Reservation API of the cluster. [default: native; hold with --assets]",
+        help="Reservation API of the cluster. [default: native; hold with --assets or before 1.34]",
         show_default=False,
     ),
 ]
@@ -74,9 +76,7 @@ HtmlOption = Annotated[
         help="Write a page that shows what happened. [default: none]",
     ),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print only one JSON object with the results.")
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json. [default: off]")]
 
 
 EXAMPLES = (
@@ -92,6 +92,7 @@ def command(
     assets: AssetsOption = None,
     files: FilesOption = None,
     html: HtmlOption = None,
+    output: FactsOption = Output.TABLE,
     json: JsonOption = False,
 ) -> int:
     """Start a cluster, run the controller against it, and show what it does.
@@ -107,13 +108,13 @@ def command(
 
     logs.configure(level=logs.Level.ERROR)
     version = kubernetes_version.value if kubernetes_version else None
-    results = Results(json, html)
+    results = Results(Output.JSON if json else output, html)
     results.check()
     try:
         if assets is not None:
             _check_for_assets(dialect, version, files)
             return _on_real_programs(assets, dialect or Dialects.HOLD, results)
-        chosen = dialect or Dialects.NATIVE
+        chosen = _dialect(dialect, kubernetes_version)
         if files:
             return asyncio.run(_manifests(files, chosen, version or Versions.V1_36.value, results))
         return asyncio.run(_story(chosen, version, results))
@@ -123,9 +124,9 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Where the results go: lines or one JSON object on stdout, and a page."""
+    """Where the results go: lines or one document on stdout, and a page."""
 
-    json: bool
+    output: Output
     html: Path | None
 
     def check(self) -> None:
@@ -144,7 +145,7 @@ class Results:
     def printer(self) -> Printer:
         from claimctl.demo.report import Printer, Quiet
 
-        return Quiet() if self.json else Printer()
+        return Printer() if self.output.for_people else Quiet()
 
     def story(self, report: Report) -> None:
         from claimctl.demo.page import page
@@ -161,8 +162,8 @@ class Results:
     def _print(self, document: Mapping[str, Any]) -> None:
         from claimctl.cli.output import print_document
 
-        if self.json:
-            print_document(document, Data.JSON)
+        if self.output.is_data:
+            print_document(document, self.output)
 
     def _write(self, page: Callable[[], str]) -> None:
         if self.html is None:
@@ -171,8 +172,20 @@ class Results:
             self.html.write_text(page(), encoding="utf-8")
         except OSError as error:
             raise CommandFailed(f"--html: cannot write {self.html}: {error.strerror}") from error
-        if not self.json:
+        if self.output.for_people:
             typer.echo(f"{self.html} shows what happened: open it in a browser")
+
+
+def _dialect(given: Dialects | None, version: Versions | None) -> Dialects:
+    """The dialect to play. Before 1.34 there is only ``hold``."""
+    if version not in (Versions.V1_32, Versions.V1_33):
+        return given or Dialects.NATIVE
+    if given not in (None, Dialects.HOLD):
+        raise UsageError(
+            f"--dialect: the demonstration plays {given} from Kubernetes 1.34; "
+            f"with --kubernetes-version {version} choose hold"
+        )
+    return Dialects.HOLD
 
 
 def _check_for_assets(

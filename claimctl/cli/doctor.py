@@ -8,10 +8,9 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
+from claimctl.cli.formats import FactsOption, Output
 from claimctl.cli.options import (
     NamespaceOption,
-    Structured,
-    StructuredOption,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def command(
         ),
     ] = "auto",
     namespace: NamespaceOption = None,
-    output: StructuredOption = Structured.TABLE,
+    output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Check the cluster, the installation of claimctl and the claims; exit code 3 with problems.
@@ -58,7 +57,7 @@ def command(
     return in_session(access, work)
 
 
-async def run(session: Session, override: str, namespace: str, output: Structured) -> int:
+async def run(session: Session, override: str, namespace: str, output: Output) -> int:
     from claimctl.cli.output import render
     from claimctl.inspect.cluster_checks import Verdict
     from claimctl.inspect.diagnosis import diagnosis
@@ -69,7 +68,7 @@ async def run(session: Session, override: str, namespace: str, output: Structure
     render(output, table(found), document(seen, found))
     problems = sum(each.verdict is Verdict.PROBLEM for each in found)
     unknown = sum(each.verdict is Verdict.UNKNOWN for each in found)
-    if output is Structured.TABLE:
+    if output.for_people:
         typer.echo(_summary(problems, unknown), err=True)
     return ExitCode.FINDINGS if problems else ExitCode.OK
 

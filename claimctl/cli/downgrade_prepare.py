@@ -16,12 +16,11 @@ from claimctl.cli.downgrade_report import (
     table,
     time_limit,
 )
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import (
     DryRunOption,
     SelectorOption,
-    Structured,
-    StructuredOption,
     namespace_names,
 )
 
@@ -65,7 +64,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     parallelism: ParallelismOption = None,
     timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
-    output: StructuredOption = Structured.TABLE,
+    output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Replace workload references by pod references, before the feature is switched off.

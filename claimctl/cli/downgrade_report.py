@@ -103,8 +103,10 @@ def progress() -> Iterator[Progress]:
 
 
 def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
+    from claimctl.cli.objects import CLAIM, resource_name
     from claimctl.cli.output import Table, columns
 
+    claims = tuple(claims)
     titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
     rows = tuple(
         (
@@ -119,7 +121,8 @@ def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Tabl
         for one in claims
     )
     shown = columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD"))
-    return Table(columns=shown, rows=rows, empty=empty)
+    names = tuple(resource_name(CLAIM, one.name) for one in claims)
+    return Table(columns=shown, rows=rows, names=names, empty=empty)
 
 
 def _state(one: DowngradedClaim, result: Result) -> str:

@@ -16,10 +16,9 @@ from claimctl.cli.downgrade_report import (
     table,
     time_limit,
 )
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     DryRunOption,
-    Structured,
-    StructuredOption,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def command(
     parallelism: ParallelismOption = None,
     timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
-    output: StructuredOption = Structured.TABLE,
+    output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Let the workload references return that downgrade-prepare replaced, and end its freeze.

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.options import (
-    Structured,
-    StructuredOption,
-)
+from claimctl.cli.formats import Output, OutputOption
 
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
@@ -54,7 +51,7 @@ EXAMPLES = (
 def command(
     switched_off: SwitchedOffOption = None,
     watch: WatchOption = False,
-    output: StructuredOption = Structured.TABLE,
+    output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Show the next step of a downgrade, what each component does now, and the blocked claims.
@@ -82,16 +79,14 @@ def parts(names: Sequence[str]) -> frozenset[Part]:
     return frozenset(map(Part, names))
 
 
-async def run(
-    session: Session, believed: frozenset[Part], output: Structured, *, watch: bool
-) -> int:
+async def run(session: Session, believed: frozenset[Part], output: Output, *, watch: bool) -> int:
     report = await observe(session.client, believed)
     show(report, output)
     return exit_code(await follow(session, believed, output, report) if watch else report)
 
 
 async def follow(
-    session: Session, believed: frozenset[Part], output: Structured, report: Report
+    session: Session, believed: frozenset[Part], output: Output, report: Report
 ) -> Report:
     """Look again and again, and print each change, until the last step is done.
 
@@ -143,17 +138,16 @@ def exit_code(report: Report) -> int:
     return ExitCode.OK if report.clear else ExitCode.FINDINGS
 
 
-def show(report: Report, output: Structured) -> None:
-    from claimctl.cli.options import Data
-    from claimctl.cli.output import print_document, print_table
+def show(report: Report, output: Output) -> None:
+    from claimctl.cli.output import print_data, print_table
 
-    if output is not Structured.TABLE:
-        print_document(document(report), Data(output.value))
-    else:
+    if output.for_people:
         print_table(_components(report.components))
         if report.claims:
             typer.echo()
             print_table(_claims(report))
+    else:
+        print_data(output, document(report), _claims(report).names)
     typer.echo(conclusion(report), err=True)
 
 
@@ -175,6 +169,7 @@ def _components(found: Sequence[ComponentReport]) -> Table:
 
 
 def _claims(report: Report) -> Table:
+    from claimctl.cli.objects import CLAIM, resource_name
     from claimctl.cli.output import Table, columns
 
     rows = tuple(
@@ -192,7 +187,9 @@ def _claims(report: Report) -> Table:
     )
     titles = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
     return Table(
-        columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")), rows=rows
+        columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")),
+        rows=rows,
+        names=tuple(resource_name(CLAIM, each.name) for each in report.claims),
     )
 
 

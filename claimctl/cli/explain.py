@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.options import (
-    Data,
-    DataOption,
-    NamespaceOption,
-    WatchOption,
-)
+from claimctl.cli.formats import Output, OutputOption
+from claimctl.cli.options import NamespaceOption, WatchOption
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
@@ -45,7 +41,7 @@ def command(
         ),
     ],
     namespace: NamespaceOption = None,
-    output: DataOption = None,
+    output: OutputOption = Output.TABLE,
     watch: WatchOption = False,
     access: Access = DEFAULT,
 ) -> int:
@@ -68,29 +64,26 @@ def command(
     return in_session(access, work)
 
 
-def explain_reason(name: str, output: Data | None) -> int:
+def explain_reason(name: str, output: Output) -> int:
     """Print what a reason means and what to do about it. No cluster is asked."""
     from claimctl.cli.errors import UsageError
-    from claimctl.cli.output import print_document
+    from claimctl.cli.output import print_text
     from claimctl.inspect.meanings import MEANINGS
 
     found = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
     if found is None:
         raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
     meaning = MEANINGS[found]
-    if output is not None:
-        document = {
-            "apiVersion": "cli.claimctl.io/v1alpha1",
-            "kind": "ReasonExplanation",
-            "reason": str(found),
-            "topic": str(meaning.topic),
-            "meaning": meaning.meaning,
-            "remedy": meaning.remedy,
-        }
-        print_document(document, output)
-        return 0
-    print(f"{found}: {meaning.meaning}")
-    print(f"What to do: {meaning.remedy or 'nothing'}")
+    document = {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "ReasonExplanation",
+        "reason": str(found),
+        "topic": str(meaning.topic),
+        "meaning": meaning.meaning,
+        "remedy": meaning.remedy,
+    }
+    told = [f"{found}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
+    print_text(output, told, document, (f"reason/{found}",))
     return 0
 
 
@@ -128,9 +121,7 @@ async def _others(client: Client, namespace: str) -> str:
     return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
 
 
-async def follow(
-    session: Session, namespace: str, kind: str, name: str, output: Data | None
-) -> None:
+async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
     """Explain the object again after every change in its namespace, for ever."""
     from claimctl.cli.watching import changes, clear
     from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
@@ -143,27 +134,30 @@ async def follow(
                 await run(session, namespace, kind, name, output)
             if text.getvalue() == before:
                 continue
-            if sys.stdout.isatty() and output is None:
+            if sys.stdout.isatty() and output.for_people:
                 clear(sys.stdout)
-            elif before and output is not Data.JSON:
+            elif before and (output.for_people or output == Output.YAML):
                 print("---")
             before = text.getvalue()
             print(before, end="", flush=True)
 
 
-async def run(session: Session, namespace: str, kind: str, name: str, output: Data | None) -> int:
+async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
     from claimctl.cli import explain_pods as texts
-    from claimctl.cli.objects import POD, RESERVATION
+    from claimctl.cli.objects import POD, RESERVATION, resource_name
+    from claimctl.cli.output import print_text
     from claimctl.inspect.explain_pods import explain_pod, explain_workload
     from claimctl.wire.resources import CLAIMRESERVATIONS
 
     client, clock = session.client, session.clock
     if kind == POD:
         pod = await explain_pod(client, namespace, name, clock)
-        _print(output, texts.pod_document(pod), texts.pod_lines(pod))
+        named = (resource_name(kind, name),)
+        print_text(output, texts.pod_lines(pod), texts.pod_document(pod), named)
     elif kind in KINDS:
         found = await explain_workload(client, namespace, kind, name, clock)
-        _print(output, texts.workload_document(found), texts.workload_lines(found))
+        named = (resource_name(kind, name),)
+        print_text(output, texts.workload_lines(found), texts.workload_document(found), named)
     else:
         if kind == RESERVATION:
             made = await client.get(CLAIMRESERVATIONS, name, namespace)
@@ -172,16 +166,7 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Da
     return 0
 
 
-def _print(output: Data | None, document: dict[str, Any], lines: list[str]) -> None:
-    from claimctl.cli.output import print_document
-
-    if output:
-        print_document(document, output)
-    else:
-        typer.echo("\n".join(lines))
-
-
-async def _claim(session: Session, namespace: str, claim: str, output: Data | None) -> None:
+async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
     from claimctl.inspect.explain import explain_with_controller
     from claimctl.kube.errors import UnreadableObject
     from claimctl.wire.resources import RESOURCECLAIMS
@@ -196,19 +181,18 @@ async def _claim(session: Session, namespace: str, claim: str, output: Data | No
     show(shown, session.clock.now(), output)
 
 
-def show(explanation: Explanation, now: datetime, output: Data | None) -> None:
-    from claimctl.cli.output import print_document
+def show(explanation: Explanation, now: datetime, output: Output) -> None:
+    from claimctl.cli.objects import CLAIM, resource_name
+    from claimctl.cli.output import print_text
 
-    if output:
-        print_document(document(explanation, now), output)
-    else:
-        for line in lines(explanation):
-            typer.echo(line)
+    named = (resource_name(CLAIM, explanation.view.name),)
+    print_text(output, lines(explanation), document(explanation, now), named)
 
 
-def show_unread(found: Unreadable, output: Data | None) -> None:
+def show_unread(found: Unreadable, output: Output) -> None:
     """Print what is known about a claim that cannot be read."""
-    from claimctl.cli.output import print_document
+    from claimctl.cli.objects import CLAIM, resource_name
+    from claimctl.cli.output import print_text
     from claimctl.inspect.advice import UNREADABLE
 
     shown = {
@@ -217,10 +201,8 @@ def show_unread(found: Unreadable, output: Data | None) -> None:
         "unreadable": [_unread(found)],
         "advice": [UNREADABLE],
     }
-    if output:
-        print_document(shown, output)
-    else:
-        typer.echo(f"{found.describe()}\n{_LEFT_ALONE}\nWhat to do:\n  {UNREADABLE}")
+    told = [found.describe(), _LEFT_ALONE, "What to do:", f"  {UNREADABLE}"]
+    print_text(output, told, shown, (resource_name(CLAIM, found.name),))
 
 
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."

@@ -12,12 +12,10 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     AllNamespacesOption,
-    Data,
     NamespaceOption,
-    Output,
-    OutputOption,
     SelectorOption,
     WatchOption,
     claim_names,
@@ -35,24 +33,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The claims to show. Namespace "" means all namespaces; no names mean all claims."""
+    """The claims to show. Namespace "" means all namespaces; no names mean all claims.
+
+    Attributes:
+        sort_by: a path in a claim's document; '' keeps the order of the server.
+        head: whether to print the titles of the columns.
+    """
 
     namespace: str
     names: tuple[str, ...] = ()
     selector: str = ""
+    sort_by: str = ""
+    head: bool = True
+
+
+def path_option(value: str) -> str:
+    """Check a path before anything is read."""
+    from claimctl.cli.expressions import BadExpression, find
+
+    try:
+        if value:
+            find(value, None)
+    except BadExpression as error:
+        raise typer.BadParameter(str(error)) from None
+    return value
 
 
 EXAMPLES = (
     "claimctl get                            # the claims of the context's namespace",
     "claimctl get -A -o wide",
     "claimctl get train-slice -n ml -o json",
+    "claimctl get -o custom-columns=CLAIM:.name,DEVICES:.devices",
     "claimctl get -w                         # and again after every change",
     "claimctl get -o name | xargs -n1 claimctl explain",
 )
 
 
+SortOption = Annotated[
+    str,
+    typer.Option(
+        "--sort-by",
+        metavar="PATH",
+        help="Sort by this path of the JSON output, like .ageSeconds. [default: by name]",
+        callback=path_option,
+    ),
+]
+
+
 @connecting
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -66,6 +95,10 @@ def command(
     selector: SelectorOption = "",
     output: OutputOption = Output.TABLE,
     watch: WatchOption = False,
+    sort_by: SortOption = "",
+    no_headers: Annotated[
+        bool, typer.Option("--no-headers", help="Print no titles of columns. [default: off]")
+    ] = False,
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
@@ -77,7 +110,7 @@ def command(
 
     async def work(session: Session) -> int:
         place = "" if all_namespaces else namespace or session.namespace
-        wanted = Wanted(place, tuple(names or ()), selector)
+        wanted = Wanted(place, tuple(names or ()), selector, sort_by, not no_headers)
         if watch:
             await follow(session.client, session.clock, wanted, output)
         return await run(session.client, session.clock.now(), wanted, output)
@@ -89,10 +122,11 @@ async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> 
     from claimctl.cli.output import render
 
     missing: list[str] = []
-    shown = await gather(client, wanted, missing)
+    shown = in_order(await gather(client, wanted, missing), now, wanted.sort_by)
     if shown or not missing:
         empty = "" if shown else await _none_found(client, wanted)
-        render(output, table(shown, now, wanted, empty), _document(shown, now))
+        made = table(shown, now, wanted, empty)
+        render(output, made, _document(shown, now), head=wanted.head)
     for name in missing:
         typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
     return ExitCode.FAILED if missing else ExitCode.OK
@@ -111,19 +145,20 @@ async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -
     watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
     async with changes(client, clock, wanted.namespace, watched) as each:
         async for _ in each:
-            shown = await gather(client, wanted, [])
+            shown = in_order(await gather(client, wanted, []), clock.now(), wanted.sort_by)
             made = table(shown, clock.now(), wanted, "No claims found.")
             before, known = known, _rows(shown, made)
             changed = [key for key, row in known.items() if before.get(key) != row]
             gone = [key for key in before if key not in known]
-            if output in (Output.JSON, Output.YAML):
+            if output.is_data:
                 if changed or gone or not before:
-                    print_document(_document(shown, clock.now()), Data(output.value))
-            elif output is not Output.NAME and sys.stdout.isatty():
+                    print_document(_document(shown, clock.now()), output)
+            elif output.for_people and sys.stdout.isatty():
                 clear(sys.stdout)
-                print_table(made, wide=output is Output.WIDE)
+                print_table(made, wide=output == Output.WIDE, head=wanted.head)
             else:
-                _print_changes(made, [key in changed for key in known], output, head=not before)
+                head = wanted.head and not before
+                _print_changes(made, [key in changed for key in known], output, head=head)
                 for namespace, name in gone:
                     print(f"claim {namespace}/{name} is gone")
             sys.stdout.flush()
@@ -142,13 +177,13 @@ def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bo
 
     from claimctl.cli.output import print_table
 
-    if output is Output.NAME:
+    if output == Output.NAME:
         for name, is_new in zip(made.names, changed, strict=True):
             if is_new:
                 print(name)
     elif any(changed):
         rows = tuple(row for row, is_new in zip(made.rows, changed, strict=True) if is_new)
-        print_table(replace(made, rows=rows), wide=output is Output.WIDE, head=head)
+        print_table(replace(made, rows=rows), wide=output == Output.WIDE, head=head)
 
 
 async def gather(
@@ -172,6 +207,20 @@ async def gather(
     reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     return views(claims, pods.items, reserved.items)
+
+
+def in_order(shown: list[ClaimView], now: datetime, path: str) -> list[ClaimView]:
+    """The claims by what is at ``path`` of their documents; those without come last."""
+    from claimctl.cli.expressions import find
+    from claimctl.inspect.claim_view import document
+
+    def key(view: ClaimView) -> tuple[bool, float, str]:
+        value = next(iter(find(path, document(view, now))), None)
+        if isinstance(value, (int, float)):
+            return False, value, ""
+        return value is None, 0.0, str(value)
+
+    return sorted(shown, key=key) if path else shown
 
 
 async def _by_name(client: Client, wanted: Wanted, missing: list[str]) -> list[ResourceClaim]:
@@ -205,6 +254,7 @@ STATE_STYLES = {
 
 
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
+    from claimctl.cli.objects import CLAIM, resource_name
     from claimctl.cli.output import Column, Table, columns
     from claimctl.text import age
 
@@ -238,7 +288,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = ""
     return Table(
         columns=head,
         rows=rows,
-        names=tuple(f"resourceclaim.resource.k8s.io/{view.name}" for view in shown),
+        names=tuple(resource_name(CLAIM, view.name) for view in shown),
         empty=empty,
     )
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.formats import Output, output_option
 from claimctl.cli.manifests import ComponentOption, InstallNamespaceOption, chosen_by
-from claimctl.cli.options import Data, DryRunOption
+from claimctl.cli.options import DryRunOption
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
@@ -49,22 +50,19 @@ def command(  # noqa: PLR0913 - one parameter per flag
         typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits."),
     ] = 120,
     dry_run: DryRunOption = False,
-    output: Annotated[
-        Data | None,
-        typer.Option(
-            "--output", "-o", help="With --dry-run: print the manifests. [default: one line each]"
-        ),
-    ] = None,
+    output: Annotated[Output, output_option("table", "wide", "name")] = Output.TABLE,
     access: Access = DEFAULT,
 ) -> None:
     """Install or upgrade claimctl: CRDs, rights and controller, by server-side apply.
+
+    With --dry-run, -o json and the like print the manifests.
 
     It needs the rights of a cluster administrator. Running it again changes only what differs.
     """
     from claimctl.cli.errors import UsageError
 
-    if output is not None and not dry_run:
-        raise UsageError("--output: only with --dry-run")
+    if not output.for_people and not dry_run:
+        raise UsageError(f"--output {output}: only with --dry-run")
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
     choice = chosen_by(components, namespace, image)
@@ -84,7 +82,7 @@ class _Plan:
     choice: Choice
     seconds: int
     dry_run: bool
-    output: Data | None
+    output: Output
 
 
 def _install(access: Access, plan: _Plan) -> None:
@@ -109,21 +107,18 @@ def _install(access: Access, plan: _Plan) -> None:
 async def _carried_out(session: Session, plan: _Plan, documents: list[Object]) -> None:
     import asyncio
 
-    from claimctl.cli.output import print_document
+    from claimctl.cli.manifests import print_manifests
     from claimctl.install.apply import MANAGER, Installer
-    from claimctl.install.manifests import as_list, as_yaml
     from claimctl.kube.documents import DocumentClient
 
     client = DocumentClient(session.transport, MANAGER)
-    silent = plan.output is not None
+    silent = not plan.output.for_people
     installer = Installer(client, session.clock, _ignore if silent else _teller(plan.dry_run))
     async with asyncio.timeout(ANSWER_SECONDS):
         await installer.check(documents)
         await installer.apply(documents, dry_run=plan.dry_run)
-    if plan.output is Data.YAML:
-        typer.echo(as_yaml(documents), nl=False)
-    elif plan.output is Data.JSON:
-        print_document(as_list(documents), Data.JSON)
+    if silent:
+        print_manifests(documents, plan.output)
     if plan.seconds:
         async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
             await installer.wait(documents, plan.seconds)

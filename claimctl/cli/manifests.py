@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from claimctl.cli.options import Data, namespace_name
+from claimctl.cli.formats import Output, output_option
+from claimctl.cli.options import namespace_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from claimctl.install.manifests import Choice
+    from claimctl.wire.base import Object
 
 ComponentOption = Annotated[
     list[str] | None,
@@ -30,7 +34,7 @@ InstallNamespaceOption = Annotated[
         callback=namespace_name,
     ),
 ]
-DataOption = Annotated[Data, typer.Option("--output", "-o", help="Output format.")]
+ManifestsOption = Annotated[Output, output_option("name")]
 
 
 EXAMPLES = (
@@ -51,25 +55,33 @@ def command(
             "no registry has]",
         ),
     ] = "",
-    output: DataOption = Data.YAML,
+    output: ManifestsOption = Output.YAML,
 ) -> None:
     """Print the manifests that install claimctl, for kubectl apply -f - or for your repository.
 
     They come from the package itself: no clone of the repository is needed, and no cluster.
     """
     from claimctl.cli.errors import CommandFailed
-    from claimctl.cli.output import print_document
-    from claimctl.install.manifests import ManifestsMissing, as_list, as_yaml, chosen
+    from claimctl.install.manifests import ManifestsMissing, chosen
 
     choice = chosen_by(components, namespace, image)
     try:
         documents = chosen(choice)
     except ManifestsMissing as missing:
         raise CommandFailed(str(missing)) from missing
-    if output is Data.YAML:
+    print_manifests(documents, output)
+
+
+def print_manifests(documents: Sequence[Object], output: Output) -> None:
+    """Print manifests: as a stream in YAML, and as a List for other formats."""
+    from claimctl.cli.objects import printed_name
+    from claimctl.cli.output import print_data
+    from claimctl.install.manifests import as_list, as_yaml
+
+    if output == Output.YAML:
         typer.echo(as_yaml(documents), nl=False)
     else:
-        print_document(as_list(documents), Data.JSON)
+        print_data(output, as_list(documents), map(printed_name, documents))
 
 
 def chosen_by(components: list[str] | None, namespace: str, image: str) -> Choice:

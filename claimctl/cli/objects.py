@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import typer
 
@@ -22,6 +23,15 @@ _NAMES = {
     "Job": ("job", "jobs"),
     "ReplicaSet": ("replicaset", "replicasets", "rs"),
 }
+_PRINTED = {
+    CLAIM: "resourceclaim.resource.k8s.io",
+    RESERVATION: "claimreservation.claimctl.io",
+    "Deployment": "deployment.apps",
+    "StatefulSet": "statefulset.apps",
+    "ReplicaSet": "replicaset.apps",
+    "Job": "job.batch",
+}
+"""The names of kinds that kubectl prints with their API group."""
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
 
 
@@ -46,6 +56,18 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
         expected = ", ".join(_NAMES[each][0] for each in _NAMES if each in kinds)
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
     return kind, object_name(name)
+
+
+def resource_name(kind: str, name: str) -> str:
+    """The name of an object as ``-o name`` prints it: ``pod/train-0``."""
+    return f"{_PRINTED.get(kind, kind.lower())}/{name}"
+
+
+def printed_name(document: Mapping[str, Any]) -> str:
+    """The name of a whole object as ``-o name`` prints it: ``deployment.apps/train``."""
+    group, slash, _ = document["apiVersion"].rpartition("/")
+    kind = f"{document['kind'].lower()}{'.' if slash else ''}{group}"
+    return f"{kind}/{document['metadata']['name']}"
 
 
 def kind_of(word: str) -> str:

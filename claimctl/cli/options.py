@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from claimctl.cli.objects import CLAIM, parse
-
-
-class Output(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
-class Structured(StrEnum):
-    """Output of commands whose table has no wide form and whose rows have no names."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
-class Data(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
-
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -106,9 +83,4 @@ DryRunOption = Annotated[
 WatchOption = Annotated[
     bool,
     typer.Option("--watch", "-w", help="Print again after changes, until Ctrl-C. [default: off]"),
-]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Output format.")]
-StructuredOption = Annotated[Structured, typer.Option("--output", "-o", help="Output format.")]
-DataOption = Annotated[
-    Data | None, typer.Option("--output", "-o", help="Output format. [default: text]")
 ]

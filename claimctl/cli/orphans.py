@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     AllNamespacesOption,
     DryRunOption,
     NamespaceOption,
-    Output,
-    OutputOption,
 )
 
 if TYPE_CHECKING:
@@ -152,6 +151,7 @@ def exit_code(found: Sequence[Candidate]) -> int:
 
 
 def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
+    from claimctl.cli.objects import CLAIM, resource_name
     from claimctl.cli.output import Table, columns
 
     return Table(
@@ -173,7 +173,7 @@ def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
             )
             for each in found
         ),
-        names=tuple(f"resourceclaim.resource.k8s.io/{each.key.name}" for each in _acted_on(found)),
+        names=tuple(resource_name(CLAIM, each.key.name) for each in _acted_on(found)),
         empty=f"No orphans found{_where(wanted)}.",
     )
 

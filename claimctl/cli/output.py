@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from claimctl.cli.color import in_color
-from claimctl.cli.options import Data, Output, Structured
+from claimctl.cli.formats import Output
 
 Document = Mapping[str, Any]
 
@@ -57,28 +57,53 @@ class Table:
     empty: str = "No resources found."
 
 
-def render(output: Output | Structured, table: Table, document: Document) -> None:
-    """Print the table or the document on stdout, in the format ``output``.
+def render(output: Output, table: Table, document: Document, *, head: bool = True) -> None:
+    """Print the table, its names or the document on stdout, in the format ``output``.
 
     Programs read ``document``, so it must have ``apiVersion`` and ``kind``.
     """
-    match output.value:
-        case "json" | "yaml" as form:
-            print_document(document, Data(form))
-        case "name":
-            for name in table.names:
-                print(name)
-        case form:
-            print_table(table, wide=form == "wide")
-
-
-def print_document(document: Document, form: Data) -> None:
-    if form is Data.JSON:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+    if output.for_people:
+        print_table(table, wide=output == Output.WIDE, head=head)
     else:
-        import yaml
+        print_data(output, document, table.names)
 
-        print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
+
+def print_text(
+    output: Output, lines: Iterable[str], document: Document, names: Iterable[str] = ()
+) -> None:
+    """Print the lines for people, or what ``render`` prints for others."""
+    if output.for_people:
+        print("\n".join(lines))
+    else:
+        print_data(output, document, names)
+
+
+def print_data(output: Output, document: Document, names: Iterable[str] = ()) -> None:
+    """Print the document or the names."""
+    if output == Output.NAME:
+        for name in names:
+            print(name)
+    else:
+        print_document(document, output)
+
+
+def print_document(document: Document, output: Output) -> None:
+    """Print the document in a format for data. As with kubectl, no line end follows a jsonpath."""
+    match output.form:
+        case "json":
+            print(json.dumps(document, indent=2, ensure_ascii=False))
+        case "jsonpath":
+            from claimctl.cli.expressions import evaluated
+
+            print(evaluated(output.expression, document), end="")
+        case "custom-columns":
+            from claimctl.cli.expressions import custom_columns
+
+            print_table(custom_columns(output.expression, document))
+        case _:
+            import yaml
+
+            print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
 
 
 def printable(sign: str) -> str:
@@ -119,7 +144,7 @@ def print_table(
         shown, left_out = _fitting(table, shown, width or _width(target), wide=wide)
         if left_out:
             print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
-    _print_rich(table, shown, target, width)
+    _print_rich(table, shown, target, width, head=head)
 
 
 def _width(out: TextIO) -> int:
@@ -171,12 +196,14 @@ def _least(table: Table, column: Column) -> int:
     return min(widest, max(longest, _TEXT_WIDTH))
 
 
-def _print_rich(table: Table, shown: Sequence[Column], out: TextIO, width: int | None) -> None:
+def _print_rich(
+    table: Table, shown: Sequence[Column], out: TextIO, width: int | None, *, head: bool
+) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=head)
     for column in shown:
         least = _least(table, column)
         made.add_column(column.title, overflow="fold", no_wrap=not column.text, min_width=least)

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.options import (
-    ClaimArgument,
-    NamespaceOption,
-)
+from claimctl.cli.formats import Output, output_option
+from claimctl.cli.options import ClaimArgument, NamespaceOption
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
     from claimctl.timeline.model import Timeline
-
-
-class Picture(StrEnum):
-    TEXT = "text"
-    SVG = "svg"
-    HTML = "html"
-    JSON = "json"
-    YAML = "yaml"
 
 
 EXAMPLES = (
@@ -36,9 +23,7 @@ EXAMPLES = (
 def command(
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
-    output: Annotated[Picture, typer.Option("--output", "-o", help="Output format.")] = (
-        Picture.TEXT
-    ),
+    output: Annotated[Output, output_option("table", "wide", "svg", "html", "name")] = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Show who held a claim's devices when: devices, holders and pods over time.
@@ -53,7 +38,7 @@ def command(
     return in_session(access, work)
 
 
-async def run(session: Session, namespace: str, claim: str, output: Picture) -> int:
+async def run(session: Session, namespace: str, claim: str, output: Output) -> int:
     from claimctl.cli.errors import CommandFailed
     from claimctl.kube.errors import NotFound
     from claimctl.timeline.read import read
@@ -66,22 +51,21 @@ async def run(session: Session, namespace: str, claim: str, output: Picture) -> 
     return 0
 
 
-def print_timeline(found: Timeline, output: Picture) -> None:
+def print_timeline(found: Timeline, output: Output) -> None:
     import shutil
     import sys
 
-    from claimctl.cli.options import Data
-    from claimctl.cli.output import print_document
+    from claimctl.cli.objects import CLAIM, resource_name
+    from claimctl.cli.output import print_text
     from claimctl.timeline import document, html, svg, text
 
-    match output:
-        case Picture.TEXT:
+    match output.form:
+        case "svg":
+            print(svg.document(found), end="")
+        case "html":
+            print(html.document(found), end="")
+        case _:
             signs = text.Signs.of(sys.stdout.encoding or "ascii")
             width = shutil.get_terminal_size((100, 24)).columns
-            print("\n".join(text.lines(found, width, signs)))
-        case Picture.SVG:
-            print(svg.document(found), end="")
-        case Picture.HTML:
-            print(html.document(found), end="")
-        case form:
-            print_document(document.document(found), Data(form.value))
+            named = (resource_name(CLAIM, found.claim),)
+            print_text(output, text.lines(found, width, signs), document.document(found), named)

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.options import (
-    NamespaceOption,
-)
+from claimctl.cli.formats import Output, output_option
+from claimctl.cli.options import NamespaceOption
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
     from claimctl.tree.graph import Graph
-
-
-class Diagram(StrEnum):
-    TEXT = "text"
-    MERMAID = "mermaid"
-    DOT = "dot"
-    JSON = "json"
-    YAML = "yaml"
 
 
 EXAMPLES = (
@@ -45,9 +35,9 @@ def command(
     pods: Annotated[
         bool, typer.Option("--pods", help="Show each pod, however many there are. [default: off]")
     ] = False,
-    output: Annotated[Diagram, typer.Option("--output", "-o", help="Output format.")] = (
-        Diagram.TEXT
-    ),
+    output: Annotated[
+        Output, output_option("table", "wide", "mermaid", "dot", "name")
+    ] = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Show what hangs together: workload, pods, claims, devices and nodes."""
@@ -64,7 +54,7 @@ def command(
 
 
 async def run(
-    session: Session, namespace: str, wanted: list[str], output: Diagram, *, every_pod: bool
+    session: Session, namespace: str, wanted: list[str], output: Output, *, every_pod: bool
 ) -> int:
     from claimctl.cli.errors import CommandFailed
     from claimctl.tree.graph import around, merged
@@ -78,28 +68,28 @@ async def run(
             )
     if wanted:
         graph = around(graph, wanted)
-    if output in (Diagram.TEXT, Diagram.MERMAID, Diagram.DOT) and not every_pod:
+    if not output.is_data and output != Output.NAME and not every_pod:
         graph = merged(graph)
     print_graph(graph, namespace, output)
     return 0
 
 
-def print_graph(graph: Graph, namespace: str, output: Diagram) -> None:
+def print_graph(graph: Graph, namespace: str, output: Output) -> None:
     import sys
 
-    from claimctl.cli.options import Data
-    from claimctl.cli.output import print_document
+    from claimctl.cli.objects import resource_name
+    from claimctl.cli.output import print_text
     from claimctl.tree import diagrams, document, text
 
-    match output:
-        case Diagram.TEXT if not graph.vertices:
+    match output.form:
+        case "table" | "wide" if not graph.vertices:
             typer.echo(f"No claims found in namespace {namespace}.", err=True)
-        case Diagram.TEXT:
-            branches = text.Branches.of(sys.stdout.encoding or "ascii")
-            print("\n".join(text.lines(graph, branches)))
-        case Diagram.MERMAID:
+        case "mermaid":
             print(diagrams.mermaid(graph))
-        case Diagram.DOT:
+        case "dot":
             print(diagrams.dot(graph))
-        case form:
-            print_document(document.document(graph, namespace), Data(form.value))
+        case _:
+            branches = text.Branches.of(sys.stdout.encoding or "ascii")
+            named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
+            shown = document.document(graph, namespace)
+            print_text(output, text.lines(graph, branches), shown, named)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     DryRunOption,
-    Structured,
-    StructuredOption,
     namespace_name,
     namespace_names,
 )
@@ -100,7 +99,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             callback=namespace_name,
         ),
     ] = "claimctl-system",
-    output: StructuredOption = Structured.TABLE,
+    output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Remove everything of claimctl that would block anything, before it is uninstalled.
@@ -200,9 +199,7 @@ def exit_code(result: Result) -> int:
     return ExitCode.FINDINGS if result.left else ExitCode.OK
 
 
-def _show(
-    result: Result, wanted: Wanted, output: Structured, *, verify: bool, dry_run: bool
-) -> None:
+def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_run: bool) -> None:
     from claimctl.cli.output import render
 
     state = "WouldRemove" if dry_run else "Left"
@@ -213,6 +210,7 @@ def _show(
 
 
 def table(result: Result, state: str) -> Table:
+    from claimctl.cli.objects import resource_name
     from claimctl.cli.output import Table, columns
 
     titles = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
@@ -222,6 +220,7 @@ def table(result: Result, state: str) -> Table:
             (one.namespace, one.kind, one.name, state, one.reason, _time(one), one.message)
             for one in result.left
         ),
+        names=tuple(resource_name(one.kind, one.name) for one in result.left),
         empty="Nothing of claimctl is left that would block anything.",
     )
 

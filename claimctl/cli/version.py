@@ -10,7 +10,7 @@ import typer
 from claimctl import __version__
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import ExitCode
-from claimctl.cli.options import DataOption
+from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
     from claimctl.cli.session import Session
@@ -28,7 +28,7 @@ def command(
     client: Annotated[
         bool, typer.Option("--client", help="Ask no cluster. [default: off]")
     ] = False,
-    output: DataOption = None,
+    output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Print the versions of claimctl, of the controller, the CRDs and Kubernetes.
@@ -36,7 +36,7 @@ def command(
     Without a kubeconfig only the client's version is printed.
     """
     from claimctl.cli.errors import one_line
-    from claimctl.cli.output import print_document
+    from claimctl.cli.output import print_text
     from claimctl.kube.errors import ConfigError, KubeError
 
     found, problem, code = None, "", ExitCode.OK
@@ -47,10 +47,7 @@ def command(
             problem = one_line(str(error))
         except KubeError as error:
             problem, code = one_line(str(error)), ExitCode.FAILED
-    if output:
-        print_document(document(found), output)
-    else:
-        typer.echo("\n".join(lines(found)))
+    print_text(output, lines(found), document(found))
     if problem:
         typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
     return code

@@ -27,12 +27,18 @@ class BadManifests(Exception):
 
 @dataclass(slots=True)
 class Application:
-    """Creates all ``manifests``; ``dialect`` is the cluster's, for messages."""
+    """Creates all ``manifests``.
+
+    Attributes:
+        dialect: that of the cluster, for messages.
+        api: the version of resource.k8s.io that the cluster serves.
+    """
 
     user: DocumentClient
     manifests: Sequence[Manifest]
     printer: Printer
     dialect: str
+    api: str
     _refused_namespaces: set[str] = field(default_factory=set)
 
     async def apply(self) -> None:
@@ -57,7 +63,8 @@ class Application:
         for name in mentioned:
             if name not in {"default", "kube-system", *(each.name for each in named)}:
                 problems += await self._make_namespace(name)
-        bodies = invented(self.manifests, [f"node-{number}" for number in range(NODES)])
+        nodes = [f"node-{number}" for number in range(NODES)]
+        bodies = invented(self.manifests, nodes, self.api)
         for body in bodies:
             await self._invent(body)
         drivers = {each["spec"]["driver"] for each in bodies if each["kind"] == "ResourceSlice"}

@@ -15,6 +15,7 @@ from typing import Any
 from claimctl.demo.manifests import Manifest
 from claimctl.wire.base import Object
 
+API = "resource.k8s.io/v1"
 MOST_DEVICES = 128
 """The largest number of devices in one ResourceSlice."""
 
@@ -52,8 +53,12 @@ class _Request:
     count: int
 
 
-def invented(manifests: Sequence[Manifest], nodes: Sequence[str]) -> list[Object]:
-    """DeviceClasses that the manifests do not define, and ResourceSlices for all requests."""
+def invented(manifests: Sequence[Manifest], nodes: Sequence[str], api: str = API) -> list[Object]:
+    """DeviceClasses that the manifests do not define, and ResourceSlices for all requests.
+
+    Args:
+        api: the version of resource.k8s.io that the cluster serves.
+    """
     own = {each.name: each.body for each in manifests if each.kind == "DeviceClass"}
     requests = list(_requests(manifests))
     models = [_model(each, own.get(each.device_class)) for each in requests]
@@ -63,11 +68,12 @@ def invented(manifests: Sequence[Manifest], nodes: Sequence[str]) -> list[Object
             drivers.setdefault(request.device_class, {})[model.driver] = None
     kinds = _merged(models)
     slices = [
-        _slice(node, driver, [kind for kind in kinds if kind.driver == driver])
+        _slice(node, driver, [kind for kind in kinds if kind.driver == driver], api)
         for driver in dict.fromkeys(kind.driver for kind in kinds)
         for node in nodes
     ]
-    return [*(_device_class(name, list(found)) for name, found in drivers.items()), *slices]
+    classes = (_device_class(name, list(found), api) for name, found in drivers.items())
+    return [*classes, *slices]
 
 
 def _requests(manifests: Sequence[Manifest]) -> Iterator[_Request]:
@@ -196,25 +202,25 @@ def _merged(models: Iterable[Model]) -> list[Model]:
     return [replace(model, count=count) for model, count in counts.items()]
 
 
-def _device_class(name: str, drivers: Sequence[str]) -> Object:
+def _device_class(name: str, drivers: Sequence[str], api: str) -> Object:
     """A DeviceClass that matches the devices invented for it."""
     expression = " || ".join(f"device.driver == '{driver}'" for driver in drivers)
     return {
-        "apiVersion": "resource.k8s.io/v1",
+        "apiVersion": api,
         "kind": "DeviceClass",
         "metadata": {"name": name},
         "spec": {"selectors": [{"cel": {"expression": expression}}]},
     }
 
 
-def _slice(node: str, driver: str, models: Sequence[Model]) -> Object:
+def _slice(node: str, driver: str, models: Sequence[Model], api: str) -> Object:
     devices = [
-        _device(f"dev-{kind}-{number}", model)
+        _device(f"dev-{kind}-{number}", model, api)
         for kind, model in enumerate(models)
         for number in range(model.count)
     ]
     return {
-        "apiVersion": "resource.k8s.io/v1",
+        "apiVersion": api,
         "kind": "ResourceSlice",
         "metadata": {"name": f"{node}-{driver}"},
         "spec": {
@@ -226,13 +232,14 @@ def _slice(node: str, driver: str, models: Sequence[Model]) -> Object:
     }
 
 
-def _device(name: str, model: Model) -> Object:
-    body: Object = {"name": name}
+def _device(name: str, model: Model, api: str) -> Object:
+    """A device. In v1beta1, its attributes and capacities are in the field ``basic``."""
+    body: Object = {}
     if model.attributes:
         body["attributes"] = {key: {_form(value): value} for key, value in model.attributes}
     if model.capacity:
         body["capacity"] = {key: {"value": value} for key, value in model.capacity}
-    return body
+    return {"name": name, **({"basic": body} if api.endswith("v1beta1") else body)}
 
 
 def _form(value: Any) -> str:

@@ -90,7 +90,8 @@ class _Play:
     async def run(self) -> PlayReport:
         self.stage.world.listen(self.observer.notice)
         user, dialect = self.stage.user, self.report.dialect
-        await Application(user, self.manifests, self.printer, dialect).apply()
+        api = self.stage.resource_api
+        await Application(user, self.manifests, self.printer, dialect, api).apply()
         await self._let_run()
         await self._end()
         self.stage.look()

@@ -521,12 +521,79 @@ class RescheduleRun(Document):
     interrupted: bool
 
 
+class Violation(BaseModel):
+    """A promise that the history of the API server shows to be broken."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rule: str
+    revision: int
+    namespace: str
+    claim: str
+    pods: list[str]
+    message: str
+
+
+class DemoStep(Part):
+    name: str
+    ok: bool
+    version: str
+    pods: int | None = Field(description="pods that used the claim at the end of the step")
+    references: int | None = Field(description="entries of the claim's list then")
+    writes: int | None = Field(description="how often claimctl wrote the claim during the step")
+    seconds: float
+    message: str
+    claim_revisions_per_second: int | None = None
+    pending: int | None = Field(default=None, description="pods that found no place in the list")
+
+
+class DemoReport(Document):
+    """``claimctl demo``"""
+
+    kind: Literal["DemoReport"]
+    dialect: Literal["native", "podgroup", "hold"]
+    version: str
+    played_on: str
+    ok: bool
+    seconds: float
+    steps: list[DemoStep]
+    violations: int
+    errors: list[str] = Field(description="errors inside the cluster itself")
+    violation_details: list[Violation]
+
+
+class PlayedClaim(Part):
+    namespace: str
+    name: str
+    devices: list[str] = Field(description="pool/device")
+    pods: list[str]
+    most_pods_listed: int
+    workloads: list[str]
+    while_idle: str = Field(description="kept or released while no pod used it; '' if that never was")
+    allocated: bool = Field(description="whether it is allocated at the end")
+    released_by: str
+    reason: str
+    not_reserved: str = Field(description="why claimctl did not reserve it, if it was asked to")
+
+
+class DemoPlay(Document):
+    """``claimctl demo -f``"""
+
+    kind: Literal["DemoPlay"]
+    dialect: Literal["native", "podgroup", "hold"]
+    version: str
+    claims: list[PlayedClaim]
+    pending_pods: list[str]
+    violations: int
+    violation_details: list[Violation]
+
+
 MODELS: dict[str, type[Document]] = {
     model.__name__: model
     for model in (
         *(ClaimList, ClaimExplanation, PodExplanation, WorkloadExplanation, ReasonExplanation),
         *(Diagnosis, Version, OrphanList, DowngradeReport, DowngradeStatus, UninstallReport),
-        *(ClaimTimeline, ClaimTree, RescheduleRun),
+        *(ClaimTimeline, ClaimTree, RescheduleRun, DemoReport, DemoPlay),
     )
 }
 """The models by the ``kind`` of the document."""

@@ -73,7 +73,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (["get", "--context", ""], ["embedded"]),
         (["get", "--cluster", "e"], ["embedded"]),
         (["rel"], ["release"]),
-        (["get", "-o", "j"], ["json"]),
+        (["get", "-o", "j"], ["json", "jsonpath="]),
     ],
 )
 def test_names_are_completed(

@@ -29,7 +29,7 @@ def test_every_command_has_examples_and_its_help_shows_them(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examples = importlib.import_module(BY_NAME[name].module).EXAMPLES
-    assert 2 <= len(examples) <= 5
+    assert 2 <= len(examples) <= 6
     assert all(f"claimctl {name}" in each for each in examples)
     assert all(len(each) <= 100 for each in examples)
     assert run([name, "--help"]) == 0

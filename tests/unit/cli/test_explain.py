@@ -6,6 +6,7 @@ import pytest
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.explain import naming, run
+from claimctl.cli.formats import Output
 from claimctl.cli.session import Session
 from claimctl.embedded.storage.requests import Fault, FaultPoint
 from tests.support.claim_server import NAMESPACE, Server
@@ -14,7 +15,7 @@ from tests.support.claim_server import NAMESPACE, Server
 async def asked(server: Server, kind: str, name: str) -> None:
     session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
     async with naming(server.client, kind, NAMESPACE, name):
-        await run(session, NAMESPACE, kind, name, None)
+        await run(session, NAMESPACE, kind, name, Output.TABLE)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.explain import explain_reason
+from claimctl.cli.formats import Output
 from claimctl.cli.main import run
-from claimctl.cli.options import Data
 
 
 def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,7 +21,7 @@ def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    explain_reason("Idle", Data.JSON)
+    explain_reason("Idle", Output.JSON)
     found = json.loads(capsys.readouterr().out)
     assert (found["reason"], found["remedy"]) == ("Idle", "")
 

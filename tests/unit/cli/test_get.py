@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.cli.formats import Output
 from claimctl.cli.get import Wanted, gather, run
-from claimctl.cli.options import Output, claim_name
+from claimctl.cli.options import claim_name
 from tests.support.claim_server import NAMESPACE, Server
 
 

@@ -13,7 +13,7 @@ from claimctl.cli.main import run
     ("arguments", "words"),
     [
         ([], "--image is missing: name the image of the controller"),
-        (["--image", "i:1", "-o", "yaml"], "--output: only with --dry-run"),
+        (["--image", "i:1", "-o", "yaml"], "--output yaml: only with --dry-run"),
         (["--image", "i:1", "--dry-run", "--wait"], "--wait and --dry-run exclude each other"),
         (["--image", "i:1", "--timeout", "0"], "--timeout"),
         (["--component", "nosuch"], "--component: 'nosuch' is not one of"),

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from claimctl.cli.color import VARIABLE
-from claimctl.cli.options import Output
+from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, columns, print_table, render
 from claimctl.text import age, counted, duration
 

@@ -7,26 +7,27 @@ import json
 import pytest
 import yaml
 
-from claimctl.cli.timeline import Picture, print_timeline
+from claimctl.cli.formats import Output
+from claimctl.cli.timeline import print_timeline
 from tests.unit.timeline.stories import life, timeline
 
 
 @pytest.mark.parametrize(
     ("output", "begins"),
     [
-        (Picture.TEXT, "Claim train/slice\n"),
-        (Picture.SVG, "<svg "),
-        (Picture.HTML, "<!doctype html>"),
-        (Picture.YAML, "apiVersion: cli.claimctl.io/v1alpha1\nkind: ClaimTimeline"),
+        (Output.TABLE, "Claim train/slice\n"),
+        (Output("svg"), "<svg "),
+        (Output("html"), "<!doctype html>"),
+        (Output.YAML, "apiVersion: cli.claimctl.io/v1alpha1\nkind: ClaimTimeline"),
     ],
 )
-def test_each_form(output: Picture, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_form(output: Output, begins: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_timeline(timeline(life()), output)
     assert capsys.readouterr().out.startswith(begins)
 
 
 def test_programs_get_the_same_from_json_and_yaml(capsys: pytest.CaptureFixture[str]) -> None:
-    print_timeline(timeline(life()), Picture.JSON)
+    print_timeline(timeline(life()), Output.JSON)
     found = json.loads(capsys.readouterr().out)
     assert found["spans"][1] == {
         "lane": "device",
@@ -36,7 +37,7 @@ def test_programs_get_the_same_from_json_and_yaml(capsys: pytest.CaptureFixture[
         "end": "2026-03-01T12:01:00+00:00",
         "startedBefore": False,
     }
-    print_timeline(timeline(life()), Picture.YAML)
+    print_timeline(timeline(life()), Output.YAML)
     assert yaml.safe_load(capsys.readouterr().out) == found
 
 
@@ -44,6 +45,6 @@ def test_a_narrow_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    print_timeline(timeline(life()), Picture.TEXT)
+    print_timeline(timeline(life()), Output.TABLE)
     bars = [line for line in capsys.readouterr().out.splitlines() if "█" in line][:3]
     assert {len(line) for line in bars} <= {40}

@@ -28,7 +28,7 @@ WANTED = Wanted(Settings(identity="me"), ("ml",))
         ("--timeout soon", "'--timeout': Input should be a valid integer"),
         ("--settle-seconds nan", "'--settle-seconds': Input should be less than"),
         ("--force-deleted-pod-grace-seconds -1", "Input should be greater than"),
-        ("-o name", "'name' is not one of"),
+        ("-o xml", "'xml' is not one of"),
         ("everything", "unexpected extra argument(s) (everything)"),
     ],
 )

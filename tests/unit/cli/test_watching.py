@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from claimctl.cli import explain, get, release
+from claimctl.cli.formats import Output
 from claimctl.cli.get import Wanted
 from claimctl.cli.objects import CLAIM
-from claimctl.cli.options import Output
 from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
 from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
@@ -84,7 +84,7 @@ async def test_explain_prints_again_only_if_something_is_different(
     server = Server.started()
     server.claim("slice", server.deployment())
     await during(
-        explain.follow(session(server), NAMESPACE, CLAIM, "slice", None),
+        explain.follow(session(server), NAMESPACE, CLAIM, "slice", Output.TABLE),
         lambda: server.admin.patch("resourceclaims", NAMESPACE, "slice", LABEL),
         lambda: freed(server),
     )

@@ -145,3 +145,11 @@ def test_odd_shapes_are_left_to_the_servers_validation() -> None:
         {"devices": {"requests": [3]}},
     ]
     assert [invented([manifest("ResourceClaim", spec)], ["n1"]) for spec in odd] == [[], [], []]
+
+
+def test_before_v1_the_attributes_of_a_device_are_in_a_field_of_their_own() -> None:
+    selector = 'device.attributes["gpu.example.com"].model == "a100"'
+    [made, on_n1] = invented([claim(selector)], ["n1"], "resource.k8s.io/v1beta1")
+    assert made["apiVersion"] == on_n1["apiVersion"] == "resource.k8s.io/v1beta1"
+    attributes = {"model": {"string": "a100"}}
+    assert on_n1["spec"]["devices"] == [{"name": "dev-0-0", "basic": {"attributes": attributes}}]

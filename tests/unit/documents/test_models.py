@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from claimctl.audit.witness import Violation
 from claimctl.cli import doctor, explain, get, version
 from claimctl.cli.explain_pods import pod_document, workload_document
+from claimctl.demo.claims_seen import ClaimSeen
+from claimctl.demo.play import PlayReport
+from claimctl.demo.report import Figures, Report, Step
 from claimctl.documents.models import API_VERSION, MODELS, schema
 from claimctl.inspect.diagnosis import diagnosis
 from claimctl.inspect.examination import examine
@@ -63,11 +67,11 @@ async def test_explanations_of_claims(name: str) -> None:
 async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     made = Server.with_unreadable("resourceclaims", "slice")
     made.claim("slice")
-    from claimctl.cli.options import Data
+    from claimctl.cli.formats import Output
     from claimctl.cli.session import Session
 
     session = Session(made.client, made.clock, NAMESPACE, made.spoiling)
-    await explain.run(session, NAMESPACE, "ResourceClaim", "slice", Data.JSON)
+    await explain.run(session, NAMESPACE, "ResourceClaim", "slice", Output.JSON)
     assert len(checked(json.loads(capsys.readouterr().out))["unreadable"]) == 1
 
 
@@ -99,6 +103,24 @@ def test_reasons(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert run(["explain", "reason/ConsumersLeft", "-o", "json"]) == 0
     checked(json.loads(capsys.readouterr().out))
+
+
+BROKEN = Violation("DeallocatedInUse", 7, "ml", "slice", ("a",), "revision 7: claim ml/slice ...")
+
+
+@pytest.mark.parametrize("more", [{}, {"pending": 44}, {"claimRevisionsPerSecond": 2}])
+def test_the_report_of_the_demonstration(more: Json) -> None:
+    figures = Figures(600, 1, 2, more)
+    steps = [Step("shared-claim", True, 1.2, figures, "all is well", "1.36")]
+    steps.append(Step("job-ended", False, 20.0, Figures(), "not within 20 s", "1.36"))
+    found = checked(Report("native", ("1.36",), steps, [BROKEN], ["KeyError: x"]).document())
+    assert [step["ok"] for step in found["steps"]] == [True, False]
+
+
+def test_the_report_of_own_manifests() -> None:
+    claim = ClaimSeen("ml", "slice", ("node-1/dev-0",), {"train-0": None}, released_by="claimctl")
+    report = PlayReport("hold", "1.32", [claim], ["pod ml/late: waits"], [BROKEN])
+    assert checked(report.document())["claims"][0]["releasedBy"] == "claimctl"
 
 
 @pytest.mark.parametrize("kind", MODELS)

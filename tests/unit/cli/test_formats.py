@@ -1,0 +1,80 @@
+"""``-o`` is the same for every command that shows something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer
+
+from claimctl.cli.formats import Output
+from claimctl.cli.main import load, run
+from claimctl.cli.registry import BY_NAME, COMMANDS
+
+SHOW_NOTHING = {"release", "controller", "embedded", "report", "completion"}
+DATA = ["json", "yaml", "jsonpath={.kind}", "custom-columns=KIND:.kind"]
+
+
+def option(command: str) -> Any:
+    params = load(BY_NAME[command]).params
+    return next((each for each in params if each.name == "output"), None)
+
+
+def converted(command: str, value: str) -> Any:
+    return option(command).process_value(typer.Context(load(BY_NAME[command])), value)
+
+
+@pytest.mark.parametrize("name", [each.name for each in COMMANDS])
+def test_every_command_that_shows_something_takes_the_same_values(name: str) -> None:
+    found = option(name)
+    assert (found is None) == (name in SHOW_NOTHING)
+    if found is None:
+        return
+    people = [] if name == "manifests" else ["table", "wide"]
+    names = [] if name in {"doctor", "version", "demo"} else ["name"]
+    for value in (*DATA, *people, *names):
+        assert str(converted(name, value)) == value
+
+
+def test_the_old_name_of_text_stays() -> None:
+    assert converted("timeline", "text") == Output.TABLE
+
+
+@pytest.mark.parametrize(
+    ("value", "part"),
+    [
+        ("xml", "'xml' is not one of table, wide, name, json, yaml, jsonpath=PATH"),
+        ("json=x", "json takes nothing behind '='"),
+        ("jsonpath", "jsonpath needs an expression: jsonpath=PATH"),
+        ("jsonpath={.a", "a brace is not closed"),
+        ("custom-columns=A", "'A' is not a column: TITLE:PATH"),
+    ],
+)
+def test_other_values_are_bad_input_before_a_cluster_is_asked(
+    value: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["get", "--server", "http://127.0.0.1:1", "-o", value]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert part in err
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("jsonpath={.kind}", "Version"),
+        ("custom-columns=KIND:.kind,SERVER:.server", "KIND      SERVER\nVersion   <none>\n"),
+        ("yaml", "apiVersion: cli.claimctl.io/v1alpha1\nkind: Version\n"),
+    ],
+)
+def test_data_of_a_command(value: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version", "--client", "-o", value]) == 0
+    assert capsys.readouterr().out.startswith(text)
+
+
+def test_manifests_by_name_and_by_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["manifests", "-o", "name"]) == 0
+    assert "deployment.apps/claimctl-controller\n" in capsys.readouterr().out
+    path = '{.items[?(@.kind=="Deployment")].metadata.name}'
+    assert run(["manifests", "-o", f"jsonpath={path}"]) == 0
+    assert capsys.readouterr().out == "claimctl-controller"
