@@ -33,6 +33,10 @@ class LeadershipLost(Exception):
     """Another process has the Lease, or it could not be renewed; the led work has been ended."""
 
 
+class _NoNamespace(Exception):
+    """The namespace of the Lease does not exist. The text is one line."""
+
+
 class HistoryLost(LeadershipLost):
     """The Lease has an older version than before: etcd was restored from a backup."""
 
@@ -215,11 +219,11 @@ class LeaderElection:
             # Lease was deleted
             self._lease = await self._read_again(self._lease)
             return False
-        except KubeError as error:
+        except (KubeError, _NoNamespace) as error:
             self._complain(error)
             return False
 
-    def _complain(self, error: KubeError) -> None:
+    def _complain(self, error: Exception) -> None:
         """Log an error if it differs from the last one, so that the log does not fill up."""
         if str(error) != self._complaint:
             log.warning("lease request failed", lease=self._settings.name, error=str(error))
@@ -299,7 +303,13 @@ class LeaderElection:
             metadata=ObjectMeta(name=self._settings.name, namespace=self._settings.namespace),
             spec=self._spec(acquired="", transitions=0),
         )
-        return await self._client.create(LEASES, body, self._settings.namespace)
+        namespace = self._settings.namespace
+        try:
+            return await self._client.create(LEASES, body, namespace)
+        except NotFound as error:
+            raise _NoNamespace(
+                f"there is no namespace {namespace} for the Lease: create it, or choose another one"
+            ) from error
 
     async def _update(self, lease: Lease) -> Lease:
         transitions = lease.spec.lease_transitions or 0

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -274,6 +275,20 @@ async def test_a_deleted_lease_is_made_again_by_its_leader() -> None:
     await asyncio.sleep(60)
     assert not task.done()
     await stop(task)
+    assert server.holders == ["a", ""]
+
+
+async def test_without_its_namespace_it_says_so_once_and_leads_when_there_is_one() -> None:
+    server = LeaseServer(fault=lambda method: failure(404, "NotFound"))
+    with capture_logs() as lines:
+        task = Candidate(server, "a").start()
+        await asyncio.sleep(60)
+        server.fault = lambda method: None
+        await asyncio.sleep(60)
+    await stop(task)
+    assert [(line["log_level"], line["error"]) for line in lines if "error" in line] == [
+        ("warning", "there is no namespace ns for the Lease: create it, or choose another one")
+    ]
     assert server.holders == ["a", ""]
 
 
