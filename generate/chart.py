@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
-from claimctl.install.manifests import FOLDERS, NAMESPACE, documents
+from claimctl.install.manifests import ALERT, ALERTS, FOLDERS, NAMESPACE, documents
 
 CHART = Path("charts/claimctl")
 Json = dict[str, Any]
@@ -203,6 +203,18 @@ def _binding(template: Template, document: Json) -> None:
     ]
 
 
+def _alerts(template: Template, document: Json) -> None:
+    """A link to the page of each alert, if a value says where the pages are."""
+    for group in document["spec"]["groups"]:
+        for rule in group["rules"]:
+            template.lines(
+                rule["annotations"],
+                "{{- with $.Values.monitoring.runbookUrl }}\n"
+                f'runbook_url: {{{{ . | replace "{ALERT}" "{rule["alert"]}" | quote }}}}\n'
+                "{{- end }}",
+            )
+
+
 def _not_templates(document: Json) -> bool:
     return document["kind"] != "Namespace" and not _templates(document)
 
@@ -216,7 +228,7 @@ PARTS = (
     Part("rbac.yaml", "rbac", wanted=_not_templates),
     Part("rbac-templates.yaml", "rbac", ".Values.templates.enabled", wanted=_templates),
     Part("controller.yaml", "controller", edits={"Deployment": _deployment}),
-    Part("monitoring.yaml", "monitoring", ".Values.monitoring.enabled"),
+    Part("monitoring.yaml", "monitoring", ".Values.monitoring.enabled", {ALERTS: _alerts}),
     Part("network-policy.yaml", "network-policy", ".Values.networkPolicy.enabled"),
     Part(
         "admission-policy.yaml",

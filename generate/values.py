@@ -33,6 +33,10 @@ class Switch(Values):
     enabled: bool
 
 
+class Monitoring(Switch):
+    runbookUrl: Annotated[str, Field(pattern=r"^$|^https?://\S*\{alert\}\S*$")]
+
+
 class AdmissionPolicy(Switch):
     action: Literal["Warn", "Deny", "Audit"]
 
@@ -60,7 +64,7 @@ class Chart(Values):
     crds: Switch
     templates: Switch
     templateInjection: Switch
-    monitoring: Switch
+    monitoring: Monitoring
     networkPolicy: Switch
     admissionPolicy: AdmissionPolicy
     uninstall: Uninstall

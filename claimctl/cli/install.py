@@ -10,7 +10,12 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, output_option
-from claimctl.cli.manifests import ComponentOption, InstallNamespaceOption, chosen_by
+from claimctl.cli.manifests import (
+    ComponentOption,
+    InstallNamespaceOption,
+    RunbookOption,
+    chosen_by,
+)
 from claimctl.cli.options import DryRunOption
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         int,
         typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits."),
     ] = 120,
+    runbook_url: RunbookOption = "",
     dry_run: DryRunOption = False,
     output: Annotated[Output, output_option("table", "wide", "name")] = Output.TABLE,
     access: Access = DEFAULT,
@@ -65,7 +71,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError(f"--output {output}: only with --dry-run")
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    choice = chosen_by(components, namespace, image)
+    choice = chosen_by(components, namespace, image, runbook_url)
     if "controller" in choice.components and not image:
         raise UsageError(
             "--image is missing: name the image of the controller, in a registry that the cluster "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +35,15 @@ InstallNamespaceOption = Annotated[
         callback=namespace_name,
     ),
 ]
+RunbookOption = Annotated[
+    str,
+    typer.Option(
+        "--runbook-url",
+        metavar="URL",
+        help="Where you keep docs/runbooks/alerts, for the component monitoring: a URL in which "
+        "{alert} stands for the name of an alert. [default: alerts name the page without a link]",
+    ),
+]
 ManifestsOption = Annotated[Output, output_option("name")]
 
 
@@ -55,6 +65,7 @@ def command(
             "no registry has]",
         ),
     ] = "",
+    runbook_url: RunbookOption = "",
     output: ManifestsOption = Output.YAML,
 ) -> None:
     """Print the manifests that install claimctl, for kubectl apply -f - or for your repository.
@@ -64,7 +75,7 @@ def command(
     from claimctl.cli.errors import CommandFailed
     from claimctl.install.manifests import ManifestsMissing, chosen
 
-    choice = chosen_by(components, namespace, image)
+    choice = chosen_by(components, namespace, image, runbook_url)
     try:
         documents = chosen(choice)
     except ManifestsMissing as missing:
@@ -84,8 +95,10 @@ def print_manifests(documents: Sequence[Object], output: Output) -> None:
         print_data(output, as_list(documents), map(printed_name, documents))
 
 
-def chosen_by(components: list[str] | None, namespace: str, image: str) -> Choice:
-    """What the flags choose; raises UsageError for a component or an image that cannot be."""
+def chosen_by(
+    components: list[str] | None, namespace: str, image: str, runbook_url: str = ""
+) -> Choice:
+    """What the flags choose; raises UsageError for a value that cannot be."""
     from claimctl.cli.errors import UsageError
     from claimctl.install.manifests import BASE, DEFAULT_IMAGE, FOLDERS, Choice
 
@@ -97,4 +110,9 @@ def chosen_by(components: list[str] | None, namespace: str, image: str) -> Choic
         wanted += BASE if name == "base" else [name]
     if any(letter.isspace() for letter in image) or image.endswith((":", "@", "/")):
         raise UsageError(f"--image: {image!r} is not the name of an image: REGISTRY/NAME:TAG")
-    return Choice(tuple(dict.fromkeys(wanted)), namespace, image or DEFAULT_IMAGE)
+    if runbook_url and not re.fullmatch(r"https?://\S*\{alert\}\S*", runbook_url):
+        raise UsageError(
+            f"--runbook-url: {runbook_url!r} is not a URL with the word {{alert}}, like "
+            "https://docs.example.com/claimctl/{alert}"
+        )
+    return Choice(tuple(dict.fromkeys(wanted)), namespace, image or DEFAULT_IMAGE, runbook_url)

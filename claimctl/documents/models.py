@@ -569,7 +569,7 @@ class PlayedClaim(Part):
     pods: list[str]
     most_pods_listed: int
     workloads: list[str]
-    while_idle: str = Field(description="kept or released while no pod used it; '' if that never was")
+    while_idle: str = Field(description="the hold while no pod used it; '' if never idle")
     allocated: bool = Field(description="whether it is allocated at the end")
     released_by: str
     reason: str

@@ -23,6 +23,9 @@ NAMESPACE = "claimctl-system"
 IMAGE = "claimctl"
 """The image in the files, a name that ``Choice.image`` replaces."""
 DEFAULT_IMAGE = f"{IMAGE}:{__version__}"
+ALERTS = "PrometheusRule"
+ALERT = "{alert}"
+"""Stands for the name of an alert in the URL of its page."""
 BASE = ("crds", "rbac", "controller")
 """The components of an ordinary installation, in the order in which they are applied."""
 FOLDERS = {
@@ -47,12 +50,15 @@ class Choice:
     components: tuple[str, ...] = BASE
     namespace: str = NAMESPACE
     image: str = DEFAULT_IMAGE
+    runbook_url: str = ""
+    """Where the pages of the alerts are: a URL in which ``{alert}`` stands for the name of an
+    alert; '' for alerts without a link."""
 
 
 def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""
     return [
-        _moved(_with_image(document, choice.image), choice.namespace)
+        _linked(_moved(_with_image(document, choice.image), choice.namespace), choice.runbook_url)
         for component in FOLDERS
         if component in choice.components
         for document in documents(component)
@@ -107,6 +113,15 @@ def _with_image(document: Object, image: str) -> Object:
         if container["image"] == IMAGE:
             container["image"] = image
     return changed
+
+
+def _linked(document: Object, url: str) -> Object:
+    """The document; its alerts, if it has some, have links to their pages."""
+    if url and document["kind"] == ALERTS:
+        for group in document["spec"]["groups"]:
+            for rule in group["rules"]:
+                rule["annotations"]["runbook_url"] = url.replace(ALERT, rule["alert"])
+    return document
 
 
 def _moved(document: Object, namespace: str) -> Object:

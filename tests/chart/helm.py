@@ -57,9 +57,12 @@ class Helm:
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
-    def template(self, *settings: str, namespace: str = "claimctl-system") -> list[Json]:
+    def template(
+        self, *settings: str, namespace: str = "claimctl-system", literal: str = ""
+    ) -> list[Json]:
         """The documents of the chart with ``--set`` settings, without those of hooks."""
         flags = [flag for each in settings for flag in ("--set", each)]
+        flags += ["--set-literal", literal] if literal else []
         text = self("template", "claimctl", str(CHART), "-n", namespace, "--no-hooks", *flags)
         return list(documents(text))
 

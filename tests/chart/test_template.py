@@ -55,6 +55,14 @@ def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
     assert by_place(switched) == expected
 
 
+def test_alerts_link_to_where_the_pages_are(helm: Helm) -> None:
+    url = "https://docs.example.com/{alert}/"
+    rules = ("PrometheusRule", "claimctl")
+    expected = by_place(chosen(Choice(("monitoring",), runbook_url=url)))[rules]
+    found = helm.template("monitoring.enabled=true", literal=f"monitoring.runbookUrl={url}")
+    assert by_place(found)[rules] == expected
+
+
 def test_parts_can_be_left_out(helm: Helm) -> None:
     found = [place(each) for each in helm.template("crds.enabled=false", "templates.enabled=false")]
     assert ("ClusterRole", "claimctl-controller") in found

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from claimctl.telemetry.metrics import MEANINGS, Sort
-from tests.monitoring.rules import ALERTS, PAGES, PROMTOOL, Alert, needs_promtool, write_rules
+from tests.monitoring.rules import ALERTS, PAGES, PROMTOOL, ROOT, Alert, needs_promtool, write_rules
 from tests.monitoring.selectors import selectors
 from tests.support.runbooks import sections
 
@@ -45,8 +45,9 @@ def test_it_asks_for_series_that_the_controller_exports(alert: Alert) -> None:
 
 @named
 def test_its_page_is_there_with_what_to_look_at_and_to_do(alert: Alert) -> None:
-    assert alert.annotations["runbook_url"].rpartition("/")[2] == alert.name
-    text = (PAGES / f"{alert.name}.md").read_text()
+    page = ROOT / alert.annotations["runbook"]
+    assert page == PAGES / f"{alert.name}.md"
+    text = page.read_text()
     assert text.startswith(f"# {alert.name}: ")
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["Meaning", "Look", "Do"]
     assert sections(f"{alert.name}.md", PAGES)["Look"].commands

@@ -33,10 +33,6 @@ async def test_every_command_of_every_page(tmp_path: Path) -> None:
 async def _install(cluster: Site) -> None:
     """Install claimctl, and wait until a controller leads."""
     documents = chosen(Choice(image=f"{IMAGE}:1"))
-    for document in documents:
-        if document["kind"] == "Namespace":
-            # Pod Security is not emulated
-            document["metadata"]["labels"] = {}
     await Installer(cluster.client, LoopClock()).apply(documents)
     await cluster.until(lambda: _leads(cluster), "a controller leads")
     await cluster.train()

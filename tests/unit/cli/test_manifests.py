@@ -40,6 +40,25 @@ def test_components_are_put_together_each_once(capsys: pytest.CaptureFixture[str
     assert found[-1]["metadata"]["namespace"] == "gpus"
 
 
+def test_alerts_have_links_where_the_pages_are_on_the_web(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def annotations(*arguments: str) -> dict[str, str]:
+        given = ("--component", "monitoring", *arguments)
+        [found] = [
+            each
+            for each in yaml.safe_load_all(printed(capsys, *given))
+            if each["kind"] == "PrometheusRule"
+        ]
+        shown: dict[str, str] = found["spec"]["groups"][0]["rules"][0]["annotations"]
+        return shown
+
+    assert annotations()["runbook"] == "docs/runbooks/alerts/ClaimctlNoLeader.md"
+    assert "runbook_url" not in annotations()
+    link = annotations("--runbook-url", "https://example.com/{alert}/")["runbook_url"]
+    assert link == "https://example.com/ClaimctlNoLeader/"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -47,6 +66,7 @@ def test_components_are_put_together_each_once(capsys: pytest.CaptureFixture[str
         (["--image", "a b"], "--image: 'a b' is not the name of an image"),
         (["--image", "registry/claimctl:"], "is not the name of an image"),
         (["-n", "Not_a_namespace"], "'Not_a_namespace' is not a DNS label"),
+        (["--runbook-url", "https://x"], "--runbook-url: 'https://x' is not a URL with the word"),
         (["-o", "table"], "'table' is not one of"),
     ],
 )
