@@ -27,6 +27,7 @@ COPY crds crds
 COPY rbac rbac
 COPY deploy deploy
 COPY sbom sbom
+COPY man man
 RUN /opt/build/bin/python -m hatchling build --target wheel --directory /dist \
     && pip --python /opt/claimctl/bin/python install --no-deps /dist/*.whl \
     && mkdir -p /opt/claimctl/share/sbom \

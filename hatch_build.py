@@ -1,14 +1,23 @@
-"""Packs the manifests into the wheel, where ``claimctl`` can find them after an installation."""
+"""Packs the manifests into the wheel, and makes the README one that can be read on an index."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)]+)\)")
 
 
 class Manifests(BuildHookInterface[Any]):
-    """Not for editable installations: there the files are read where they are."""
+    """``claimctl`` finds the manifests in the package after an installation.
+
+    Not for editable installations: there the files are read where they are.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "standard":
@@ -16,3 +25,31 @@ class Manifests(BuildHookInterface[Any]):
                 directory: f"claimctl/_manifests/{directory}"
                 for directory in ("crds", "rbac", "deploy")
             }
+
+
+class Readme(MetadataHookInterface):
+    """The README as the long description of the package."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        root = Path(self.root)
+        settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        repository = settings["tool"]["claimctl"]["repository"]
+        text = for_index((root / "README.md").read_text(encoding="utf-8"), repository)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def for_index(text: str, repository: str) -> str:
+    """A page with links that work outside of the repository.
+
+    Args:
+        repository: the URL of the repository; '' if the package does not know it: then a link into
+            the repository becomes its text, and a picture is left out.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        picture, words, path = found.groups()
+        if repository:
+            return f"{picture}[{words}]({repository}/{'raw' if picture else 'blob'}/HEAD/{path})"
+        return "" if picture else words
+
+    return _LINK.sub(link, text)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, dashboard, reference, sbom, schemas, values
+from generate import chart, dashboard, man, reference, sbom, schemas, values
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,6 +18,7 @@ GENERATORS = (
     values.rendered,
     reference.rendered,
     schemas.rendered,
+    man.rendered,
     sbom.rendered,
 )
 """In this order: the chart is made from files, and one of them is the dashboard."""

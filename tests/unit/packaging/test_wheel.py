@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from claimctl import __version__
+from hatch_build import for_index
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,21 +80,6 @@ def test_the_manifests_are_in_it(contents: dict[str, bytes], directory: str) -> 
     assert packed == {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def test_the_manifests_in_it_are_printed_without_a_clone(wheel: Path) -> None:
-    script = "import sys; from claimctl.cli.main import run; sys.exit(run(['manifests']))"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script],
-        env={**os.environ, "PYTHONPATH": str(wheel)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    kinds = [each["kind"] for each in yaml.safe_load_all(done.stdout)]
-    assert kinds[0] == "CustomResourceDefinition"
-    assert "Deployment" in kinds
-
-
 def test_it_carries_its_bill_of_materials(contents: dict[str, bytes]) -> None:
     packed = contents[f"claimctl-{__version__}.dist-info/sboms/claimctl.cdx.json"]
     assert packed == (ROOT / "sbom/claimctl.cdx.json").read_bytes()
@@ -120,10 +107,42 @@ def test_metadata_has_licence_and_python_version(contents: dict[str, bytes]) -> 
     assert b"Apache License" in licence
 
 
-def test_the_command_runs_from_it(wheel: Path) -> None:
+def test_no_link_of_its_description_leads_nowhere(contents: dict[str, bytes]) -> None:
+    metadata = Parser().parsestr(contents[f"claimctl-{__version__}.dist-info/METADATA"].decode())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    description = str(metadata.get_payload())
+    assert description.startswith("# claimctl")
+    assert re.findall(r"\]\((?!https://)[^)]*\)", description) == []
+
+
+@pytest.mark.parametrize(
+    ("repository", "text"),
+    [
+        ("", "See docs/a.md, [uv](https://docs.astral.sh/uv/) and ."),
+        (
+            "https://example.com/claimctl",
+            "See [docs/a.md](https://example.com/claimctl/blob/HEAD/docs/a.md), "
+            "[uv](https://docs.astral.sh/uv/) and "
+            "![x](https://example.com/claimctl/raw/HEAD/docs/x.svg).",
+        ),
+    ],
+)
+def test_links_into_the_repository_are_absolute_or_text(repository: str, text: str) -> None:
+    page = "See [docs/a.md](docs/a.md), [uv](https://docs.astral.sh/uv/) and ![x](docs/x.svg)."
+    assert for_index(page, repository) == text
+
+
+def test_it_carries_the_manual_pages(contents: dict[str, bytes]) -> None:
+    folder = f"claimctl-{__version__}.data/data/share/man/man1/"
+    packed = {name.removeprefix(folder): data for name, data in contents.items() if folder in name}
+    assert packed == {path.name: path.read_bytes() for path in (ROOT / "man").iterdir()}
+    assert {"claimctl.1", "claimctl-get.1"} <= packed.keys()
+
+
+def test_the_command_runs_from_it_and_prints_manifests_without_a_clone(wheel: Path) -> None:
     script = (
-        "import sys, claimctl; from claimctl.cli.main import run; "
-        "print(claimctl.__file__); sys.exit(run(['version', '--client']))"
+        "import claimctl; from claimctl.cli.main import run; print(claimctl.__file__); "
+        "run(['version', '--client']); run(['manifests'])"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
@@ -133,5 +152,9 @@ def test_the_command_runs_from_it(wheel: Path) -> None:
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0].startswith(str(wheel))
-    assert done.stdout.splitlines()[1].startswith(f"claimctl {__version__} ")
+    where, version, manifests = done.stdout.split("\n", 2)
+    assert where.startswith(str(wheel))
+    assert version.startswith(f"claimctl {__version__} ")
+    kinds = [each["kind"] for each in yaml.safe_load_all(manifests)]
+    assert kinds[0] == "CustomResourceDefinition"
+    assert "Deployment" in kinds

@@ -1,0 +1,116 @@
+"""The manual pages, from the commands: ``man/claimctl.1``, ``man/claimctl-get.1``, ...
+
+The wheel carries them in ``share/man/man1``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from claimctl import __version__
+from claimctl.cli.main import build, load
+from claimctl.cli.registry import COMMANDS, Entry
+
+FOLDER = Path("man")
+EXIT_CODES = (
+    ("0", "Success."),
+    ("1", "The cluster or a request failed."),
+    ("2", "Bad input: a flag, a file, the kubeconfig."),
+    ("3", "The command succeeded and found something that needs action."),
+    ("130", "Ctrl-C."),
+)
+VARIABLES = (
+    ("KUBECONFIG", "The kubeconfig, if --kubeconfig names none."),
+    ("NO_COLOR", "Print no colors, whatever its value is."),
+    ("CLAIMCTL_DEBUG", "Print tracebacks of errors, unless it is empty or 0."),
+)
+
+
+def rendered() -> dict[Path, str]:
+    """The text of each page, by its path in the repository."""
+    pages = {FOLDER / f"claimctl-{entry.name}.1": _command(entry) for entry in COMMANDS}
+    return {FOLDER / "claimctl.1": _program(), **pages}
+
+
+def _program() -> str:
+    made: Any = build()
+    context = made.make_context("claimctl", ["x"], resilient_parsing=True)
+    parts = [
+        *_head("claimctl", made.help.rstrip(".")),
+        *_section("SYNOPSIS", ".B claimctl\n[options] command [arguments]"),
+        *_section("COMMANDS", *(_item(f"claimctl-{each.name}(1)", each.help) for each in COMMANDS)),
+        *_options(made, context),
+        *_ends(),
+        *_section("SEE ALSO", *_see_also([each.name for each in COMMANDS])),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _command(entry: Entry) -> str:
+    command = load(entry)
+    context = command.make_context(f"claimctl {entry.name}", [], resilient_parsing=True)
+    usage = " ".join(_escaped(each) for each in command.collect_usage_pieces(context))
+    paragraphs = [_text(each) for each in command.help.split("\n\n")]
+    examples = importlib.import_module(entry.module).EXAMPLES
+    parts = [
+        *_head(f"claimctl-{entry.name}", entry.help.rstrip(".")),
+        *_section("SYNOPSIS", f".B claimctl {_escaped(entry.name)}\n{usage}"),
+        *_section("DESCRIPTION", "\n.PP\n".join(paragraphs)),
+        *_options(command, context),
+        *_section("EXAMPLES", ".nf", *map(_text, examples), ".fi"),
+        *_ends(),
+        *_section("SEE ALSO", *_see_also([""])),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _head(name: str, what: str) -> Iterator[str]:
+    yield '.\\" Generated from the commands by `make generate`.'
+    yield f'.TH {name.upper()} 1 "" "claimctl {__version__}" "claimctl"'
+    yield ".SH NAME"
+    yield f"{_escaped(name)} \\- {_escaped(what[0].lower() + what[1:])}"
+
+
+def _section(title: str, *lines: str) -> Iterator[str]:
+    yield f".SH {title}"
+    yield from lines
+
+
+def _options(command: Any, context: Any) -> Iterator[str]:
+    """Arguments and options. Those that --help leaves out have a name and no explanation."""
+    records = [each.get_help_record(context) for each in command.params]
+    shown = [_item(*record) for record in records if record]
+    yield from _section("OPTIONS", *shown)
+    hidden = [", ".join(each.opts) for each in command.params if getattr(each, "hidden", False)]
+    if hidden:
+        yield ".PP"
+        yield _text(f"As in kubectl: {', '.join(hidden)}.")
+
+
+def _ends() -> Iterator[str]:
+    yield from _section("EXIT STATUS", *(_item(*each) for each in EXIT_CODES))
+    yield from _section("ENVIRONMENT", *(_item(*each) for each in VARIABLES))
+
+
+def _see_also(names: Sequence[str]) -> Iterator[str]:
+    pages = [f"claimctl-{each}" if each else "claimctl" for each in names]
+    last = len(pages) - 1
+    for number, page in enumerate(pages):
+        yield f".BR {_escaped(page)} (1){',' if number < last else ''}"
+
+
+def _item(term: str, text: str) -> str:
+    return f".TP\n.B {_escaped(' '.join(term.split()))}\n{_text(' '.join(text.split()))}"
+
+
+def _text(line: str) -> str:
+    """A line of text: no control line, whatever it begins with."""
+    escaped = _escaped(line)
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\e").replace("-", "\\-")
