@@ -21,6 +21,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def fact(title: str, value: str) -> str:
+    """A line of a text: the title, and the value in a column of its own."""
+    return f"{title + ':':<11} {value}"
+
+
 def age(since: datetime | None, now: datetime) -> str:
     """How long ago, in the one or two largest units, as kubectl prints ages."""
     if since is None:

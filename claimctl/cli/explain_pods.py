@@ -15,12 +15,14 @@ _API = "cli.claimctl.io/v1alpha1"
 
 
 def pod_lines(found: PodExplanation) -> list[str]:
+    from claimctl.text import fact
+
     meta = found.pod.metadata
     node = found.pod.spec.node_name
     state = f"{found.state}{f' on {node}' if node else ''}"
     return [
-        _fact("Pod", f"{meta.namespace}/{meta.name}{f', of {found.owner}' if found.owner else ''}"),
-        _fact("State", state),
+        fact("Pod", f"{meta.namespace}/{meta.name}{f', of {found.owner}' if found.owner else ''}"),
+        fact("State", state),
         *(f"  {reason}: {message}" for reason, message in found.reasons()),
         "Claims:",
         *([f"  {_use(use)}" for use in found.uses] or ["  it names no claim"]),
@@ -28,10 +30,6 @@ def pod_lines(found: PodExplanation) -> list[str]:
         "What to do:",
         *(f"  {line}" for line in found.advice() or (_nothing(found),)),
     ]
-
-
-def _fact(title: str, value: str) -> str:
-    return f"{title + ':':<11} {value}"
 
 
 def _use(use: ClaimUse) -> str:
@@ -106,7 +104,7 @@ def _pod(found: PodExplanation) -> dict[str, Any]:
 
 
 def workload_lines(found: WorkloadExplanation) -> list[str]:
-    from claimctl.text import counted
+    from claimctl.text import counted, fact
 
     pods = found.consumers
     wants = "it has ended" if found.state.ended else counted(found.state.wants, "pod")
@@ -117,8 +115,8 @@ def workload_lines(found: WorkloadExplanation) -> list[str]:
         f"{len(pods.pending)} waiting for a node",
     ]
     return [
-        _fact(found.ref.kind, f"{found.namespace}/{found.ref.name}"),
-        _fact("Wants", f"{wants}; {', '.join(there)}"),
+        fact(found.ref.kind, f"{found.namespace}/{found.ref.name}"),
+        fact("Wants", f"{wants}; {', '.join(there)}"),
         "Held for it:",
         *(f"  {line}" for line in _reserved(found)),
         "Claims:",

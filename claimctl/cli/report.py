@@ -109,7 +109,7 @@ async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
 
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
-    from claimctl.cli.explain import lines
+    from claimctl.cli.explain_claims import lines
     from claimctl.cli.get import Wanted, gather, table
     from claimctl.cli.output import print_table
     from claimctl.inspect.explain import explain

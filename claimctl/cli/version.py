@@ -64,6 +64,8 @@ def _asked(access: Access) -> Versions:
 
 
 def lines(found: Versions | None) -> list[str]:
+    from claimctl.text import fact
+
     client = f"claimctl {__version__} (Python {platform.python_version()})"
     if found is None:
         return [client]
@@ -85,7 +87,7 @@ def lines(found: Versions | None) -> list[str]:
         ("Dialect", found.dialect or "not recorded; see claimctl doctor"),
         ("Skew", found.skew[1]),
     ]
-    return [f"{title + ':':<12}{value}" for title, value in facts]
+    return [fact(title, value) for title, value in facts]
 
 
 def document(found: Versions | None) -> dict[str, Any]:

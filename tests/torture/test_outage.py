@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.cli.explain import lines
+from claimctl.cli.explain_claims import lines
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.advice import advice

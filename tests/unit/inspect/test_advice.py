@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.cli.explain import lines
+from claimctl.cli.explain_claims import lines
 from claimctl.inspect.advice import advice, names, to_stop
 from claimctl.inspect.explain import Explanation, explain
 from claimctl.wire.reservations import WorkloadRef

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.cli.explain import lines
+from claimctl.cli.explain_claims import lines
 from claimctl.inspect.advice import advice
 from claimctl.inspect.explain import Explanation, explain
 from tests.support.claim_server import NAMESPACE, Server

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.cli.explain import document, lines
+from claimctl.cli.explain_claims import document, lines
 from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.controller_health import (
     Election,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claimctl.cli.explain import document, lines
+from claimctl.cli.explain_claims import document, lines
 from claimctl.inspect import controller_health
 from claimctl.inspect.advice import advice
 from claimctl.inspect.explain import Explanation, explain
