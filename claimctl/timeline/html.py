@@ -25,7 +25,6 @@ from claimctl.timeline.model import (
     levels,
     most,
 )
-from claimctl.timeline.text import FEW_PODS
 
 _APART = 0.09
 """Labels of steps that are closer than this part of the width share one label."""
@@ -73,12 +72,13 @@ def notes_of(timeline: Timeline) -> tuple[str, ...]:
 
 def chart(timeline: Timeline, steps: Sequence[Step] = ()) -> str:
     """The rows of one claim: its devices, holders and pods."""
-    bars = [
+    rows = [
         _row(name, timeline, [_bar(each, timeline) for each in spans])
-        for lane in (Lane.DEVICE, Lane.HOLDER)
-        for name, spans in timeline.rows(lane).items()
+        for name, spans in timeline.bars
     ]
-    return _figure(timeline, steps, [*bars, *_pods(timeline)], describe(timeline))
+    if timeline.many_pods:
+        rows.append(_curve(timeline))
+    return _figure(timeline, steps, rows, describe(timeline))
 
 
 def devices(
@@ -183,13 +183,8 @@ def _bar(span: Span, frame: Timeline, letter: str = "", claim: Timeline | None =
     )
 
 
-def _pods(timeline: Timeline) -> list[str]:
-    rows = timeline.rows(Lane.POD)
-    if len(rows) <= FEW_PODS:
-        return [
-            _row(f"pods/{name}", timeline, [_bar(each, timeline) for each in spans])
-            for name, spans in rows.items()
-        ]
+def _curve(timeline: Timeline) -> str:
+    """The number of pods."""
     running = levels(timeline.of(Lane.POD, RUNNING))
     everything = levels(timeline.of(Lane.POD))
     top = max(most(everything), 1)
@@ -199,7 +194,7 @@ def _pods(timeline: Timeline) -> list[str]:
         f'<path class="outline" d="{_path(everything, timeline, top)}"/></svg>'
     )
     name = f"pods: up to {most(running)} run; dashed: with those that wait, up to {top}"
-    return [_row(name, timeline, [curve], " high")]
+    return _row(name, timeline, [curve], " high")
 
 
 def _path(steps: Sequence[Level], frame: Timeline, top: int) -> str:

@@ -57,6 +57,10 @@ class Mark:
     warning: bool = False
 
 
+FEW_PODS = 6
+"""Up to so many pods have a bar of their own in pictures."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Everything that is known about one claim between ``begin`` and ``end``."""
@@ -90,6 +94,18 @@ class Timeline:
         for each in sorted(self.of(lane), key=lambda span: span.start):
             found.setdefault(each.name, []).append(each)
         return {name: tuple(spans) for name, spans in found.items()}
+
+    @property
+    def many_pods(self) -> bool:
+        """Whether pictures show how many pods there are, and no bar for each."""
+        return len(self.rows(Lane.POD)) > FEW_PODS
+
+    @property
+    def bars(self) -> tuple[tuple[str, tuple[Span, ...]], ...]:
+        """What every picture shows as bars, by name: devices, holders, and pods if they are few."""
+        bars = [*self.rows(Lane.DEVICE).items(), *self.rows(Lane.HOLDER).items()]
+        pods = {} if self.many_pods else self.rows(Lane.POD)
+        return (*bars, *((f"pods/{name}", spans) for name, spans in pods.items()))
 
     def names_at(self, lane: Lane, at: datetime) -> tuple[str, ...]:
         """The names of the spans of a lane that contain a moment."""

@@ -13,7 +13,6 @@ from html import escape
 from claimctl.text import duration
 from claimctl.timeline.html import KEY, describe
 from claimctl.timeline.model import RUNNING, WAITING, Lane, Level, Span, Timeline, levels, most
-from claimctl.timeline.text import FEW_PODS
 
 WIDTH = 860
 _ROW, _HIGH, _EDGE = 28, 56, 16
@@ -101,29 +100,24 @@ def document(timeline: Timeline) -> str:
     """The picture of one claim."""
     drawing = _Drawing(timeline, _left(timeline))
     drawing.text(_EDGE, 26, f"Claim {timeline.namespace}/{timeline.claim}", "head")
-    for lane in (Lane.DEVICE, Lane.HOLDER):
-        for name, spans in timeline.rows(lane).items():
-            drawing.bars(name, spans)
-    _pods(drawing)
+    for name, spans in timeline.bars:
+        drawing.bars(name, spans)
+    if timeline.many_pods:
+        _curves(drawing)
     _axis(drawing)
     return _whole(drawing)
 
 
 def _left(timeline: Timeline) -> float:
-    names = [name for lane in (Lane.DEVICE, Lane.HOLDER) for name in timeline.rows(lane)]
-    pods = timeline.rows(Lane.POD)
-    names += [f"pods/{name}" for name in pods] if len(pods) <= FEW_PODS else ["up to 9999 pods"]
+    names = [name for name, _ in timeline.bars]
+    names += ["up to 9999 pods"] if timeline.many_pods else []
     longest = max(map(len, names), default=0)
     return min(longest * _CHARACTER + _EDGE + 10, WIDTH / 2)
 
 
-def _pods(drawing: _Drawing) -> None:
+def _curves(drawing: _Drawing) -> None:
+    """The number of pods."""
     timeline = drawing.timeline
-    rows = timeline.rows(Lane.POD)
-    if len(rows) <= FEW_PODS:
-        for name, spans in rows.items():
-            drawing.bars(f"pods/{name}", spans)
-        return
     running = levels(timeline.of(Lane.POD, RUNNING))
     everything = levels(timeline.of(Lane.POD))
     top = drawing.row(f"up to {most(running)} pods", _HIGH)

@@ -22,8 +22,6 @@ from claimctl.timeline.model import (
 
 MARKS = 20
 """How many marks are printed, counted from the end."""
-FEW_PODS = 6
-"""Up to so many pods have a bar of their own."""
 _NAMES = 32
 """The widest column of names. A longer name has a line of its own."""
 _SMALLEST_BAR = 20
@@ -131,18 +129,11 @@ def _most_within(steps: Sequence[Level], start: datetime, end: datetime) -> int:
 
 def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
     rows = [
-        _Row(name, timeline, signs, spans)
-        for lane in (Lane.DEVICE, Lane.HOLDER)
-        for name, spans in timeline.rows(lane).items()
+        _Row(name, timeline, signs, tuple(each for each in spans if each.state != WAITING))
+        for name, spans in timeline.bars
     ]
-    running = timeline.of(Lane.POD, RUNNING)
-    pods = {name: spans for name, spans in timeline.rows(Lane.POD).items() if spans}
-    if 0 < len(pods) <= FEW_PODS:
-        for name in pods:
-            own = tuple(each for each in running if each.name == name)
-            rows.append(_Row(f"pods/{name}", timeline, signs, own))
-    elif pods:
-        counts = levels(running)
+    if timeline.many_pods:
+        counts = levels(timeline.of(Lane.POD, RUNNING))
         rows.append(_Row(f"pods (up to {most(counts)})", timeline, signs, (), counts))
         if waiting := levels(timeline.of(Lane.POD, WAITING)):
             rows.append(_Row(f"waiting (up to {most(waiting)})", timeline, signs, (), waiting))
@@ -163,14 +154,13 @@ def _axis(timeline: Timeline, size: int) -> str:
 def _legend(timeline: Timeline, signs: Signs) -> list[str]:
     whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
     numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
-    pods = timeline.rows(Lane.POD)
     unknown = [
         f"{each.name}: began at {each.start:%H:%M:%S} or before"
         for each in timeline.spans
         if each.started_before
     ]
     source = _SOURCES[timeline.source]
-    return [f"{whole}{numbers if len(pods) > FEW_PODS else ''}", *unknown, source, *timeline.notes]
+    return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, source, *timeline.notes]
 
 
 _SOURCES = {
