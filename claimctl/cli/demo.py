@@ -103,6 +103,7 @@ def command(
     """
     import asyncio
 
+    from claimctl.cli.progress import progress
     from claimctl.demo.stage import StoryFailed
     from claimctl.telemetry import logs
 
@@ -110,14 +111,17 @@ def command(
     version = kubernetes_version.value if kubernetes_version else None
     results = Results(Output.JSON if json else output, html)
     results.check()
+    chosen = _dialect(dialect, kubernetes_version)
+    if assets is not None:
+        _check_for_assets(dialect, version, files)
     try:
-        if assets is not None:
-            _check_for_assets(dialect, version, files)
-            return _on_real_programs(assets, dialect or Dialects.HOLD, results)
-        chosen = _dialect(dialect, kubernetes_version)
-        if files:
-            return asyncio.run(_manifests(files, chosen, version or Versions.V1_36.value, results))
-        return asyncio.run(_story(chosen, version, results))
+        with progress("playing", prints=True):
+            if assets is not None:
+                return _on_real_programs(assets, dialect or Dialects.HOLD, results)
+            if files:
+                version = version or Versions.V1_36.value
+                return asyncio.run(_manifests(files, chosen, version, results))
+            return asyncio.run(_story(chosen, version, results))
     except StoryFailed as failed:
         raise CommandFailed(str(failed)) from failed
 

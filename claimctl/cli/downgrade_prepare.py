@@ -12,7 +12,7 @@ from claimctl.cli.downgrade_report import (
     Result,
     TimeoutOption,
     document,
-    progress,
+    shown_progress,
     table,
     time_limit,
 )
@@ -168,7 +168,7 @@ async def prepare(session: Session, spec: DowngradePlanSpec) -> Result:
     client, clock = session.client, session.clock
     tended = await plans.controller_runs(client, clock)
     plan = await plans.begin(client, spec)
-    with progress() as show:
+    with shown_progress() as show:
         if tended:
             return Result(await plans.follow(client, plan, show), "controller")
         return Result(await plans.carry_out(client, plan, clock, show), "command")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from claimctl.cli.progress import progress
 
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
@@ -64,40 +65,13 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """A progress bar with the estimated rest on stderr, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda status: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("claims, for"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("waiting for the controller", total=None)
+def shown_progress() -> Iterator[Progress]:
+    """Show how many claims a plan is through with."""
+    with progress("waiting for the controller") as line:
 
         def show(status: DowngradePlanStatus) -> None:
-            bar.update(
-                task,
-                description=status.phase or "waiting for the controller",
-                total=status.total or None,
-                completed=status.done,
-            )
+            if status.phase:
+                line.count(f"{status.phase}, claims", status.done, status.total)
 
         yield show
 

@@ -12,7 +12,7 @@ from claimctl.cli.downgrade_report import (
     Result,
     TimeoutOption,
     document,
-    progress,
+    shown_progress,
     table,
     time_limit,
 )
@@ -103,7 +103,7 @@ async def restore(session: Session, parallelism: int | None) -> Result | None:
     plan = await plans.begin_restore(client, parallelism)
     if plan is None:
         return None
-    with progress() as show:
+    with shown_progress() as show:
         if detection is None:
             result = Result(await plans.follow(client, plan, show), "controller")
         else:

@@ -114,6 +114,7 @@ async def _carried_out(session: Session, plan: _Plan, documents: list[Object]) -
     import asyncio
 
     from claimctl.cli.manifests import print_manifests
+    from claimctl.cli.progress import progress
     from claimctl.install.apply import MANAGER, Installer
     from claimctl.kube.documents import DocumentClient
 
@@ -126,8 +127,9 @@ async def _carried_out(session: Session, plan: _Plan, documents: list[Object]) -
     if silent:
         print_manifests(documents, plan.output)
     if plan.seconds:
-        async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
-            await installer.wait(documents, plan.seconds)
+        with progress("waiting until the controller is available"):
+            async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
+                await installer.wait(documents, plan.seconds)
         typer.echo("claimctl is installed and runs", err=True)
 
 

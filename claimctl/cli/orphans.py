@@ -127,17 +127,15 @@ def command(  # noqa: PLR0913 - one parameter per flag
 async def run(session: Session, wanted: Wanted, output: Output) -> int:
     """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
     from claimctl.cli.output import render
+    from claimctl.cli.progress import progress
     from claimctl.orphans.reclaim import Reclaim
 
-    freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, _progress)
-    found = await (freeing.run if wanted.write else freeing.preview)()
+    with progress("looking for orphans") as line:
+        freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
+        found = await (freeing.run if wanted.write else freeing.preview)()
     render(output, table(found, wanted), document(found, wanted))
     _conclude(found, wanted)
     return exit_code(found)
-
-
-def _progress(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def exit_code(found: Sequence[Candidate]) -> int:
@@ -230,10 +228,10 @@ def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
         return
     acted = f"{len(_acted_on(found))} of {len(found)} claims"
     if wanted.write:
-        _progress(f"{acted} freed")
+        typer.echo(f"{acted} freed", err=True)
     elif _acted_on(found):
         watched = wanted.times.settle_seconds + wanted.times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
-        _progress(f"{acted} would be freed, nothing was written: {advice}")
+        typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)
     else:
-        _progress(f"{acted} can be freed: see WHAT")
+        typer.echo(f"{acted} can be freed: see WHAT", err=True)

@@ -17,6 +17,7 @@ from claimctl.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from claimctl.cli.progress import Progress
     from claimctl.cli.session import Session
     from claimctl.inspect.explain import Explanation
     from claimctl.kube.client import Client
@@ -104,11 +105,14 @@ async def until_free(session: Session, asked: Explanation, limit: float) -> int:
     Returns:
         0 when the devices are free; 3 when ``limit`` seconds have passed before.
     """
+    from claimctl.cli.progress import progress
+
     view = asked.view
     name = f"claim {view.namespace}/{view.name}"
     try:
-        async with asyncio.timeout(limit or None):
-            await _free(session, asked)
+        with progress(f"waiting until {name} is free") as line:
+            async with asyncio.timeout(limit or None):
+                await _free(session, asked, line)
     except TimeoutError:
         typer.echo(
             f"{name} is still allocated after {limit:g} s; the request stays: see "
@@ -120,7 +124,7 @@ async def until_free(session: Session, asked: Explanation, limit: float) -> int:
     return ExitCode.OK
 
 
-async def _free(session: Session, asked: Explanation) -> None:
+async def _free(session: Session, asked: Explanation, line: Progress) -> None:
     """Return when the claim is not allocated, is gone, or is another claim of the same name."""
     from claimctl.cli.watching import changes
     from claimctl.inspect.explain import explain
@@ -144,7 +148,7 @@ async def _free(session: Session, asked: Explanation) -> None:
             messages = tuple(one.message for one in now.obstacles)
             if messages != told:
                 told = messages
-                typer.echo(f"waits: {'; '.join(told) or 'the controller releases it'}", err=True)
+                line.say(f"waits: {'; '.join(told) or 'the controller releases it'}")
 
 
 def _check(explanation: Explanation) -> None:

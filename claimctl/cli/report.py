@@ -63,13 +63,15 @@ def command(
 
 async def gathered(session: Session, namespace: str) -> Bundle:
     """Read everything; stderr and the bundle name each request that fails."""
+    from claimctl.cli.progress import progress
     from claimctl.inspect.bundle import Bundle, read
 
     bundle = Bundle()
-    async for step in _steps(session, namespace, bundle):
-        typer.echo(f"reads {step} ...", err=True)
-    async for step in read(session.client, namespace, bundle):
-        typer.echo(f"reads {step} ...", err=True)
+    with progress("reading the cluster") as line:
+        async for step in _steps(session, namespace, bundle):
+            line.say(f"reads {step} ...")
+        async for step in read(session.client, namespace, bundle):
+            line.say(f"reads {step} ...")
     for problem in bundle.problems:
         typer.echo(f"warning: {problem}", err=True)
     bundle.files["problems.txt"] = "\n".join(bundle.problems) + "\n"

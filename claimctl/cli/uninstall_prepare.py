@@ -16,6 +16,7 @@ from claimctl.cli.options import (
 
 if TYPE_CHECKING:
     from claimctl.cli.output import Table
+    from claimctl.cli.progress import Progress
     from claimctl.cli.session import Session
     from claimctl.uninstall.model import Leftover
     from claimctl.uninstall.run import Result, Uninstall, Wanted
@@ -147,15 +148,17 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
 async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
     from claimctl.cli.errors import CommandFailed, UsageError
+    from claimctl.cli.progress import progress
     from claimctl.telemetry.logs import Level, configure
     from claimctl.uninstall.scan import NoSuchNamespace
     from claimctl.uninstall.successor import NoSuccessor
 
     # A controller inside the command warns when the watch of a deleted CRD ends.
     configure(level=Level.ERROR)
-    run = _run(session, wanted)
     try:
-        return await (run.run() if write else run.look())
+        with progress("taking claimctl out of the cluster") as line:
+            run = _run(session, wanted, line)
+            return await (run.run() if write else run.look())
     except NoSuchNamespace as missing:
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
     except NoSuccessor as error:
@@ -172,13 +175,13 @@ async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
         stopped = await stop_controller(session.client, session.clock, namespace)
     except StillRuns as error:
         raise CommandFailed(str(error)) from error
-    _progress("the controller is stopped" if stopped else "no controller is installed")
+    _tell("the controller is stopped" if stopped else "no controller is installed")
     after = await _carried_out(session, wanted, write=True)
     after.removed[:0] = before.removed
     return after
 
 
-def _run(session: Session, wanted: Wanted) -> Uninstall:
+def _run(session: Session, wanted: Wanted, line: Progress) -> Uninstall:
     from claimctl.controller.manager import Manager
     from claimctl.controller.settings import Settings
     from claimctl.uninstall.run import Uninstall
@@ -186,10 +189,10 @@ def _run(session: Session, wanted: Wanted) -> Uninstall:
     def make(settings: Settings) -> Manager:
         return Manager(settings, session.transport, session.clock)
 
-    return Uninstall(session.client, session.clock, wanted, make, _progress)
+    return Uninstall(session.client, session.clock, wanted, make, line.say)
 
 
-def _progress(line: str) -> None:
+def _tell(line: str) -> None:
     typer.echo(line, err=True)
 
 
@@ -205,8 +208,8 @@ def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_r
     state = "WouldRemove" if dry_run else "Left"
     render(output, table(result, state), document(result, wanted, dry_run=dry_run))
     for note in result.notes:
-        _progress(f"note: {note}")
-    _progress(conclusion(result, wanted.namespaces, verify=verify, dry_run=dry_run))
+        _tell(f"note: {note}")
+    _tell(conclusion(result, wanted.namespaces, verify=verify, dry_run=dry_run))
 
 
 def table(result: Result, state: str) -> Table:

@@ -1,0 +1,107 @@
+"""How far a command is, on stderr: the same for every command that takes long.
+
+Each piece of news is a line. A terminal also has a live last line with what the command waits for,
+how long it has waited, and how much is done.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+PAUSE_SECONDS = 10.0
+"""Without a terminal, numbers are printed so often."""
+
+
+class Progress(Protocol):
+    def say(self, text: str) -> None:
+        """Print a line, unless it is the last one again."""
+
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show how many of ``total`` are done; ``what`` says what happens to them."""
+
+
+@contextmanager
+def progress(
+    waiting: str,
+    now: Callable[[], float] = time.monotonic,
+    *,
+    live: bool | None = None,
+    prints: bool = False,
+) -> Iterator[Progress]:
+    """Show progress while the block runs.
+
+    Args:
+        waiting: what the live line says.
+        now: a monotonic clock, in seconds.
+        live: whether there is a live line; None means that the terminal decides.
+        prints: whether the block prints to stdout. Then there is a live line only if stdout is the
+            terminal, too, and what is printed stands above it.
+    """
+    if live is None:
+        live = sys.stderr.isatty() and (not prints or sys.stdout.isatty())
+    if not live:
+        yield _Lines(now)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    class Bar(BarColumn):
+        def render(self, task: object) -> object:  # type: ignore[override]  # nothing to count yet
+            return super().render(task) if task.total else ""  # type: ignore[arg-type,attr-defined]
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        Bar(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=prints) as bars:
+        yield _Live(bars, bars.add_task(waiting, total=None, count=""))
+
+
+class _Lines:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._said = ""
+        self._counted_at = now()
+
+    def say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            print(text, file=sys.stderr, flush=True)
+
+    def count(self, what: str, done: int, total: int) -> None:
+        if self._now() - self._counted_at >= PAUSE_SECONDS:
+            self._counted_at = self._now()
+            self.say(f"{what}: {done} of {total}")
+
+
+class _Live:
+    def __init__(self, bars: Bars, task: TaskID) -> None:
+        self._bars = bars
+        self._task = task
+        self._said = ""
+
+    def say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def count(self, what: str, done: int, total: int) -> None:
+        self._bars.update(
+            self._task,
+            description=what,
+            total=total or None,
+            completed=done,
+            count=f"{done} of {total}" if total else "",
+        )
