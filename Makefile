@@ -19,7 +19,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -60,10 +60,15 @@ torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or m
 mutations: $(STAMP) ## make random changes in claimctl, one at a time; the tests must notice each (SEED=0, COUNT=200)
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),0) --count $(or $(COUNT),200) $(ARGS)
 
-check: $(STAMP) ## check format, lint, types, imports, generated files and wheel; change nothing
+check: check-types check-files ## check format, lint, types, imports, generated files and wheel; change nothing
+
+# apart, so that `make -j2 check` uses two cores
+check-types: $(STAMP)
+	$(BIN)/mypy
+
+check-files: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m generate --check
@@ -79,6 +84,9 @@ generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ a
 	$(BIN)/python -m claimctl.api
 	$(BIN)/python -m generate
 	$(BIN)/python -m tests.pictures
+
+krew: $(STAMP) ## write the archive and the manifest of the kubectl plugin to dist/ (URL=where the archive will be)
+	$(BIN)/python -m generate.krew --url "$(URL)"
 
 docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
 	$(BIN)/mkdocs build --strict
