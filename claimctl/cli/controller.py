@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -154,6 +155,21 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             help="Address of health and metrics; '' serves none.",
         ),
     ] = ":8080",
+    tls_cert_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-cert-file",
+            metavar="FILE",
+            help="Certificate (PEM) with which health and metrics are served by HTTPS; the file "
+            "may be replaced. [default: none, plain HTTP]",
+        ),
+    ] = None,
+    tls_private_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-private-key-file", metavar="FILE", help="Its key (PEM). [default: none]"
+        ),
+    ] = None,
     log_format: Annotated[
         Format, typer.Option("--log-format", help="Format of the log.")
     ] = Format.AUTO,
@@ -205,6 +221,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             settings=settings,
             telemetry=from_environment(trace_console=trace_console),
             bind_address=bind_address,
+            certificate=_pair(tls_cert_file, tls_private_key_file),
         )
         received = asyncio.run(serve(launch))
     except (BadSettings, TelemetrySettingError) as error:
@@ -212,3 +229,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:
         raise CommandFailed(str(error)) from error
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
+
+
+def _pair(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """The two files; raises UsageError if there is only one of them."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both")
+    return certificate, key

@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
@@ -19,6 +20,7 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.telemetry.certificates import Certificate
 from claimctl.telemetry.health import HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import Settings as TelemetrySettings
@@ -34,6 +36,8 @@ class Launch:
     settings: Settings
     telemetry: TelemetrySettings
     bind_address: str = ""
+    certificate: tuple[Path, Path] | None = None
+    """The files with the certificate and the key of the health server; None means plain HTTP."""
 
 
 def who_am_i() -> str:
@@ -66,7 +70,9 @@ async def serve(launch: Launch) -> signal.Signals | None:
             ready={"caches": lambda: manager.ready},
             metrics=telemetry.registry,
         )
-        await stack.enter_async_context(health_server(launch.bind_address, probes))
+        await stack.enter_async_context(
+            health_server(launch.bind_address, probes, launch.certificate)
+        )
         # bad input has ended the process by now, with one line
         known = changed(launch.settings)
         log.info("starting", version=__version__, server=connection.server, **known)
@@ -114,11 +120,18 @@ def exporting(settings: TelemetrySettings) -> Iterator[OtelTelemetry]:
 
 
 @asynccontextmanager
-async def health_server(bind_address: str, probes: Probes) -> AsyncIterator[None]:
-    """Serve health and metrics; nothing is served with the address ''."""
+async def health_server(
+    bind_address: str, probes: Probes, files: tuple[Path, Path] | None = None
+) -> AsyncIterator[None]:
+    """Serve health and metrics; nothing is served with the address ''.
+
+    Args:
+        files: the certificate and its key; None means plain HTTP.
+    """
     if not bind_address:
         yield
         return
-    async with HealthServer(probes, bind_address) as server:
+    certificate = Certificate(*files) if files else None
+    async with HealthServer(probes, bind_address, certificate) as server:
         log.info("serving health and metrics", url=server.url)
         yield

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client.aiohttp import make_aiohttp_handler
 from prometheus_client.registry import Collector
 
+from claimctl.telemetry.certificates import Certificate
 from claimctl.telemetry.settings import BindError
 
 Check = Callable[[], bool]
@@ -32,15 +34,18 @@ class HealthServer:
     """``async with HealthServer(probes, "0.0.0.0:8080")`` serves from entry to exit.
 
     Each request calls the checks in the event loop, so they must be quick. Port 0 means any free
-    port; ``url`` has the actual one.
+    port; ``url`` has the actual one. With a certificate it speaks TLS.
 
     Raises:
         BindError: on entry, if the address is in use, not local, or not an address.
     """
 
-    def __init__(self, probes: Probes, bind_address: str) -> None:
+    def __init__(
+        self, probes: Probes, bind_address: str, certificate: Certificate | None = None
+    ) -> None:
         self._probes = probes
         self._bind = bind_address
+        self._certificate = certificate
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -49,13 +54,14 @@ class HealthServer:
         runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, host or None, port).start()
+            tls = self._certificate.context if self._certificate else None
+            await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
         except OSError as error:
             await runner.cleanup()
             raise BindError(f"cannot listen on {self._bind}: {error.strerror}") from None
         self._runner = runner
         bound = runner.addresses[0]
-        self.url = f"http://{host or '127.0.0.1'}:{bound[1]}"
+        self.url = f"http{'s' if tls else ''}://{host or '127.0.0.1'}:{bound[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -63,12 +69,19 @@ class HealthServer:
             await asyncio.shield(self._runner.cleanup())
 
     def _application(self) -> web.Application:
-        application = web.Application()
+        application = web.Application(middlewares=[self._fresh])
         application.router.add_get("/healthz", self._healthz)
         application.router.add_get("/readyz", self._readyz)
         if self._probes.metrics is not None:
             application.router.add_get("/metrics", make_aiohttp_handler(self._probes.metrics))
         return application
+
+    @web.middleware
+    async def _fresh(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Look for a new certificate: the kubelet asks every few seconds."""
+        if self._certificate is not None:
+            self._certificate.refresh()
+        return await handler(request)
 
     async def _healthz(self, _request: web.Request) -> web.Response:
         return _verdict(self._probes.live)
