@@ -10,10 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from claimctl.cli.output import Table
+from typing import Any
 
 _TOKEN = re.compile(
     r"\{((?:[^{}\"']|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')*)\}|([^{}]+)|(.)", re.S
@@ -60,17 +57,17 @@ def evaluated(template: str, document: Mapping[str, Any]) -> str:
     return "".join(_evaluated(_template(template), document, document))
 
 
-def custom_columns(spec: str, document: Mapping[str, Any]) -> Table:
-    """The items of a list, or the document, as a table with the columns ``TITLE:PATH,...``."""
-    from claimctl.cli.output import Column, Table
-
+def custom_columns(
+    spec: str, document: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The titles of ``TITLE:PATH,...``, and a row for each item of a list, or for the document."""
     columns = _columns(spec)
     items = document.get("items")
     rows = tuple(
         tuple(_cell(find(path, item)) for _, path in columns)
         for item in (items if isinstance(items, list) else [document])
     )
-    return Table(tuple(Column(title) for title, _ in columns), rows)
+    return tuple(title for title, _ in columns), rows
 
 
 def _cell(values: Sequence[Any]) -> str:

@@ -99,7 +99,8 @@ def print_document(document: Document, output: Output) -> None:
         case "custom-columns":
             from claimctl.cli.expressions import custom_columns
 
-            print_table(custom_columns(output.expression, document))
+            titles, rows = custom_columns(output.expression, document)
+            print_table(Table(columns(*titles), rows))
         case _:
             import yaml
 
