@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting, seconds
 from claimctl.cli.errors import ExitCode
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     ClaimArgument,
     DryRunOption,
@@ -50,6 +51,7 @@ def command(
             help="How long --wait waits; then exit code 3, and the request stays.",
         ),
     ] = "5m",
+    output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
     """Ask for a release: the controller frees the devices as soon as no pod uses them.
@@ -60,7 +62,7 @@ def command(
 
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    wanted = _Wanted(claim, namespace, dry_run, float(timeout) if wait else None)
+    wanted = _Wanted(claim, namespace, dry_run, float(timeout) if wait else None, output)
 
     return _release_one(access, wanted)
 
@@ -73,6 +75,7 @@ class _Wanted:
     namespace: str | None
     dry_run: bool
     wait: float | None
+    output: Output
 
 
 def _release_one(access: Access, wanted: _Wanted) -> int:
@@ -90,17 +93,55 @@ def _release_one(access: Access, wanted: _Wanted) -> int:
         _check(explanation)
         if not wanted.dry_run:
             await ask(session.client, explanation)
-        for line in lines(explanation, dry_run=wanted.dry_run):
-            typer.echo(line)
+        show(explanation, wanted.output, dry_run=wanted.dry_run)
         if wanted.wait is not None:
-            return await until_free(session, explanation, wanted.wait)
+            err = not wanted.output.for_people
+            return await until_free(session, explanation, wanted.wait, err=err)
         return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
 
     return in_session(access, work)
 
 
-async def until_free(session: Session, asked: Explanation, limit: float) -> int:
+def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
+    """Print the request, and what happens next."""
+    from claimctl.cli.objects import CLAIM, resource_name
+    from claimctl.cli.output import print_text
+
+    told = lines(explanation, dry_run=dry_run)
+    named = (resource_name(CLAIM, explanation.view.name),)
+    print_text(output, told, document(explanation, dry_run=dry_run), named)
+
+
+def document(explanation: Explanation, *, dry_run: bool) -> dict[str, Any]:
+    """The stable form for programs."""
+    view = explanation.view
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "ReleaseRequest",
+        "dryRun": dry_run,
+        "namespace": view.namespace,
+        "name": view.name,
+        "uid": view.claim.metadata.uid,
+        "reservations": [one.metadata.name for one in view.reservations],
+        "blockers": [
+            {"reason": str(one.reason), "message": one.message, "afterSeconds": one.after}
+            for one in explanation.obstacles
+        ],
+        "troubles": [
+            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
+            for one in explanation.troubles
+        ],
+    }
+
+
+async def until_free(
+    session: Session, asked: Explanation, limit: float, *, err: bool = False
+) -> int:
     """Wait until the claim of the request is not allocated, and tell what it waits for.
+
+    Args:
+        limit: seconds; 0 means no limit.
+        err: whether to say on stderr that the claim is released.
 
     Returns:
         0 when the devices are free; 3 when ``limit`` seconds have passed before.
@@ -120,7 +161,7 @@ async def until_free(session: Session, asked: Explanation, limit: float) -> int:
             err=True,
         )
         return ExitCode.FINDINGS
-    typer.echo(f"{name} is released")
+    typer.echo(f"{name} is released", err=err)
     return ExitCode.OK
 
 

@@ -280,6 +280,19 @@ class Version(Document):
     server: ServerVersion | None
 
 
+class ReleaseRequest(Document):
+    """``claimctl release``"""
+
+    kind: Literal["ReleaseRequest"]
+    dry_run: bool
+    namespace: str
+    name: str
+    uid: str
+    reservations: list[str] = Field(description="names of the ClaimReservations that are asked")
+    blockers: list[Blocker] = Field(description="what the release waits for")
+    troubles: list[Trouble] = Field(description="why no controller acts on it now")
+
+
 class OrphanClaim(Part):
     namespace: str
     name: str
@@ -593,7 +606,7 @@ MODELS: dict[str, type[Document]] = {
     for model in (
         *(ClaimList, ClaimExplanation, PodExplanation, WorkloadExplanation, ReasonExplanation),
         *(Diagnosis, Version, OrphanList, DowngradeReport, DowngradeStatus, UninstallReport),
-        *(ClaimTimeline, ClaimTree, RescheduleRun, DemoReport, DemoPlay),
+        *(ClaimTimeline, ClaimTree, RescheduleRun, DemoReport, DemoPlay, ReleaseRequest),
     )
 }
 """The models by the ``kind`` of the document."""

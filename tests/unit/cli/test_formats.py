@@ -11,7 +11,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.main import load, run
 from claimctl.cli.registry import BY_NAME, COMMANDS
 
-SHOW_NOTHING = {"release", "controller", "embedded", "report", "completion"}
+SHOW_NOTHING = {"controller", "embedded", "report", "completion"}
 DATA = ["json", "yaml", "jsonpath={.kind}", "custom-columns=KIND:.kind"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from claimctl.audit.witness import Violation
-from claimctl.cli import doctor, explain, explain_claims, get, version
+from claimctl.cli import doctor, explain, explain_claims, get, release, version
 from claimctl.cli.explain_pods import pod_document, workload_document
 from claimctl.demo.claims_seen import ClaimSeen
 from claimctl.demo.play import PlayReport
@@ -62,6 +62,14 @@ async def test_explanations_of_claims(name: str) -> None:
     server = furnished()
     told = await explain_with_controller(server.client, NAMESPACE, name, server.clock)
     assert checked(explain_claims.document(told, server.clock.now()))["claim"]["name"] == name
+
+
+async def test_the_request_of_a_release() -> None:
+    server = furnished()
+    told = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
+    found = checked(release.document(told, dry_run=True))
+    assert found["reservations"]
+    assert found["blockers"]
 
 
 async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
