@@ -3,15 +3,16 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.run-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 VERSION_OF := -c 'import sys; print(sys.version.split()[0])'
 
 # The interpreter: PYTHON=... if given, else that of the .venv, else the first one that is new enough.
 ifneq ($(origin PYTHON), undefined)
 ifneq ($(shell $(PYTHON) $(VERSION_OF)), $(shell $(BIN)/python $(VERSION_OF) 2>/dev/null))
-$(STAMP): another-python
+$(STAMP) $(RUN_STAMP): another-python
 endif
-else ifneq ($(wildcard $(STAMP)),)
+else ifneq ($(wildcard $(STAMP) $(RUN_STAMP)),)
 PYTHON := $(BIN)/python
 else
 PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -27,22 +28,34 @@ help: ## list these targets
 
 venv: $(STAMP) ## create .venv with the locked dependencies and claimctl
 
-$(STAMP): requirements-dev.lock pyproject.toml
+define new-venv
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "claimctl needs Python 3.11 or newer: install it, or name it: make PYTHON=/path/to/python" >&2; \
 		exit 1; fi
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "claimctl needs Python 3.11 or newer")'
 	@if [ "$$($(BIN)/python $(VERSION_OF) 2>/dev/null)" != "$$($(PYTHON) $(VERSION_OF))" ]; then \
 		$(PYTHON) -m venv --clear $(VENV); fi
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+endef
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(new-venv)
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL) --no-build-isolation --editable .
+	@touch $@ $(RUN_STAMP)
+
+# what the demonstration needs, without the tools of developers
+$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml
+	$(new-venv)
+	$(INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
+	$(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
 $(BENCH_STAMP): requirements-bench.lock $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bench.lock
+	$(INSTALL) --require-hashes -r requirements-bench.lock
 	@touch $@
 
-demo: $(STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
+demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
 test: $(STAMP) ## run all tests (ARGS="-k name ...")
