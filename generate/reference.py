@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def _page(title: str, source: str, *parts: str) -> str:
     return "\n\n".join([f"# {title}", note, *parts]) + "\n"
 
 
-def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(f"| {' | '.join(map(_cell, each))} |" for each in lines)
 

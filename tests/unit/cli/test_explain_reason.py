@@ -28,4 +28,4 @@ def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_reason_is_answered_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match="no such reason; there are Reserved, Held"):
-        explain_reason("Nope", None)
+        explain_reason("Nope", Output.TABLE)
