@@ -132,6 +132,21 @@ class Acts:
             "the claim lists the workload and its pods as they are",
         )
 
+    async def recorded(self, workload: Workload) -> None:
+        """Wait until a ClaimReservation says whose the entry in the list is.
+
+        A downgrade leaves entries of unknown owners alone.
+        """
+        await self.stage.until(
+            lambda: any(
+                made.status.reserved_for is not None
+                for made in self.stage.world.reservations.values()
+                if made.metadata.namespace == workload.namespace
+                and made.spec.resource_claim_name == workload.claim
+            ),
+            "the ClaimReservation reports the hold",
+        )
+
     def _list_is_right(self, workload: Workload) -> bool:
         alive = (
             set()

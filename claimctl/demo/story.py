@@ -249,6 +249,7 @@ class Story:
         shrink = Workload("shrink", "shrink", "slice", self.plot.downgraded)
         await self.acts.room("shrink")
         await self.acts.held(shrink)
+        await self.acts.recorded(shrink)
         counted = self.acts.count(shrink)
         async with self.acts.plan("shrink") as status:
             if status.phase != Phase.PREPARED:
@@ -263,6 +264,7 @@ class Story:
         wide = Workload("wide", "wide", "slice", self.plot.wide)
         await self.acts.room("wide")
         await self.acts.held(wide)
+        await self.acts.recorded(wide)
         before = self.acts.claim(wide)
         counted = self.acts.count(wide)
         async with self.acts.plan("wide") as status:
