@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently, seconds
+from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import namespace_name
-from claimctl.cli.reschedule_wanted import DryRun, Form, Wanted
+from claimctl.cli.reschedule_wanted import DryRun, Wanted
 
 EXAMPLES = (
     "claimctl reschedule --policy-config-file policy.yaml --dry-run=client",
@@ -52,7 +53,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--record", metavar="NAME", help="The RescheduleRecord that remembers the moves."
         ),
     ] = "claimctl",
-    output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
+    output: OutputOption = Output.TABLE,
     plan_out: Annotated[
         Path | None,
         typer.Option(

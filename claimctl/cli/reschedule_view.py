@@ -7,9 +7,10 @@ from typing import Any
 
 import typer
 
-from claimctl.cli.options import Data
-from claimctl.cli.output import Table, columns, print_document, print_table
-from claimctl.cli.reschedule_wanted import Form, Wanted
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import POD, resource_name
+from claimctl.cli.output import Table, columns, print_data, print_table
+from claimctl.cli.reschedule_wanted import Wanted
 from claimctl.documents.models import API_VERSION
 from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduling.plan import PodRef
@@ -17,10 +18,10 @@ from claimctl.rescheduling.plan import PodRef
 
 def show(report: Report, wanted: Wanted) -> None:
     """Print the result on stdout."""
-    if wanted.output in (Form.JSON, Form.YAML):
-        print_document(document(report, wanted), Data(wanted.output.value))
+    if not wanted.output.for_people:
+        print_data(wanted.output, document(report, wanted), moves(report).names)
         return
-    wide = wanted.output is Form.WIDE
+    wide = wanted.output == Output.WIDE
     print_table(moves(report), wide=wide)
     if report.plan.skipped:
         print()
@@ -37,6 +38,7 @@ def moves(report: Report) -> Table:
             wide=("OUTCOME", "OWNER", "UNIT", "UID"),
         ),
         rows=tuple(map(_row, report.steps)),
+        names=tuple(resource_name(POD, step.move.pod.name) for step in report.steps),
         empty="No pod is to be moved.",
     )
 

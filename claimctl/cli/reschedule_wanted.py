@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-
-class Form(StrEnum):
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
+from claimctl.cli.formats import Output
 
 
 class DryRun(StrEnum):
@@ -27,7 +22,7 @@ class Wanted:
     dry_run: DryRun | None
     skip_unsupported: bool
     record: str
-    output: Form
+    output: Output
     plan_out: Path | None
     plan: Path | None
     interval: float

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from claimctl.cli.errors import CommandFailed, ExitCode
-from claimctl.cli.options import Data
-from claimctl.cli.output import print_document
+from claimctl.cli.objects import POD, resource_name
+from claimctl.cli.output import print_text
 from claimctl.cli.reschedule_view import document
-from claimctl.cli.reschedule_wanted import Form, Wanted
+from claimctl.cli.reschedule_wanted import Wanted
 from claimctl.rescheduler.steps import Report, Step
 from claimctl.rescheduling.meanings import MEANINGS
 from claimctl.rescheduling.plan import Plan
@@ -26,11 +26,8 @@ def explained(plan: Plan, wanted: Wanted) -> int:
             f"--why: no strategy of the policy looked at a pod {wanted.why}: it does not exist, or "
             "its node, namespace or owner is not concerned"
         )
-    if wanted.output in (Form.JSON, Form.YAML):
-        print_document(document(only, wanted), Data(wanted.output.value))
-        return ExitCode.OK
-    for line in _lines(only, wanted.why):
-        print(line)
+    named = (resource_name(POD, wanted.why.rpartition("/")[2]),)
+    print_text(wanted.output, _lines(only, wanted.why), document(only, wanted), named)
     return ExitCode.OK
 
 
