@@ -18,6 +18,7 @@ from claimctl.rescheduling.fit import Fitter, Fitting, Unknown
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.scoring import scores
 from claimctl.rescheduling.world import World, WorldNode, WorldPod
+from claimctl.text import counted
 
 ENOUGH = 100
 """How many nodes that fit are looked at beside the source (minFeasibleNodesToFind). If none of them
@@ -108,4 +109,4 @@ def describe(problems: Counter[str], nodes: int) -> str:
     """Why nodes do not fit, as the scheduler says it: the most frequent problem first."""
     order = sorted(problems.items(), key=lambda item: (-item[1], item[0]))
     parts = ", ".join(f"{count} {problem}" for problem, count in order)
-    return f"of {nodes} nodes: {parts}" if parts else f"of {nodes} nodes"
+    return f"of {counted(nodes, 'node')}: {parts}" if parts else f"of {counted(nodes, 'node')}"

@@ -19,6 +19,7 @@ from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.usage import Usage
 from claimctl.rescheduling.world import Step, WorldPod
+from claimctl.text import counted
 
 _BASIC = (CPU, MEMORY, PODS)
 """Without thresholds for these, a node counts as below 100 %."""
@@ -54,7 +55,8 @@ def _nothing_to_do(under: int, over: int, total: int, number_of_nodes: int) -> s
     if not under:
         return "no node is under-used"
     if under <= number_of_nodes:
-        return f"{under} nodes are under-used, not more than numberOfNodes ({number_of_nodes})"
+        known = counted(under, "under-used node") + (" is" if under == 1 else " are")
+        return f"numberOfNodes is {number_of_nodes}: {known} not enough to act"
     if under == total:
         return "all nodes are under-used"
     return "" if over else "no node is over-used"

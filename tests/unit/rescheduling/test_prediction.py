@@ -134,4 +134,4 @@ def test_in_a_large_cluster_some_nodes_are_looked_at() -> None:
 def test_problems_are_told_by_frequency() -> None:
     problems = Counter({"taint": 2, "insufficient cpu": 3, "cordoned": 2})
     assert describe(problems, 8) == "of 8 nodes: 3 insufficient cpu, 2 cordoned, 2 taint"
-    assert describe(Counter(), 1) == "of 1 nodes"
+    assert describe(Counter(), 1) == "of 1 node"

@@ -26,6 +26,7 @@ def state(world: World) -> dict[str, Any]:
     return {
         name: (
             {resource: number for resource, number in each.used.items() if number},
+            dict(each.left),
             tuple(each.scored),
             sorted(each.pods),
             dict(each.ports),
@@ -55,6 +56,7 @@ def test_pods_count_on_their_nodes() -> None:
     assert world.nodes["a"].used == {"pods": 2, "cpu": 2000}
     assert world.nodes["b"].used == {"pods": 1, "cpu": 100}
     assert world.nodes["a"].allocatable["cpu"] == 8000
+    assert (world.nodes["a"].left["cpu"], world.nodes["a"].left["pods"]) == (6000, 108)
 
 
 def test_a_move_counts_and_can_be_taken_back() -> None:
@@ -66,6 +68,7 @@ def test_a_move_counts_and_can_be_taken_back() -> None:
     world.add(moved, "b")
     assert moved.node == "b"
     assert world.nodes["b"].used["pods"] == 2
+    assert (world.nodes["a"].left["pods"], world.nodes["b"].left["pods"]) == (109, 108)
     assert world.nodes["b"].ports == {moved.uid: (("TCP", "0.0.0.0", 80),)}
     assert world.matching(TEAM, WEB) == {"a": 1, "b": 1}
     assert [dict(each.per_node) for each in world.anti_terms("team")] == [{"b": 1}]

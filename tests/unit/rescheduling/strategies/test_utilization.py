@@ -90,7 +90,7 @@ def test_number_of_nodes() -> None:
     objects: Objects = [node("a"), node("b"), *filled("a", 6)]
     waiting = planned(*objects, number_of_nodes=1)
     assert moves(waiting) == {}
-    assert notes(waiting) == ["1 nodes are under-used, not more than numberOfNodes (1)"]
+    assert notes(waiting) == ["numberOfNodes is 1: 1 under-used node is not enough to act"]
     assert moves(planned(*objects, node("c"), number_of_nodes=1)) != {}
 
 
