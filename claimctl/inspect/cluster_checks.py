@@ -24,7 +24,7 @@ from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import find_condition
-from claimctl.wire.nodes import Node
+from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.unreadable import Unreadable
@@ -81,6 +81,8 @@ class Observed:
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
     slices: tuple[ResourceSlice, ...] = ()
+    stale_taints: tuple[tuple[str, Taint], ...] = ()
+    """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -118,6 +120,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
         "mixed-versions": "every kubelet knows PodGroups",
         "refused-pods": "no Event of a kubelet that refuses a pod",
         "unreadable-objects": "every object can be read",
+        "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         del found["mixed-versions"]
@@ -134,6 +137,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
         *_claims(observed),
         *_kubelets(observed),
         *_refused(observed),
+        *_tainted(observed),
     )
 
 
@@ -255,6 +259,15 @@ def _refused(observed: Observed) -> Iterator[Finding]:
     )
     for (namespace, note), count in sorted(counts.items()):
         yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
+
+
+def _tainted(observed: Observed) -> Iterator[Finding]:
+    for node, taint in observed.stale_taints:
+        text = (
+            f"the taint {taint.key}={taint.value} was left behind; "
+            "see `claimctl reschedule --release-taints`"
+        )
+        yield Finding("stale-taints", text, object=node)
 
 
 def uids(found: Listing[Any]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -22,9 +22,12 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.scan import Scan, scan_claims
+from claimctl.rescheduling.own_taints import stale_taints
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.wire import resources as wire
+from claimctl.wire.nodes import Node, Taint
+from claimctl.wire.records import RescheduleRecord
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
@@ -169,7 +172,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     }
     if groups:
         listed[wire.PODGROUPS.plural] = await reader.listing(wire.PODGROUPS, "dangling-references")
-    nodes = await reader.listing(wire.NODES, "mixed-versions")
+    nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
+    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints")
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers")
     others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]
@@ -192,7 +196,15 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         reservations=reserved.items,
         behind=await _behind(reader, clock, reserved.items),
         slices=slices.items,
+        stale_taints=_stale_taints(nodes.items, records.items, clock),
     )
+
+
+def _stale_taints(
+    nodes: Iterable[Node], records: Iterable[RescheduleRecord], clock: Clock
+) -> tuple[tuple[str, Taint], ...]:
+    entries = [entry for each in records for entry in each.status.taints]
+    return tuple(stale_taints(nodes, entries, clock.now()))
 
 
 async def _scan(reader: _Reader, clock: Clock) -> Scan | None:

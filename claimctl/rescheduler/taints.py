@@ -29,8 +29,12 @@ from msgspec.structs import replace
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, NotFound
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
+from claimctl.rescheduling import own_taints
+from claimctl.rescheduling.facts import CRITICAL
 from claimctl.rescheduling.plan import PodRef, TaintStep
 from claimctl.rescheduling.policy import CRITICAL_PRIORITY
+from claimctl.rescheduling.run import MOVING_TAINT, TAINT_VALUE_PREFIX
+from claimctl.rescheduling.strategies.critical import CRITICAL_TAINT
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
@@ -43,12 +47,7 @@ from claimctl.wire.resources import NODES, PODS, Resource
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
-CRITICAL_KEY = "CriticalAddonsOnly"
-MOVING_KEY = "claimctl.io/moving"
-OWN_KEYS = frozenset({CRITICAL_KEY, MOVING_KEY})
-VALUE_PREFIX = "claimctl-"
-EFFECT = "NoSchedule"
-CRITICAL_ANNOTATION = "scheduler.alpha.kubernetes.io/critical-pod"
+CRITICAL_KEY, MOVING_KEY, VALUE_PREFIX = CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
 REPLACED = timedelta(seconds=30)
 """After this time an owner has made a replacement for an evicted pod, if it makes one at all."""
 YOUNG = timedelta(seconds=30)
@@ -96,8 +95,7 @@ class End(StrEnum):
 
 
 def is_own(taint: Taint) -> bool:
-    value = str(taint.get("value") or "")
-    return taint.get("key") in OWN_KEYS and value.startswith(VALUE_PREFIX)
+    return own_taints.is_own(str(taint.get("key")), str(taint.get("value") or ""))
 
 
 def _matches(taint: Taint, entry: RecordedTaint) -> bool:
@@ -121,7 +119,7 @@ class Taints:
             KubeError: a request failed; the sweep removes what was done.
         """
         entry = self._entry(step, pod)
-        if step.key not in OWN_KEYS or not step.value.startswith(VALUE_PREFIX):
+        if not own_taints.is_own(step.key, step.value):
             raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
         status = await self.records.change(lambda status: _with_entry(status, entry))
         if entry not in status.taints:
@@ -315,7 +313,7 @@ class Taints:
 def is_critical(pod: SchedulingPod) -> bool:
     """Whether the pod has a critical priority, or the annotation of 2018."""
     return (pod.spec.priority or 0) >= CRITICAL_PRIORITY or (
-        pod.metadata.annotation(CRITICAL_ANNOTATION) is not None
+        pod.metadata.annotation(CRITICAL) is not None
     )
 
 

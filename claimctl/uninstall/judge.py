@@ -22,6 +22,7 @@ from claimctl.text import counted, listed
 from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import OwnerReference, find_condition
+from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, DowngradePlan
@@ -29,6 +30,7 @@ from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
     LEASES,
+    NODES,
     PODGROUPS,
     RESOURCECLAIMS,
 )
@@ -72,6 +74,7 @@ def leftovers(
         *_claims(scan, times, watched),
         *(_group(each, scan, run) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
+        *(_tainted(node, taint) for node, taint in scan.tainted),
         *((_RUNS,) if runs_without_crds(scan) else ()),
         *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
     )
@@ -357,6 +360,11 @@ def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference,
     return tuple(
         each for one in claims for each in one.claim.status.reserved_for if each.uid == uid
     )
+
+
+def _tainted(node: str, taint: Taint) -> Leftover:
+    text = f"has the taint {taint.key}={taint.value} of a run of claimctl reschedule"
+    return Leftover(NODES.kind, "", node, Why.TAINTED, text)
 
 
 def _plan(plan: DowngradePlan) -> Leftover:

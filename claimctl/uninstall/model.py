@@ -9,6 +9,7 @@ from typing import Any
 
 from claimctl.orphans.model import ScannedClaim
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import Resource
@@ -40,6 +41,8 @@ class Why(StrEnum):
     CONTROLLER_RUNS = "ControllerRuns"
     """A controller holds its Lease although the CRDs are gone. It knows ClaimReservations that do
     not exist any more, and would add their holds again."""
+    TAINTED = "Tainted"
+    """The node has a taint of ``claimctl reschedule``."""
     UNDER_WAY = "DowngradeUnderWay"
     """A DowngradePlan is being carried out."""
 
@@ -74,6 +77,8 @@ class Scan:
     groups: tuple[PodGroup, ...] = ()
     """All PodGroups."""
     plans: tuple[DowngradePlan, ...] = ()
+    tainted: tuple[tuple[str, Taint], ...] = ()
+    """Names of nodes with a taint of ``claimctl reschedule``."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""
     unreadable: tuple[Unreadable, ...] = ()

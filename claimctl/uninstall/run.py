@@ -26,6 +26,8 @@ from claimctl.kube.errors import NotFound
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
+from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.taints import Taints
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.text import listed
@@ -43,7 +45,7 @@ from claimctl.uninstall.model import Leftover, Scan, Why
 from claimctl.uninstall.scan import require_namespaces, scan
 from claimctl.uninstall.successor import NoSuccessor, Successor
 from claimctl.uninstall.writes import Removed, Writer
-from claimctl.wire.resources import NAMESPACES
+from claimctl.wire.resources import NAMESPACES, NODES
 from claimctl.wire.seams import Clock
 
 POLL_SECONDS = 2.0
@@ -194,6 +196,7 @@ class Uninstall:
         self._successor.check()
         if not found.tended and found.served and _for_controller(found):
             await self._succeed()
+        await self._untaint(found)
         if runs_without_crds(found):
             return
         await self._take_out(found)
@@ -201,6 +204,14 @@ class Uninstall:
             may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
             await writer.each(writer.unguard, may)
         self._free_orphans(found)
+
+    async def _untaint(self, found: Scan) -> None:
+        """Remove the taints of ``claimctl reschedule`` from the nodes."""
+        if found.tainted:
+            taints = Taints(self._client, self._clock, Records(self._client))
+            await taints.sweep(everything=True)
+            for node, taint in found.tainted:
+                self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
 
     async def _take_out(self, found: Scan) -> None:
         """Take holds and tombstones without a ClaimReservation out of claims that stay."""

@@ -13,18 +13,21 @@ from typing import Any
 from claimctl.controller.dialect.api_versions import resources
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.orphans.scan import Scan as ClaimScan
 from claimctl.orphans.scan import scan_claims
+from claimctl.rescheduling.own_taints import own_taints
 from claimctl.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
+from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
     NAMESPACES,
+    NODES,
     PODGROUPS,
     WORKLOADS,
     Resource,
@@ -100,6 +103,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         claims=tuple(claim for each in found.claims for claim in each.claims),
         groups=tuple(found.groups),
         plans=() if scope else await _plans(client),
+        tainted=() if scope else await _tainted(client),
         cron_jobs=tuple(found.cron_jobs),
         unreadable=tuple(found.unreadable),
         served=await _served(client),
@@ -131,6 +135,15 @@ async def _headers(
 
 async def _plans(client: Client) -> tuple[DowngradePlan, ...]:
     return (await client.list_if_served(DOWNGRADEPLANS)).items
+
+
+async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...]:
+    """The taints of nodes, if the user may read nodes: a cluster administrator may."""
+    try:
+        nodes = await client.list(NODES, partial=True)
+    except Forbidden:
+        return ()
+    return tuple(own_taints(nodes.items))
 
 
 async def _served(client: Client) -> bool:

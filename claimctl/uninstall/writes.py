@@ -72,7 +72,7 @@ class Writer:
             resource_version=meta.resource_version,
         )
         told = ", ".join(f"{key}={value}" for key, value in sorted(workload.annotations.items()))
-        self._note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
+        self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
 
     async def withdraw(self, one: ClaimReservation) -> None:
         """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
@@ -87,7 +87,7 @@ class Writer:
         told = f"of claim {one.spec.resource_claim_name}"
         if owns:
             told += ", which stays: delete it with its workload"
-        self._note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
+        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
 
     async def free_of_owner(self, found: Scan, scanned: ScannedClaim) -> None:
         meta = scanned.claim.metadata
@@ -102,7 +102,7 @@ class Writer:
             meta.namespace,
             resource_version=meta.resource_version,
         )
-        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
     async def write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
         meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
@@ -115,7 +115,7 @@ class Writer:
             subresource="status",
         )
         told = f"list of {before} entries: {len(write.reserved_for)} stay"
-        self._note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata
@@ -126,8 +126,9 @@ class Writer:
             meta.namespace,
             resource_version=meta.resource_version,
         )
-        self._note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
+        self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
 
-    def _note(self, kind: str, namespace: str, name: str, what: str) -> None:
+    def note(self, kind: str, namespace: str, name: str, what: str) -> None:
+        """Remember and report that something was removed."""
         self.removed.append(Removed(kind, namespace, name, what))
         self._report(f"{kind} {namespace}/{name}: removed {what}")

@@ -16,13 +16,12 @@ from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.taints import (
-    CRITICAL_ANNOTATION,
     CRITICAL_KEY,
     MOVING_KEY,
     TAINTED_NODES,
     VALUE_PREFIX,
 )
-from claimctl.rescheduling.facts import facts_of
+from claimctl.rescheduling.facts import CRITICAL, facts_of
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Move, Owner, Plan, PodRef, TaintStep
 from claimctl.rescheduling.policy import Policy
@@ -131,7 +130,7 @@ async def critical(stage: Stage, name: str = "critical") -> SchedulingPod:
             "metadata": {
                 "name": name,
                 "namespace": NAMESPACE,
-                "annotations": {CRITICAL_ANNOTATION: ""},
+                "annotations": {CRITICAL: ""},
             },
             "spec": {
                 "schedulerName": "by-hand",

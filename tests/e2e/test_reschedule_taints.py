@@ -32,6 +32,7 @@ from tests.e2e.moving import (
     taint_step,
     taints,
 )
+from tests.e2e.uninstalling import Remover
 
 OPTIONS = ClusterOptions(nodes=3)
 WRITES = 12
@@ -253,3 +254,20 @@ async def test_without_the_crd_no_node_is_tainted() -> None:
         assert report.evicted == 0
         assert "install" in report.steps[0].detail
         assert await taints(stage) == []
+
+
+async def test_an_uninstall_takes_the_taints_of_killed_runs_away() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        theirs = {"key": CRITICAL_KEY, "value": "true", "effect": "NoExecute"}
+        await set_taints(stage, "node-2", theirs)
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        while not evictions(stage):
+            await stage.clock.sleep(0.01)
+        run.cancel()
+        everywhere = Remover(stage, namespaces=())
+        left = await everywhere.look()
+        assert (given.node, "Tainted") in {(each.name, each.reason) for each in left.left}
+        done = await everywhere.run()
+        assert done.left == ()
+        assert await taints(stage) == [("node-2", CRITICAL_KEY, "true")]

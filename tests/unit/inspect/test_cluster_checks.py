@@ -6,6 +6,7 @@ import pytest
 
 from claimctl.inspect.cluster_checks import Observed, findings, uids
 from claimctl.orphans.scan import scan_claims
+from claimctl.wire.nodes import Taint
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -39,3 +40,10 @@ async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> Non
         known = uids(listed) if partial else frozenset({"other"})
         found = findings(Observed("hold", claims, uids={"pods": known}))
         assert [each.check for each in found] == ([] if partial else ["dangling-references"])
+
+
+def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
+    taint = Taint(key="CriticalAddonsOnly", value="claimctl-p-1", effect="NoSchedule")
+    (found,) = findings(Observed("hold", stale_taints=(("n1", taint),)))
+    assert (found.check, found.object) == ("stale-taints", "n1")
+    assert "claimctl reschedule --release-taints" in found.message

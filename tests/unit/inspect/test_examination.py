@@ -111,3 +111,14 @@ async def test_a_status_that_stays_behind_is_a_problem() -> None:
         "status",
     )
     assert ("reservations", "train") not in problems(await diagnosed(made))
+
+
+async def test_a_taint_of_a_killed_run_is_found_on_its_node() -> None:
+    made = Server.started()
+    elected(made)
+    taints = [
+        {"key": "CriticalAddonsOnly", "value": "claimctl-p-1", "effect": "NoSchedule"},
+        {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoExecute"},
+    ]
+    made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"taints": taints}})
+    assert problems(await diagnosed(made)) == [("stale-taints", "n1")]
