@@ -91,9 +91,7 @@ class Fitter:
             still=self.still(pod.pod),
             ports=host_ports(pod.pod),
             pods=affinity.check_of(self.world, pod),
-            spreads=spread.checks_of(
-                self.world, pod, lambda node: matches_affinity(pod.pod, node.node)
-            ),
+            spreads=spread.checks_of(self.world, pod, wanted_nodes(pod.pod)),
             by_devices=self.by_devices,
         )
 
@@ -109,10 +107,7 @@ class Fitter:
             volumes = self.volumes.affinity_of(pod)
         except UnknownVolume as error:
             raise Unknown(str(error)) from None
-        affinity_ = spec.affinity.node_affinity if spec.affinity else None
-        required = affinity_.required if affinity_ else None
-        selector = tuple(sorted((spec.node_selector or {}).items()))
-        key = (selector, required, spec.tolerations, volumes)
+        key = (wanted_nodes(pod).shape, spec.tolerations, volumes)
         answers = self._still.setdefault(key, {})
 
         def judge(node: WorldNode) -> str:
@@ -122,6 +117,14 @@ class Fitter:
             return found
 
         return judge
+
+
+def wanted_nodes(pod: SchedulingPod) -> spread.Wanted:
+    """The nodes that the pod's node selector and required node affinity name."""
+    affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    selector = tuple(sorted((pod.spec.node_selector or {}).items()))
+    shape = (selector, affinity_.required if affinity_ else None)
+    return spread.Wanted(shape, lambda node: matches_affinity(pod, node.node))
 
 
 def matches_affinity(pod: SchedulingPod, node: Node) -> bool:

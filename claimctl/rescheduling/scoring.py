@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from claimctl.rescheduling import spread
-from claimctl.rescheduling.fit import matches_affinity
+from claimctl.rescheduling.fit import wanted_nodes
 from claimctl.rescheduling.quantities import CPU, MEMORY
 from claimctl.rescheduling.world import HOSTNAME, World, WorldNode, WorldPod
 from claimctl.reservation.reachability import matches_term, tolerates
@@ -154,14 +154,10 @@ def _wanted_spread(
     soft: Sequence[TopologySpreadConstraint],
     nodes: Sequence[WorldNode],
 ) -> Iterator[Judged]:
-    keys = [each.topology_key for each in soft]
+    keys, wanted = tuple(each.topology_key for each in soft), wanted_nodes(pod.pod)
     for each in soft:
-        selector = spread.selector_of(each, pod)
-        per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
-        counting = spread.counting_nodes(
-            world, pod, each, keys, lambda node: matches_affinity(pod.pod, node.node)
-        )
-        yield _judged(nodes, counting, each.topology_key, each.max_skew, per_node)
+        counts = spread.counts(world, pod, each, keys, wanted)
+        yield _judged(nodes, each.topology_key, each.max_skew, counts)
 
 
 def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:
@@ -170,22 +166,16 @@ def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> 
     if owner is None or owner.kind not in _SPREAD_OWNERS:
         return
     per_node = world.owned.get(owner.uid, {})
-    siblings = [world.nodes[name] for name in per_node]
     for key, skew in _DEFAULT_SPREAD:
         if any(key in node.labels for node in nodes):
-            yield _judged(nodes, siblings, key, skew, per_node)
+            yield _judged(nodes, key, skew, spread.by_domain(world, key, per_node))
 
 
 def _judged(
-    nodes: Sequence[WorldNode],
-    counting: Sequence[WorldNode],
-    key: str,
-    max_skew: int,
-    per_node: Mapping[str, int],
+    nodes: Sequence[WorldNode], key: str, max_skew: int, counts: Mapping[str, int]
 ) -> Judged:
     domains = {node.labels[key] for node in nodes if key in node.labels}
     weight = math.log(len(domains) + 2)
-    counts = spread.counts_by_domain(counting, key, per_node)
     return key, counts, lambda count: count * weight + max_skew - 1
 
 
@@ -209,8 +199,7 @@ def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> li
         term = each.pod_affinity_term
         namespaces = world.namespaces_of(term, pod.namespace)
         per_node = world.matching(namespaces, term.label_selector)
-        with_pods = (world.nodes[name] for name in per_node)
-        counts = spread.counts_by_domain(with_pods, term.topology_key, per_node)
+        counts = spread.by_domain(world, term.topology_key, per_node)
         for index, node in enumerate(nodes):
             value = node.labels.get(term.topology_key, "")
             sums[index] += sign * each.weight * counts.get(value, 0)

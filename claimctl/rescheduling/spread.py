@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from claimctl.rescheduling.labels import selects
-from claimctl.rescheduling.world import World, WorldNode, WorldPod
+from claimctl.rescheduling.world import Domains, World, WorldNode, WorldPod
 from claimctl.reservation.reachability import admits, taints_of
 from claimctl.wire.scheduling import (
     LabelSelector,
@@ -17,8 +17,18 @@ from claimctl.wire.scheduling import (
 )
 
 HARD = "DoNotSchedule"
-Matches = Callable[[WorldNode], bool]
-"""Whether a node matches the pod's node selector and required node affinity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The nodes that match a pod's node selector and required node affinity.
+
+    Attributes:
+        shape: equal for pods with equal wishes.
+    """
+
+    shape: Hashable
+    matches: Callable[[WorldNode], bool]
 
 
 @dataclass(slots=True)
@@ -41,13 +51,12 @@ class SpreadCheck:
         return "topology spread" if over > self.max_skew else ""
 
 
-def checks_of(world: World, pod: WorldPod, matches: Matches) -> tuple[SpreadCheck, ...]:
+def checks_of(world: World, pod: WorldPod, wanted: Wanted) -> tuple[SpreadCheck, ...]:
     """The checks of the hard constraints of an incoming pod."""
-    hard = [
-        each for each in pod.pod.spec.topology_spread_constraints if each.when_unsatisfiable == HARD
-    ]
-    keys = [each.topology_key for each in hard]
-    return tuple(_check(world, pod, each, keys, matches) for each in hard)
+    constraints = pod.pod.spec.topology_spread_constraints
+    hard = [each for each in constraints if each.when_unsatisfiable == HARD]
+    keys = tuple(each.topology_key for each in hard)
+    return tuple(_check(world, pod, each, keys, wanted) for each in hard)
 
 
 def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSelector | None:
@@ -62,54 +71,75 @@ def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSel
     return replace(selector, match_expressions=(*selector.match_expressions, *added))
 
 
-def counts_by_domain(
-    nodes: Iterable[WorldNode], key: str, per_node: Mapping[str, int]
-) -> dict[str, int]:
-    """The number of pods in each domain of these nodes, also where there are none."""
-    counts: dict[str, int] = {}
-    for node in nodes:
-        value = node.labels.get(key)
-        if value is not None:
-            counts[value] = counts.get(value, 0) + per_node.get(node.name, 0)
-    return counts
-
-
-def counting_nodes(
+def counts(
     world: World,
     pod: WorldPod,
     constraint: TopologySpreadConstraint,
-    keys: Iterable[str],
-    matches: Matches,
-) -> list[WorldNode]:
-    """The nodes whose pods and domains count for the constraint."""
+    keys: tuple[str, ...],
+    wanted: Wanted,
+) -> dict[str, int]:
+    """How many matching pods each domain of a constraint has, also where there are none.
+
+    Args:
+        keys: the topology keys that a node must have to count.
+    """
+    selector = selector_of(constraint, pod)
+    per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
+    domains = _domains(world, pod, constraint, keys, wanted)
+    inside = {name: count for name, count in per_node.items() if name in domains.nodes}
+    return {**domains.none, **by_domain(world, constraint.topology_key, inside)}
+
+
+def by_domain(world: World, key: str, per_node: Mapping[str, int]) -> dict[str, int]:
+    """The sums of numbers of pods over the nodes of each domain."""
+    found: dict[str, int] = {}
+    for name, count in per_node.items():
+        value = world.nodes[name].labels.get(key)
+        if value is not None:
+            found[value] = found.get(value, 0) + count
+    return found
+
+
+def _domains(
+    world: World,
+    pod: WorldPod,
+    constraint: TopologySpreadConstraint,
+    keys: tuple[str, ...],
+    wanted: Wanted,
+) -> Domains:
     honors_affinity = constraint.node_affinity_policy != "Ignore"
     honors_taints = constraint.node_taints_policy == "Honor"
-    wanted = tuple(keys)
-    return [
-        node
-        for node in world.nodes.values()
-        if all(key in node.labels for key in wanted)
-        and (not honors_affinity or matches(node))
-        and (not honors_taints or admits(taints_of(node.node), pod.pod.spec.tolerations))
-    ]
+    tolerations = pod.pod.spec.tolerations if honors_taints else None
+    shape = wanted.shape if honors_affinity else None
+    question = (keys, constraint.topology_key, shape, tolerations)
+    found = world.domains.get(question)
+    if found is None:
+        nodes = [
+            node
+            for node in world.nodes.values()
+            if all(key in node.labels for key in keys)
+            and (not honors_affinity or wanted.matches(node))
+            and (tolerations is None or admits(taints_of(node.node), tolerations))
+        ]
+        names = frozenset(node.name for node in nodes)
+        none = {node.labels[constraint.topology_key]: 0 for node in nodes}
+        found = world.domains[question] = Domains(names, none)
+    return found
 
 
 def _check(
     world: World,
     pod: WorldPod,
     constraint: TopologySpreadConstraint,
-    keys: list[str],
-    matches: Matches,
+    keys: tuple[str, ...],
+    wanted: Wanted,
 ) -> SpreadCheck:
-    selector = selector_of(constraint, pod)
-    per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
-    nodes = counting_nodes(world, pod, constraint, keys, matches)
-    counts = counts_by_domain(nodes, constraint.topology_key, per_node)
-    enough = len(counts) >= (constraint.min_domains or 1)
+    found = counts(world, pod, constraint, keys, wanted)
+    enough = len(found) >= (constraint.min_domains or 1)
     return SpreadCheck(
         key=constraint.topology_key,
         max_skew=constraint.max_skew,
-        counts=counts,
-        least=min(counts.values(), default=0) if enough else 0,
-        own=int(selects(selector, pod.labels)),
+        counts=found,
+        least=min(found.values(), default=0) if enough else 0,
+        own=int(selects(selector_of(constraint, pod), pod.labels)),
     )

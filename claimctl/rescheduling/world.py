@@ -6,7 +6,7 @@ changes back to a ``mark``. All orders are stable, so that the same cluster give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.rescheduling.labels import selects
@@ -119,6 +119,19 @@ class AntiTerm:
     per_node: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Domains:
+    """The nodes and domains that count for a spread constraint. No move changes them.
+
+    Attributes:
+        nodes: the names of the nodes whose pods count.
+        none: the domains of these nodes, each with no pod.
+    """
+
+    nodes: frozenset[str]
+    none: Mapping[str, int]
+
+
 class World:
     """Nodes and pods with their use of room.
 
@@ -152,6 +165,8 @@ class World:
         """How many pods of an owner, without those that are going, each node has."""
         self.groups: dict[GroupKey, dict[str, int]] = {}
         """How many pods of a group each node has."""
+        self.domains: dict[Hashable, Domains] = {}
+        """What was found out for spread constraints."""
         self._by_namespace: dict[str, dict[str, WorldPod]] = {}
         self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
         self._watching: dict[str | None, list[Matching]] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.rescheduling.fit import matches_affinity
+from claimctl.rescheduling.fit import wanted_nodes
 from claimctl.rescheduling.spread import checks_of, selector_of
 from claimctl.rescheduling.world import World
 from claimctl.wire.base import from_plain
@@ -97,9 +97,26 @@ def test_nodes_that_fit(name: str) -> None:
     asking, others, expected = CASES[name]
     world = World(NODES, others, {})
     seen = world.seen(asking)
-    checks = checks_of(world, seen, lambda each: matches_affinity(asking, each.node))
+    checks = checks_of(world, seen, wanted_nodes(asking))
     found = [each for each in world.nodes.values() if not any(c.problem(each) for c in checks)]
     assert [each.name for each in found] == expected
+
+
+def test_what_was_found_for_one_pod_is_not_taken_for_a_pod_with_other_wishes() -> None:
+    world = World(NODES, there("a1"), {})
+    honest = constraint(nodeTaintsPolicy="Honor")
+    for asking, expected in (
+        (spread(constraint()), ["b1"]),
+        (spread(constraint(), nodeSelector={"zone": "a"}), ZONES),
+        (spread(constraint(nodeAffinityPolicy="Ignore"), nodeSelector={"zone": "a"}), ["b1"]),
+        (spread(honest), ["b1"]),
+        (spread(honest, tolerations=[{"operator": "Exists"}]), ["b1"]),
+        (spread(constraint(topologyKey="tier")), ["a1"]),
+    ):
+        seen = world.seen(asking)
+        checks = checks_of(world, seen, wanted_nodes(asking))
+        found = [each for each in world.nodes.values() if not any(c.problem(each) for c in checks)]
+        assert [each.name for each in found] == expected
 
 
 def test_the_values_of_chosen_labels_narrow_the_selector() -> None:
