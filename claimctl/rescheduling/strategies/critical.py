@@ -186,7 +186,7 @@ class _Rescue:
         unknown: Obstacle | None = None
         for node in self._nodes():
             try:
-                victims = self._victims(node)
+                victims = self._victims(node, best)
             except _Enough as enough:
                 return Obstacle(Reason.SCHEDULER_PREEMPTS, str(enough))
             except Unknown as why:
@@ -218,8 +218,11 @@ class _Rescue:
             for taint in node.node.spec.taints
         )
 
-    def _victims(self, node: WorldNode) -> list[_Candidate]:
+    def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[_Candidate]:
         """The least that has to go for the pod to fit; nothing if it does not fit at all.
+
+        Args:
+            best: a loss and its node. Nothing if the loss here cannot be less.
 
         Raises:
             _Enough: the pod fits, or the scheduler can make it fit.
@@ -228,7 +231,9 @@ class _Rescue:
         if self._scheduler_can(node):
             raise _Enough(f"{node.name} has devices for it")
         candidates = self._candidates(node)
-        if not candidates or not self._fits_without(node, candidates):
+        if not candidates or (best is not None and (candidates[0].loss, node.name) > best):
+            return []
+        if not self._fits_without(node, candidates):
             return []
         if self._fits_without(node, []):
             raise _Enough(f"{node.name} fits it already")
@@ -255,12 +260,15 @@ class _Rescue:
 
     def _candidates(self, node: WorldNode) -> list[_Candidate]:
         """The units that may go, cheapest first, as long as budgets and limits allow the sum."""
-        found: dict[str, _Candidate] = {}
+        found: list[_Candidate] = []
+        seen: set[str] = set()
         for pod in sorted(node.pods.values(), key=lambda pod: pod.key):
-            if _priority(pod) < self._priority and (made := self._candidate(pod)) is not None:
-                found[made.pods[0].uid] = made
+            if pod.uid not in seen and _priority(pod) < self._priority:
+                made = self._candidate(pod)
+                found += [made] if made is not None else []
+                seen |= {each.uid for each in made.pods} if made is not None else set()
         allowed: list[_Candidate] = []
-        for each in sorted(found.values(), key=lambda each: (each.loss, each.unit.id)):
+        for each in sorted(found, key=lambda each: (each.loss, each.unit.id)):
             pods = [pod for one in (*allowed, each) for pod in one.pods]
             if not self._forbidden(pods):
                 allowed.append(each)
