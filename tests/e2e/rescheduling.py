@@ -20,14 +20,16 @@ from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.steps import Report
+from claimctl.rescheduler.taints import TAINTED_NODES
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.planning import plan as planner
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODS, Resource
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Transport
-from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e import manifests
+from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 
 PEOPLE = "kubernetes-admin"
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", ObjectHeader)
@@ -42,6 +44,23 @@ profiles:
   plugins:
     balance: {enabled: [RemoveDuplicates]}
 """
+
+
+CRITICAL = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: critical
+  pluginConfig:
+  - {name: DefaultEvictor, args: {}}
+  - {name: CriticalPods, args: {unschedulableSeconds: 1, podScheduledTimeoutSeconds: 30}}
+  plugins:
+    deschedule: {enabled: [CriticalPods]}
+"""
+KEY = "CriticalAddonsOnly"
+TOLERATES = [{"key": KEY, "operator": "Exists"}]
+LOW, HIGH = "{cpu: 20, memory: 20, pods: 20}", "{cpu: 50, memory: 50, pods: 50}"
+CPU = ("{cpu: 20}", "{cpu: 50}")
 
 
 def utilization(thresholds: str, targets: str, evictor: str = "{}", **more: int) -> str:
@@ -77,12 +96,17 @@ def runner(
         clock=stage.clock,
         policy=translated(checked(document)),
         planner=planner,
-        records=Records(client),
+        records=Records(client, _record(stage)),
         settings=settings,
         signs=Signs(client.telemetry),
         rng=Random(0),
         stop=asyncio.Event(),
     )
+
+
+def _record(stage: Stage) -> str:
+    """Scenarios that share a cluster have a record each."""
+    return "default" if stage.cluster else stage.site.nodes[0].rpartition("-")[0]
 
 
 async def planned(stage: Stage, policy: str) -> Plan:
@@ -117,10 +141,17 @@ async def closed(stage: Stage, *nodes: int, unschedulable: bool = True) -> None:
 
 async def evict(stage: Stage, pod: str) -> None:
     """Evict a pod without any knowledge, as other tools do."""
-    meta = {"name": pod, "namespace": NAMESPACE}
+    space = (await stage.client.get(PODS, pod, NAMESPACE)).metadata.namespace
+    meta = {"name": pod, "namespace": space}
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
     people = stage.site.connection(PEOPLE)
-    await DocumentClient(people).post(("v1", "Pod"), NAMESPACE, pod, "eviction", body)
+    await DocumentClient(people).post(("v1", "Pod"), space, pod, "eviction", body)
+
+
+async def taints(stage: Stage, node: int = 0) -> list[tuple[str, str]]:
+    """Key and value of the taints of a node."""
+    found = await stage.client.get(TAINTED_NODES, stage.site.nodes[node])
+    return [(str(each["key"]), str(each.get("value") or "")) for each in found.spec.taints]
 
 
 async def places(stage: Stage, app: str = "") -> dict[str, int]:
@@ -169,3 +200,84 @@ def budget(name: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"selector": selector, **spec},
     }
+
+
+EXAMPLE = utilization(LOW, HIGH)
+
+
+# What is on the cluster before a run
+
+
+async def crowded(stage: Stage, replicas: int = 6, **given: Any) -> None:
+    """All pods of a Deployment run on the first node; then the others open again."""
+    others = range(1, len(stage.site.nodes))
+    await closed(stage, *others)
+    await stage.create(DEPLOYMENTS, workload("web", replicas, **given))
+    await stage.until_running(replicas)
+    await closed(stage, *others, unschedulable=False)
+
+
+async def filled(stage: Stage, replicas: int = 3) -> None:
+    """Pods that nobody may move use much of the first node."""
+    local = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    filler = workload("filler", replicas, requests={"cpu": "10"}, spec=local)
+    await stage.create(DEPLOYMENTS, filler)
+
+
+async def held(stage: Stage, replicas: int) -> None:
+    """On the first node: pods that share a held claim, beside the pods that stay."""
+    await stage.started()
+    await closed(stage, 1, 2)
+    await filled(stage)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = workload("train", replicas, claim="slice", requests={"cpu": "4"})
+    body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(replicas + 3)
+    await stage.until(lambda: is_held(stage), "the claim is held")
+    await closed(stage, 1, 2, unschedulable=False)
+
+
+async def is_held(stage: Stage) -> bool:
+    return any(each.startswith("deployments/") for each in await stage.references())
+
+
+def devices(name: str, count: int) -> dict[str, Any]:
+    """A claim for several devices."""
+    body = manifests.claim(name)
+    exactly = {"deviceClassName": DEVICE_CLASS, "count": count}
+    body["spec"]["devices"]["requests"] = [{"name": "gpu", "exactly": exactly}]
+    return body
+
+
+async def occupied(stage: Stage, pods: int = 6, **spec: Any) -> None:
+    """Pods of low priority share the devices of the first node by a held claim."""
+    await stage.started()
+    await closed(stage, 1)
+    await stage.create(RESOURCECLAIMS, devices("slice", 2))
+    body = workload("train", pods, claim="slice", spec=spec)
+    body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(pods)
+    await stage.until(lambda: is_held(stage), "the claim is held")
+    await closed(stage, 1, unschedulable=False)
+
+
+async def critical(stage: Stage, count: int = 2, **spec: Any) -> None:
+    """A critical pod that wants devices of the first node waits."""
+    await stage.create(RESOURCECLAIMS, devices("vital", count))
+    container: dict[str, Any] = {"name": "main", "image": "x"}
+    if count:
+        container["resources"] = {"claims": [{"name": "gpu"}]}
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "vital"}]
+    wanted = {
+        "containers": [container],
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/hostname": stage.site.nodes[0]},
+        "tolerations": TOLERATES,
+        **spec,
+    }
+    await stage.create(
+        PODS, {"metadata": {"name": "vital", "namespace": NAMESPACE}, "spec": wanted}
+    )
+    await stage.clock.sleep(5)

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.rescheduler.steps import Result
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import NAMESPACE, NewStage, Stage
 from tests.e2e.rescheduling import (
-    BUDGETS,
     DUPLICATES,
-    budget,
+    EXAMPLE,
+    HIGH,
+    LOW,
     closed,
-    places,
+    crowded,
     planned,
     reasons,
     rescheduled,
@@ -26,47 +26,8 @@ from tests.e2e.rescheduling import (
 
 THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
 FIVE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=5)
-EXAMPLE_2018 = """
-apiVersion: descheduler/v1alpha1
-kind: DeschedulerPolicy
-strategies:
-  RemoveDuplicates: {enabled: false}
-  LowNodeUtilization:
-    enabled: true
-    params:
-      nodeResourceUtilizationThresholds:
-        thresholds: {cpu: 20, memory: 20, pods: 20}
-        targetThresholds: {cpu: 50, memory: 50, pods: 50}
-"""
-LOW, HIGH = "{cpu: 20, memory: 20, pods: 20}", "{cpu: 50, memory: 50, pods: 50}"
-EXAMPLE = utilization(LOW, HIGH)
 
 three = pytest.mark.cluster(THREE)
-
-
-async def crowded(stage: Stage, replicas: int = 6, **given: Any) -> None:
-    """All pods of a Deployment run on the first node; then the others open again."""
-    others = range(1, len(stage.site.nodes))
-    await closed(stage, *others)
-    await stage.create(DEPLOYMENTS, workload("web", replicas, **given))
-    await stage.until_running(replicas)
-    await closed(stage, *others, unschedulable=False)
-
-
-@three
-async def test_a_node_that_comes_back_gets_its_share(stage: Stage) -> None:
-    """Scenario 1: 3/3/0 becomes 2/2/2 by two evictions, and stays."""
-    await closed(stage, 2)
-    await stage.create(DEPLOYMENTS, workload("web", 6))
-    await stage.until_running(6)
-    assert sorted((await places(stage)).values()) == [0, 3, 3]
-    await closed(stage, 2, unschedulable=False)
-    report = await rescheduled(stage, DUPLICATES)
-    assert report.evicted == 2
-    await stage.until_running(6)
-    assert set((await places(stage)).values()) == {2}
-    again = await rescheduled(stage, DUPLICATES)
-    assert (again.evicted, again.plan.moves) == (0, ())
 
 
 @pytest.mark.cluster(FIVE)
@@ -79,39 +40,11 @@ async def test_more_pods_than_nodes_are_left_where_they_are(stage: Stage) -> Non
 
 
 @three
-async def test_the_policy_of_2018_means_what_that_of_today_means(stage: Stage) -> None:
-    """Scenario 3: the example 20/50 in both versions gives the same moves, and they are made."""
-    await crowded(stage, requests={"cpu": "8", "memory": "4Gi"})
-    old, new = await planned(stage, EXAMPLE_2018), await planned(stage, EXAMPLE)
-    chosen = [(each.pod, each.destination) for each in new.moves]
-    assert chosen
-    assert [(each.pod, each.destination) for each in old.moves] == chosen
-    report = await rescheduled(stage, EXAMPLE)
-    assert report.evicted == len(chosen)
-    await stage.until_running(6)
-    first, *others = (await places(stage)).values()
-    assert first <= 4
-    assert sum(others) >= 2
-    assert (await rescheduled(stage, EXAMPLE)).evicted == 0
-
-
-@three
 async def test_enough_under_used_nodes_are_needed(stage: Stage) -> None:
     """Scenario 4: as many as numberOfNodes are not enough."""
     await crowded(stage, requests={"cpu": "8"})
     assert (await rescheduled(stage, utilization(LOW, HIGH, numberOfNodes=2))).evicted == 0
     assert (await rescheduled(stage, utilization(LOW, HIGH, numberOfNodes=1))).evicted > 0
-
-
-@three
-async def test_a_budget_allows_one_eviction_at_a_time(stage: Stage) -> None:
-    """Scenario 6: of three pods one may be missing. The dry run says so, too."""
-    await crowded(stage, replicas=3)
-    await stage.create(BUDGETS, budget("web", minAvailable=2))
-    await stage.clock.sleep(2)
-    report = await rescheduled(stage, DUPLICATES)
-    assert [step.result for step in report.steps] == [Result.EVICTED]
-    assert Reason.BUDGET_SPENT in reasons(report.plan).values()
 
 
 @three

@@ -8,74 +8,30 @@ import pytest
 
 from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.rescheduling.reasons import Reason
-from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
+    CPU,
     budget,
     closed,
-    evict,
-    names,
+    held,
+    is_held,
     places,
     planned,
     reasons,
     rescheduled,
+    taints,
     utilization,
     workload,
 )
 
 THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
 TEN_DEVICES = replace(THREE, devices_per_node=10)
-CPU = ("{cpu: 20}", "{cpu: 50}")
 DEVICES = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
 
 three = pytest.mark.cluster(THREE)
-
-
-async def filled(stage: Stage, replicas: int = 3) -> None:
-    """Pods that nobody may move use much of the first node."""
-    local = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
-    filler = workload("filler", replicas, requests={"cpu": "10"}, spec=local)
-    await stage.create(DEPLOYMENTS, filler)
-
-
-async def held(stage: Stage, replicas: int) -> None:
-    """On the first node: pods that share a held claim, beside the pods that stay."""
-    await stage.started()
-    await closed(stage, 1, 2)
-    await filled(stage)
-    await stage.create(RESOURCECLAIMS, manifests.claim())
-    body = workload("train", replicas, claim="slice", requests={"cpu": "4"})
-    body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
-    await stage.create(DEPLOYMENTS, body)
-    await stage.until_running(replicas + 3)
-    await stage.until(lambda: _is_held(stage), "the claim is held")
-    await closed(stage, 1, 2, unschedulable=False)
-
-
-async def _is_held(stage: Stage) -> bool:
-    return any(each.startswith("deployments/") for each in await stage.references())
-
-
-@three
-async def test_a_held_claim_pins_its_pod(stage: Stage) -> None:
-    """Scenario 9: the pod stays, for this reason; evicted by others, it returns to its node."""
-    await held(stage, 1)
-    report = await rescheduled(stage, utilization(*CPU))
-    assert report.evicted == 0
-    (train,) = [name for name in await names(stage) if name.startswith("train-")]
-    assert reasons(report.plan, train) == {train: Reason.PINNED}
-    await evict(stage, train)
-    await stage.until(lambda: _is_replaced(stage, train), "another pod of train runs")
-    assert await places(stage, "train") == {stage.site.nodes[0]: 1} | dict.fromkeys(
-        stage.site.nodes[1:], 0
-    )
-
-
-async def _is_replaced(stage: Stage, pod: str) -> bool:
-    found = await names(stage)
-    return pod not in found and len(await stage.running()) == len(found)
 
 
 @pytest.mark.cluster(TEN_DEVICES)
@@ -95,8 +51,7 @@ async def test_pods_move_only_to_free_devices(stage: Stage) -> None:
     assert report.evicted == 1
     await stage.until_running(19)
     assert (await places(stage, "web"))[stage.site.nodes[1]] == 1
-    # the device that the first pod leaves is the only free one
-    assert set(reasons(report.plan).values()) == {Reason.STAYS}
+    assert set(reasons(report.plan).values()) == {Reason.NO_DEVICES}
 
 
 @pytest.mark.cluster(THREE)
@@ -142,9 +97,8 @@ async def test_a_whole_unit_moves_with_its_devices(stage: Stage) -> None:
     found = await places(stage, "train")
     assert found[stage.site.nodes[0]] == 0
     assert sorted(found.values()) == [0, 0, 2]
-    await stage.until(lambda: _is_held(stage), "the claim is held again")
-    for node in stage.site.nodes:
-        assert not (stage.embedded.admin.get("nodes", "", node)["spec"].get("taints"))
+    await stage.until(lambda: is_held(stage), "the claim is held again")
+    assert [await taints(stage, index) for index in range(3)] == [[], [], []]
 
 
 @three

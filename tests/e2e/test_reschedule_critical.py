@@ -1,0 +1,150 @@
+"""``claimctl reschedule`` gives a critical pod the devices that it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from claimctl.rescheduling.reasons import Reason
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.rescheduling import (
+    CRITICAL,
+    KEY,
+    closed,
+    critical,
+    names,
+    occupied,
+    planned,
+    reasons,
+    rescheduled,
+    runner,
+    taints,
+    workload,
+)
+
+TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
+ADMINISTRATORS = {"key": KEY, "value": "true", "effect": "NoSchedule"}
+
+two = pytest.mark.cluster(TWO)
+
+
+@two
+async def test_a_taint_of_an_administrator_stays(stage: Stage) -> None:
+    """Scenario 15."""
+    await occupied(stage)
+    node = stage.site.nodes[0]
+    await stage.site.patch_node(node, {"spec": {"taints": [ADMINISTRATORS]}})
+    await critical(stage)
+    await runner(stage, CRITICAL).run()
+    await runner(stage, CRITICAL).sweep(everything=True)
+    assert await taints(stage) == [(KEY, "true")]
+
+
+@two
+async def test_a_critical_pod_must_bear_the_taint(stage: Stage) -> None:
+    """Scenario 16: the taint would keep it away, too."""
+    await occupied(stage)
+    await critical(stage, tolerations=[])
+    report = await rescheduled(stage, CRITICAL)
+    assert (report.evicted, reasons(report.plan, "vital")) == (
+        0,
+        {"vital": Reason.TOLERATION_MISSING},
+    )
+
+
+@two
+async def test_a_critical_pod_that_never_fits_costs_nobody_anything(stage: Stage) -> None:
+    """Scenario 17."""
+    await occupied(stage)
+    await critical(stage, count=3)
+    report = await rescheduled(stage, CRITICAL)
+    assert (report.evicted, reasons(report.plan, "vital")) == (
+        0,
+        {"vital": Reason.DOES_NOT_FIT_EVEN_EMPTY},
+    )
+
+
+@two
+async def test_where_only_cpu_lacks_the_scheduler_preempts(stage: Stage) -> None:
+    """Scenario 21: it makes the room itself; claimctl leaves the pod to it."""
+    await closed(stage, 1)
+    graceful = {"terminationGracePeriodSeconds": 600}
+    await stage.site.pause("kubelet")
+    await stage.create(DEPLOYMENTS, workload("web", 1, requests={"cpu": "60"}, spec=graceful))
+    await stage.clock.sleep(3)
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "10"}}}
+    await critical(stage, count=0, containers=[container])
+    plan = await planned(stage, CRITICAL)
+    assert plan.moves == ()
+    assert reasons(plan, "vital") == {"vital": Reason.SCHEDULER_PREEMPTS}
+    await stage.site.resume("kubelet")
+    await stage.until(lambda: _is_bound(stage), "the scheduler has bound it")
+
+
+async def _is_bound(stage: Stage) -> bool:
+    return bool((await names(stage)).get("vital"))
+
+
+SLOW = replace(TWO, timings=Timings(pod_stop=60.0))
+
+
+async def _interrupted(stage: Stage) -> None:
+    """A run is killed while its victims still stop: the taint is there."""
+    await occupied(stage)
+    await critical(stage)
+    run = asyncio.create_task(runner(stage, CRITICAL).run())
+    await stage.until(lambda: _is_tainted(stage), "the node is tainted")
+    await stage.clock.sleep(2)
+    run.cancel()
+    await asyncio.wait({run})
+
+
+async def _is_tainted(stage: Stage) -> bool:
+    return bool(await taints(stage))
+
+
+@pytest.mark.cluster(SLOW)
+async def test_a_node_that_is_gone_leaves_no_entry(stage: Stage) -> None:
+    """Scenario 19."""
+    await _interrupted(stage)
+    await stage.site.delete_node(stage.site.nodes[0])
+    await stage.clock.sleep(40)  # a young entry may be of a process that is about to set its taint
+    await runner(stage, CRITICAL).sweep()
+    assert await _entries(stage) == []
+
+
+@pytest.mark.cluster(SLOW)
+async def test_a_node_that_is_not_ready_loses_the_taint_in_time(stage: Stage) -> None:
+    """Scenario 19: the time is over, and nobody's pod came."""
+    await _interrupted(stage)
+    await stage.site.lose(stage.site.nodes[0])
+    await stage.clock.sleep(60)
+    await runner(stage, CRITICAL).sweep()
+    assert await _entries(stage) == []
+    assert KEY not in dict(await taints(stage))
+
+
+@pytest.mark.cluster(SLOW)
+async def test_a_pod_made_anew_is_another_pod(stage: Stage) -> None:
+    """Scenario 20: the taint was for the pod that is gone."""
+    await _interrupted(stage)
+    await stage.client.delete(PODS, "vital", NAMESPACE)
+    await stage.until(lambda: stage.gone(PODS, "vital"), "the pod is gone")
+    await stage.client.delete(RESOURCECLAIMS, "vital", NAMESPACE)
+    await stage.until(lambda: stage.gone(RESOURCECLAIMS, "vital"), "its claim is gone")
+    await critical(stage)
+    await runner(stage, CRITICAL).sweep()
+    assert await _entries(stage) == []
+    assert await taints(stage) == []
+
+
+async def _entries(stage: Stage) -> list[Any]:
+    found: list[Any] = []
+    for each in stage.embedded.admin.list("reschedulerecords"):
+        found += (each.get("status") or {}).get("taints") or ()
+    return found

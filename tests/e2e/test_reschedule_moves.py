@@ -1,0 +1,110 @@
+"""Runs of ``claimctl reschedule`` that real servers play, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.rescheduler.steps import Result
+from claimctl.rescheduling.reasons import Reason
+from claimctl.wire.resources import DEPLOYMENTS
+from tests.e2e.harness import Stage
+from tests.e2e.rescheduling import (
+    BUDGETS,
+    CPU,
+    DUPLICATES,
+    EXAMPLE,
+    budget,
+    closed,
+    crowded,
+    evict,
+    held,
+    names,
+    places,
+    planned,
+    reasons,
+    rescheduled,
+    utilization,
+    workload,
+)
+
+THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
+TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
+EXAMPLE_2018 = """
+apiVersion: descheduler/v1alpha1
+kind: DeschedulerPolicy
+strategies:
+  RemoveDuplicates: {enabled: false}
+  LowNodeUtilization:
+    enabled: true
+    params:
+      nodeResourceUtilizationThresholds:
+        thresholds: {cpu: 20, memory: 20, pods: 20}
+        targetThresholds: {cpu: 50, memory: 50, pods: 50}
+"""
+
+three = pytest.mark.cluster(THREE)
+
+
+@three
+async def test_a_node_that_comes_back_gets_its_share(stage: Stage) -> None:
+    """Scenario 1: 3/3/0 becomes 2/2/2 by two evictions, and stays."""
+    await closed(stage, 2)
+    await stage.create(DEPLOYMENTS, workload("web", 6))
+    await stage.until_running(6)
+    assert sorted((await places(stage)).values()) == [0, 3, 3]
+    await closed(stage, 2, unschedulable=False)
+    report = await rescheduled(stage, DUPLICATES)
+    assert report.evicted == 2
+    await stage.until_running(6)
+    assert set((await places(stage)).values()) == {2}
+    again = await rescheduled(stage, DUPLICATES)
+    assert (again.evicted, again.plan.moves) == (0, ())
+
+
+@three
+async def test_the_policy_of_2018_means_what_that_of_today_means(stage: Stage) -> None:
+    """Scenario 3: the example 20/50 in both versions gives the same moves, and they are made."""
+    await crowded(stage, requests={"cpu": "8", "memory": "4Gi"})
+    old, new = await planned(stage, EXAMPLE_2018), await planned(stage, EXAMPLE)
+    chosen = [(each.pod, each.destination) for each in new.moves]
+    assert chosen
+    assert [(each.pod, each.destination) for each in old.moves] == chosen
+    report = await rescheduled(stage, EXAMPLE)
+    assert report.evicted == len(chosen)
+    await stage.until_running(6)
+    first, *others = (await places(stage)).values()
+    assert first <= 4
+    assert sum(others) >= 2
+    assert (await rescheduled(stage, EXAMPLE)).evicted == 0
+
+
+@three
+async def test_a_budget_allows_one_eviction_at_a_time(stage: Stage) -> None:
+    """Scenario 6: of three pods one may be missing. The dry run says so, too."""
+    await crowded(stage, replicas=3)
+    await stage.create(BUDGETS, budget("web", minAvailable=2))
+    await stage.clock.sleep(2)
+    report = await rescheduled(stage, DUPLICATES)
+    assert [step.result for step in report.steps] == [Result.EVICTED]
+    assert Reason.BUDGET_SPENT in reasons(report.plan).values()
+
+
+@three
+async def test_a_held_claim_pins_its_pod(stage: Stage) -> None:
+    """Scenario 9: the pod stays, for this reason; evicted by others, it returns to its node."""
+    await held(stage, 1)
+    report = await rescheduled(stage, utilization(*CPU))
+    assert report.evicted == 0
+    (train,) = [name for name in await names(stage) if name.startswith("train-")]
+    assert reasons(report.plan, train) == {train: Reason.PINNED}
+    await evict(stage, train)
+    await stage.until(lambda: _is_replaced(stage, train), "another pod of train runs")
+    assert await places(stage, "train") == {stage.site.nodes[0]: 1} | dict.fromkeys(
+        stage.site.nodes[1:], 0
+    )
+
+
+async def _is_replaced(stage: Stage, pod: str) -> bool:
+    found = await names(stage)
+    return pod not in found and len(await stage.running()) == len(found)
