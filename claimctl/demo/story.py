@@ -253,7 +253,8 @@ class Story:
         counted = self.acts.count(shrink)
         async with self.acts.plan("shrink") as status:
             if status.phase != Phase.PREPARED:
-                raise StoryFailed(f"phase {status.phase}, not {Phase.PREPARED}")
+                why = "; ".join(f"{one.reason}: {one.message}" for one in status.claims)
+                raise StoryFailed(f"phase {status.phase}, not {Phase.PREPARED}: {why}")
             self.acts.expect_exactly_its_pods(shrink)
             figures = counted()
         await self.stage.user.delete(DEPLOYMENT, "shrink", "shrink")
