@@ -58,8 +58,8 @@ $(BENCH_STAMP): requirements-bench.lock $(STAMP)
 demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
-test: $(STAMP) ## run all tests (ARGS="-k name ...")
-	$(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
+test: $(STAMP) ## run all tests (WORKERS=auto ARGS="-k name ...")
+	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
 	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m tests.torture
