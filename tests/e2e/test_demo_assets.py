@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,14 @@ def _dialects() -> list[str]:
 
 @pytest.mark.skipif(ASSETS not in os.environ, reason=f"{ASSETS} names no programs")
 @pytest.mark.parametrize("dialect", _dialects())
-def test_the_story_comes_true_on_real_programs(dialect: str) -> None:
-    done = run("demo", "--assets", os.environ[ASSETS], "--dialect", dialect, "--json", seconds=600)
+def test_the_story_comes_true_on_real_programs(dialect: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    flags = ("--dialect", dialect, "-o", "json", "--html", str(page))
+    done = run("demo", "--assets", os.environ[ASSETS], *flags, seconds=600)
     assert (done.code, done.err) == (0, ""), done.out + done.err
     report = json.loads(done.out)
     assert (report["ok"], report["violations"]) == (True, 0)
     assert report["playedOn"].startswith("Kubernetes v1.")
+    text = page.read_text()
+    assert len(re.findall(r"<h3>[A-Z]: claim ", text)) >= 5
+    assert "Played on Kubernetes v1." in text
