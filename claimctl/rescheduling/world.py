@@ -30,6 +30,8 @@ Port = tuple[str, str, int]
 """Protocol, address of the host and port."""
 GroupKey = tuple[str, str, tuple[str, ...]]
 """Namespace, UID of the controller owner, and the sorted images of the containers."""
+Corner = tuple[str | None, tuple[str, str] | None]
+"""A namespace (None: all) and a label that a selector asks for (None: no particular one)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -169,9 +171,9 @@ class World:
         """What was found out for spread constraints."""
         self._by_namespace: dict[str, dict[str, WorldPod]] = {}
         self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
-        self._watching: dict[str | None, list[Matching]] = {}
+        self._watching: dict[Corner, list[Matching]] = {}
         self._anti: dict[tuple[str, bytes], AntiTerm] = {}
-        self._anti_in: dict[str | None, list[AntiTerm]] = {}
+        self._anti_in: dict[Corner, list[AntiTerm]] = {}
         self._journal: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], Mapping[str, int]] = {}
         for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
@@ -257,10 +259,11 @@ class World:
                 del node.ports[pod.uid]
 
     def _count_terms(self, pod: WorldPod, node: str, sign: int) -> None:
-        for where in (pod.namespace, None):
-            for matching in self._watching.get(where, ()):
-                if matching.matches(pod):
-                    _count(matching.per_node, node, sign)
+        if self._watching:
+            for corner in _corners_of(pod):
+                for matching in self._watching.get(corner, ()):
+                    if matching.matches(pod):
+                        _count(matching.per_node, node, sign)
         for term in required_anti_affinity(pod.pod.spec.affinity):
             _count(self._anti_term(term, pod).per_node, node, sign)
 
@@ -282,17 +285,20 @@ class World:
         found = self._matching.get(key)
         if found is None:
             found = self._matching[key] = Matching(namespaces, selector, staying)
-            for name in sorted(namespaces) if namespaces is not None else (None,):
-                self._watching.setdefault(name, []).append(found)
+            for corner in _corners(namespaces, selector):
+                self._watching.setdefault(corner, []).append(found)
             for pod in self._in(namespaces):
                 if found.matches(pod):
                     _count(found.per_node, pod.node, 1)
         return found.per_node
 
-    def anti_terms(self, namespace: str) -> Iterator[AntiTerm]:
-        """The required anti-affinity terms, of pods on nodes, that mean pods of the namespace."""
-        for where in (namespace, None):
-            yield from (each for each in self._anti_in.get(where, ()) if each.per_node)
+    def anti_terms(self, pod: WorldPod) -> Iterator[AntiTerm]:
+        """The required anti-affinity terms, of pods on nodes, that mean the pod."""
+        if self._anti_in:
+            for corner in _corners_of(pod):
+                for each in self._anti_in.get(corner, ()):
+                    if each.per_node and selects(each.term.label_selector, pod.labels):
+                        yield each
 
     def namespaces_of(self, term: PodAffinityTerm, namespace: str) -> frozenset[str] | None:
         """The namespaces that a term of a pod in ``namespace`` means; None for all."""
@@ -322,9 +328,24 @@ class World:
         if found is None:
             namespaces = self.namespaces_of(term, pod.namespace)
             found = self._anti[key] = AntiTerm(term, namespaces)
-            for name in sorted(namespaces) if namespaces is not None else (None,):
-                self._anti_in.setdefault(name, []).append(found)
+            for corner in _corners(namespaces, term.label_selector):
+                self._anti_in.setdefault(corner, []).append(found)
         return found
+
+
+def _corners(namespaces: frozenset[str] | None, selector: LabelSelector | None) -> list[Corner]:
+    """Where to file what a selector means, so that few others are looked at for one pod."""
+    labels = selector.match_labels if selector else None
+    label = min(labels.items()) if labels else None
+    return [(name, label) for name in (sorted(namespaces) if namespaces is not None else (None,))]
+
+
+def _corners_of(pod: WorldPod) -> Iterator[Corner]:
+    """Where everything is filed that may mean the pod."""
+    for name in (pod.namespace, None):
+        yield name, None
+        for label in pod.labels.items():
+            yield name, label
 
 
 def _count(per_node: dict[str, int], node: str, change: int) -> None:

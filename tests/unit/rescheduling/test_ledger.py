@@ -102,6 +102,10 @@ MEMORIES: dict[str, tuple[tuple[PastMove, ...], Reason | None]] = {
         Reason.COOLDOWN,
     ),
     "two in a row, forty minutes ago": ((past(BOUNCED, 90), past(PENDING, 40)), None),
+    "a move under way does not end the row": (
+        (past(BOUNCED, 90), past(Outcome.UNDER_WAY, 19)),
+        Reason.COOLDOWN,
+    ),
     "a success ends the row": ((past(BOUNCED, 90), past(BOUNCED, 60), past(LANDED, 10)), None),
     "three bounces": (tuple(past(BOUNCED, 9000 - each) for each in range(3)), Reason.BOUNCES),
     "three in a row with one pending": (

@@ -93,6 +93,7 @@ CASES: dict[str, tuple[SchedulingPod, Evictor | None, Reason | None]] = {
     "critical, lifted": (HIGH, lifting(Protection.SYSTEM_CRITICAL), None),
     "just below critical": (pod("p", "a", priority=1_999_999_999), None, None),
     "critical by its mark": (MARKED, None, Reason.CRITICAL),
+    "an ordinary pod of the system": (pod("p", "a", namespace="kube-system"), None, None),
     "the mark in another namespace": (pod("p", "a", annotations={CRITICAL: ""}), None, None),
     "a bare pod": (pod("p", "a", owner=None), None, Reason.NO_OWNER),
     "an owner of another kind": (CUSTOM, None, Reason.NO_OWNER),

@@ -6,7 +6,7 @@ from typing import Any
 
 from claimctl.rescheduling.world import World, WorldPod, host_ports, room_of
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import LabelSelector, PodAffinityTerm
+from claimctl.wire.scheduling import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from tests.support.scheduling import node, pod
 
 WEB = LabelSelector(match_labels={"app": "web"})
@@ -30,7 +30,7 @@ def state(world: World) -> dict[str, Any]:
             tuple(each.scored),
             sorted(each.pods),
             dict(each.ports),
-            [dict(term.per_node) for term in world.anti_terms("team")],
+            [dict(term.per_node) for term in world.anti_terms(world.seen(pod("any")))],
             dict(world.matching(TEAM, WEB)),
             {key: dict(value) for key, value in world.groups.items() if value},
             {key: dict(value) for key, value in world.owned.items() if value},
@@ -71,7 +71,7 @@ def test_a_move_counts_and_can_be_taken_back() -> None:
     assert (world.nodes["a"].left["pods"], world.nodes["b"].left["pods"]) == (109, 108)
     assert world.nodes["b"].ports == {moved.uid: (("TCP", "0.0.0.0", 80),)}
     assert world.matching(TEAM, WEB) == {"a": 1, "b": 1}
-    assert [dict(each.per_node) for each in world.anti_terms("team")] == [{"b": 1}]
+    assert [dict(each.per_node) for each in world.anti_terms(moved)] == [{"b": 1}]
     after = state(world)
     world.rollback(mark)
     assert moved.node == "a"
@@ -143,10 +143,34 @@ def test_the_namespaces_of_a_term() -> None:
     assert both == frozenset({"x", "y"})
 
 
-def test_terms_of_running_pods_are_found_by_the_namespace_they_mean() -> None:
+def test_terms_of_running_pods_are_found_by_the_pods_they_mean() -> None:
     world, _ = full()
-    assert len(list(world.anti_terms("team"))) == 1
-    assert list(world.anti_terms("other")) == []
+
+    def found(name: str, **parts: Any) -> int:
+        return len(list(world.anti_terms(world.seen(pod(name, **parts)))))
+
+    assert found("web") == 1
+    assert found("more", labels={"app": "web", "tier": "front"}) == 1
+    assert found("other", labels={"app": "db"}) == 0
+    assert found("elsewhere", namespace="other") == 0
+
+
+def test_a_selector_of_two_labels_is_found_by_either() -> None:
+    """Whatever the order of the labels, a move counts."""
+    both = LabelSelector(match_labels={"tier": "front", "app": "web"})
+    labels = {"tier": "front", "app": "web"}
+    world = World([node("a"), node("b")], [pod("p", "a", labels=labels)], {})
+    rules = [LabelSelectorRequirement(key="tier", operator="Exists")]
+    exists = LabelSelector(match_expressions=tuple(rules))
+    for selector in (both, exists, LabelSelector()):
+        for namespaces in (TEAM, None):
+            assert world.matching(namespaces, selector) == {"a": 1}
+    moved = world.pods["uid-team-p"]
+    world.remove(moved)
+    world.add(moved, "b")
+    for selector in (both, exists, LabelSelector()):
+        for namespaces in (TEAM, None):
+            assert world.matching(namespaces, selector) == {"b": 1}
 
 
 def test_host_ports_of_containers_and_sidecars_count() -> None:
