@@ -82,7 +82,7 @@ class Reason(StrEnum):
     """An earlier move of the workload has not found a node, so no further one begins."""
     INTERRUPTED = "Interrupted"
     # what cannot be read
-    UNREADABLE = "UnreadableObject"
+    UNREADABLE = "CannotBeRead"
 
 
 @dataclass(frozen=True, slots=True)
