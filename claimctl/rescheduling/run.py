@@ -103,8 +103,6 @@ class Run:
     def _attempt(
         self, pod: WorldPod, context: Context, accept: Accept, why: str
     ) -> Obstacle | None:
-        if pod.uid in self.moved:
-            return Obstacle(Reason.ALREADY_MOVED)
         if obstacle := context.protections.obstacle(pod):
             return obstacle
         unit = self.units.unit_of(pod.pod, context.profile.evictor)

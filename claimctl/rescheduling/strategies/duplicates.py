@@ -39,12 +39,12 @@ def _spread(run: Run, context: Context, pods: Sequence[WorldPod]) -> None:
         return
     upper = _upper(run, pods, per_node.keys())
     for name in sorted(per_node):
-        if upper is not None and per_node[name] > upper:
+        if per_node[name] > upper:
             _thin_out(run, context, [pod for pod in pods if pod.node == name], upper, len(pods))
 
 
-def _upper(run: Run, pods: Sequence[WorldPod], here: Collection[str]) -> int | None:
-    """The most pods of the group that a node should have; None if there is no choice of nodes."""
+def _upper(run: Run, pods: Sequence[WorldPod], here: Collection[str]) -> int:
+    """The most pods of the group that a node should have."""
     total = len(pods)
     try:
         fits = run.predictor.fitter.still(pods[0].pod)
@@ -52,8 +52,9 @@ def _upper(run: Run, pods: Sequence[WorldPod], here: Collection[str]) -> int | N
         feasible = len(here)
     else:
         nodes = (node for node in run.world.nodes.values() if node.name in here or not fits(node))
-        feasible = sum(1 for _ in islice(nodes, max(total, 2)))
-    return -(-total // feasible) if feasible >= 2 else None
+        # more nodes than pods make no difference
+        feasible = sum(1 for _ in islice(nodes, total))
+    return -(-total // feasible)
 
 
 def _thin_out(run: Run, context: Context, here: Sequence[WorldPod], upper: int, total: int) -> None:

@@ -24,7 +24,7 @@ from claimctl.rescheduling.policy import (
     Profile,
     RemoveDuplicates,
 )
-from claimctl.rescheduling.record import PastMove, Record, WorkloadMemory
+from claimctl.rescheduling.record import Outcome, PastMove, Record, WorkloadMemory
 from claimctl.rescheduling.world import World
 from claimctl.wire.base import decode, encode, from_plain
 from claimctl.wire.meta import ObjectHeader
@@ -104,6 +104,18 @@ def test_the_record_makes_an_owner_rest() -> None:
     made = plan(observed(*CROWDED, record=record), DUPLICATES)
     assert moves(made) == {}
     assert set(reasons(made).values()) == {"Cooldown"}
+
+
+def test_the_record_forbids_a_move_back() -> None:
+    past = PastMove("Other", NOW - timedelta(hours=1), "b", "a", "a", Outcome.LANDED)
+    record = Record(workloads={"uid-ReplicaSet-web": WorkloadMemory(moves=(past,))})
+    objects: Objects = [node("a"), node("b"), pod("p0", "a"), pod("p1", "a")]
+    made = plan(observed(*objects, record=record), DUPLICATES)
+    assert moves(made) == {}
+    assert set(reasons(made).values()) == {"WouldPingPong"}
+    better = node("c", cpu="64", memory="256Gi")
+    made = plan(observed(*objects, better, record=record), DUPLICATES)
+    assert moves(made) == {"p0": ("a", "c")}
 
 
 def test_the_workload_above_the_owner_is_known() -> None:

@@ -100,6 +100,27 @@ def test_the_reason_names_the_pod_that_cannot_come_along() -> None:
     assert skipped.profile == "main"
 
 
+class Growing:
+    """The first pod moves alone; it belongs to the units of all later ones."""
+
+    def __init__(self) -> None:
+        self.first: SchedulingPod | None = None
+
+    def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
+        del evictor
+        self.first = self.first or pod
+        return Unit((pod,)) if pod is self.first else Unit((self.first, pod), id="both")
+
+
+def test_no_pod_moves_twice() -> None:
+    pods = [pod(f"p{number}", "a") for number in range(3)]
+    seen = observed(*(node(name) for name in "abc"), *pods)
+    policy = Policy(profiles=(Profile(balance=(RemoveDuplicates(),)),))
+    found = plan_with(seen, policy, NoDevices(), Growing())
+    assert list(moves(found)) == ["p0"]
+    assert {each.detail for each in found.skipped} == {"team/p0 moves along: AlreadyMoved"}
+
+
 def test_limits_and_budgets_count_the_whole_unit() -> None:
     still = pod("u0", "a", annotations={"karpenter.sh/do-not-disrupt": "true"})
     policy = Policy(profiles=(Profile(balance=(RemoveDuplicates(),)),), limits=Limits(total=1))

@@ -69,6 +69,22 @@ def test_nodes_that_never_fit_are_not_counted() -> None:
     assert moves(planned(*nodes("ab"), tainted, *replicas({"a": 3, "b": 3}))) == {}
 
 
+def test_a_closed_node_that_has_pods_is_counted() -> None:
+    closed = node("c", unschedulable=True)
+    pods = replicas({"a": 4, "c": 2})
+    assert after(planned(*nodes("ab"), closed, *pods), pods) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_where_the_pods_fit_is_not_known() -> None:
+    """Then the nodes that have them are all that there are."""
+    unknown = {"tolerations": [{"key": "k", "operator": "Lt", "value": "3"}]}
+    pods = [pod(f"p{n}", name, spec=unknown) for n, name in enumerate("aaab")]
+    found = planned(*nodes("abc"), *pods)
+    assert moves(found) == {}
+    assert set(reasons(found).values()) == {"FitUnknown"}
+    assert len(found.skipped) == 3
+
+
 def test_a_node_without_room_is_counted_but_not_used() -> None:
     full = node("c", cpu="0")
     found = planned(*nodes("ab"), full, *replicas({"a": 3, "b": 3}))

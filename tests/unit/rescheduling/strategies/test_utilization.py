@@ -106,7 +106,7 @@ def test_a_large_pod_that_would_overload_any_node_stays() -> None:
 
 
 def test_only_pods_that_use_what_is_exceeded_are_considered() -> None:
-    none = pod("none", "a", "none", cpu=None, requests={"memory": "1Gi"})
+    none = pod("none", "a", "none", cpu=None, requests={"memory": "1Gi"}, age=1.0)
     found = planned(node("a"), node("b"), none, *filled("a", 6))
     assert "none" not in moves(found) | reasons(found)
 
@@ -158,12 +158,16 @@ def test_the_expected_node_must_not_become_over_used() -> None:
 
 
 def test_it_does_not_undo_what_duplicates_are_spread_for() -> None:
-    both = (RemoveDuplicates(), LowNodeUtilization(LOW, HIGH))
-    objects: Objects = [node("a"), node("b")]
-    pods = [pod(f"p{number}", "a", cpu="3") for number in range(2)]
-    pods += [pod("q0", "b", cpu="10m"), pod("q1", "b", cpu="10m")]
-    profile = Profile(balance=both)
-    assert moves(plan(observed(*objects, *pods), Policy(profiles=(profile,)))) == {}
+    """2 and 2 pods of a Job, which the scheduler does not spread: one more on b would be 1 and 3."""
+    pods = [pod(f"p{number}", "a", cpu="3", kind="Job") for number in range(2)]
+    pods += [pod(f"q{number}", "b", cpu="10m", kind="Job") for number in range(2)]
+    seen = observed(node("a"), node("b"), *pods)
+    alone = (LowNodeUtilization(LOW, HIGH),)
+    assert len(moves(plan(seen, Policy(profiles=(Profile(balance=alone),))))) == 1
+    for both in ((RemoveDuplicates(), *alone), (*alone, RemoveDuplicates())):
+        made = plan(seen, Policy(profiles=(Profile(balance=both),)))
+        assert moves(made) == {}
+        assert set(reasons(made).values()) == {"NoBetterNode"}
 
 
 def test_only_chosen_nodes_are_balanced() -> None:
