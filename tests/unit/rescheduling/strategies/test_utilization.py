@@ -158,7 +158,7 @@ def test_the_expected_node_must_not_become_over_used() -> None:
 
 
 def test_it_does_not_undo_what_duplicates_are_spread_for() -> None:
-    """2 and 2 pods of a Job, which the scheduler does not spread: one more on b would be 1 and 3."""
+    """2 and 2 pods of a Job, which are not spread by default: a move would make 1 and 3."""
     pods = [pod(f"p{number}", "a", cpu="3", kind="Job") for number in range(2)]
     pods += [pod(f"q{number}", "b", cpu="10m", kind="Job") for number in range(2)]
     seen = observed(node("a"), node("b"), *pods)
