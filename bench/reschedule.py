@@ -1,0 +1,238 @@
+"""What one plan of ``claimctl reschedule`` costs, and how that grows with the cluster.
+
+Each size is planned in a process of its own: it decodes pages of 500 objects as a LIST gives them,
+and plans duplicates and usage. A tenth of the pods has a claim; the pods of a workload are crowded
+on some nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from bench.table import Line, Part, register, tell
+
+PER_NODE, REPLICAS, DEVICES = 10, 20, 4
+"""Pods of a node, pods of a workload, and devices of a node."""
+CLASS, DRIVER, NAMESPACE = "gpu.example.com", "gpu.example.com", "ml"
+POLICY: dict[str, Any] = {
+    "apiVersion": "descheduler/v1alpha2",
+    "kind": "DeschedulerPolicy",
+    "profiles": [
+        {
+            "name": "all",
+            "pluginConfig": [
+                {
+                    "name": "LowNodeUtilization",
+                    "args": {
+                        "thresholds": {"cpu": 15},
+                        "targetThresholds": {"cpu": 30},
+                    },
+                }
+            ],
+            "plugins": {"balance": {"enabled": ["RemoveDuplicates", "LowNodeUtilization"]}},
+        }
+    ],
+}
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = f"node-{number}"
+    return {
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _slice(number: int) -> dict[str, Any]:
+    name = f"node-{number}"
+    devices = [{"name": f"gpu-{each}", "attributes": {}} for each in range(DEVICES)]
+    return {
+        "metadata": {"name": name, "uid": f"s-{number}"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": name,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            "devices": devices,
+        },
+    }
+
+
+def _pod(number: int, nodes: int) -> dict[str, Any]:
+    """The pods of a workload are on every other place of the first three quarters of the nodes."""
+    owner = number // REPLICAS
+    place = (owner * 7 + number % REPLICAS // 2) % max(nodes * 3 // 4, 1)
+    claimed = number % 10 == 0
+    spec: dict[str, Any] = {
+        "nodeName": f"node-{place}",
+        "schedulerName": "default-scheduler",
+        "priority": 0,
+        "containers": [
+            {
+                "name": "main",
+                "image": f"image-{owner}",
+                "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+            }
+        ],
+    }
+    if claimed:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"claim-{number}"}]
+    return {
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": NAMESPACE,
+            "uid": f"p-{number}",
+            "labels": {"app": f"app-{owner}"},
+            "creationTimestamp": "2025-12-01T00:00:00Z",
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": f"rs-{owner}",
+                    "uid": f"rs-{owner}",
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": spec,
+        "status": {
+            "phase": "Running",
+            "qosClass": "Burstable",
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _claim(number: int, pod: dict[str, Any]) -> dict[str, Any]:
+    """The claim of a pod, with a device of the pod's node."""
+    node = pod["spec"]["nodeName"]
+    result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": f"gpu-{number % DEVICES}"}
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
+    ]
+    return {
+        "metadata": {"name": f"claim-{number}", "namespace": NAMESPACE, "uid": f"c-{number}"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": CLASS}}]}},
+        "status": {
+            "allocation": {
+                "devices": {"results": [result]},
+                "nodeSelector": {"nodeSelectorTerms": terms},
+            },
+            "reservedFor": [
+                {"resource": "pods", "name": pod["metadata"]["name"], "uid": f"p-{number}"}
+            ],
+        },
+    }
+
+
+def _pages(items: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    page: list[dict[str, Any]] = []
+    for each in items:
+        page.append(each)
+        if len(page) == 500:
+            yield json.dumps({"metadata": {}, "items": page}).encode()
+            page = []
+    yield json.dumps({"metadata": {}, "items": page}).encode()
+
+
+def planned(nodes: int) -> dict[str, float]:
+    """Decode a cluster and plan; CPU seconds of both, the peak MB, and the moves."""
+    from claimctl.kube.codec import decode_page
+    from claimctl.rescheduler import observing
+    from claimctl.rescheduler.policyfile.reading import checked
+    from claimctl.rescheduler.policyfile.translating import translated
+    from claimctl.rescheduling.observed import Observed
+    from claimctl.rescheduling.planning import plan
+
+    decoding = 0.0
+
+    def listed(kind: Any, items: Iterator[dict[str, Any]]) -> tuple[Any, ...]:
+        nonlocal decoding
+        found: list[Any] = []
+        for page in _pages(items):
+            began = time.process_time()
+            found += decode_page(kind, page).items
+            decoding += time.process_time() - began
+        return tuple(found)
+
+    pods = range(nodes * PER_NODE)
+    observed = Observed(
+        now=_NOW,
+        server=(1, 36),
+        pods=listed(observing.ALL_PODS, (_pod(each, nodes) for each in pods)),
+        nodes=listed(observing.ALL_NODES, map(_node, range(nodes))),
+        slices=listed(observing.SLICES, map(_slice, range(nodes))),
+        claims=listed(
+            observing.CLAIMS, (_claim(each, _pod(each, nodes)) for each in pods if each % 10 == 0)
+        ),
+        device_classes=listed(
+            observing.DEVICE_CLASSES, iter([{"metadata": {"name": CLASS}, "spec": {}}])
+        ),
+    )
+    policy = translated(checked(POLICY))
+    began = time.process_time()
+    made = plan(observed, policy)
+    took = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "decode": decoding,
+        "plan": took,
+        "memory": peak,
+        "moves": len(made.moves),
+        "stayed": len(made.skipped),
+    }
+
+
+def _child(nodes: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.reschedule", str(nodes)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Line]:
+    sizes = [options.nodes // 4, options.nodes // 2, options.nodes]
+    taken: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
+    for _ in range(options.runs):
+        for size in sizes:
+            found = _child(size)
+            taken[size].append(found)
+            tell(f"{size:6} nodes  plan {found['plan']:7.2f} s  {found['memory']:7.1f} MB  {found}")
+
+    def middle(size: int, what: str) -> float:
+        return median(each[what] for each in taken[size])
+
+    size, runs = options.nodes, options.runs
+    name = f"reschedule: {size:,} nodes, {size * PER_NODE:,} pods, {size:,} claims"
+    yield Line(f"{name}: moves", middle(size, "moves"), runs=runs)
+    yield Line(f"{name}: CPU to decode", middle(size, "decode"), unit="s", runs=runs)
+    yield Line(f"{name}: CPU of the plan", middle(size, "plan"), unit="s", runs=runs)
+    yield Line(f"{name}: peak memory", middle(size, "memory"), unit="MB", runs=runs)
+    for what, text in (("plan", "CPU of the plan"), ("memory", "memory")):
+        small, large = middle(sizes[0], what), middle(size, what)
+        power = math.log(large / small) / math.log(size / sizes[0])
+        yield Line(f"reschedule: growth of the {text}, as a power of the size", power, runs=runs)
+
+
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--runs", type=int, default=3)
+
+
+register(Part("reschedule", "CPU and memory of one plan, and how both grow", _measure, _flags))
+
+if __name__ == "__main__":
+    print(json.dumps(planned(int(sys.argv[1]))))
