@@ -159,5 +159,10 @@ def expect_what_the_page_says(typed: Shell) -> None:
     assert device(found["5"][-1]) == had
     assert " Pending " in found["6"][-1]
     timeline, _ = found["7"]
-    assert re.search(rf"{had} +.?█+▒?·*\n", timeline)
+    assert re.search(rf"{had} +·*.?█+▒?·*\n", timeline)
     assert "WorkloadEnded" in timeline
+    crowded, planned, moved, spread = found["8"][-4:]
+    assert crowded.count("node-0") == 6
+    assert planned.count("RemoveDuplicates") == 4
+    assert "4 evictions planned, 4 pods evicted" in moved
+    assert [spread.count(f"node-{number}") for number in range(3)] == [2, 2, 2]

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from claimctl.controller.checkpoint import ANNOTATION
+from claimctl.rescheduler.policyfile.reading import checked
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -47,11 +48,31 @@ def test_the_page_has_every_annotation_of_the_code() -> None:
     assert {name for name in used | NAMES if name not in page} == set()
 
 
+POLICY = "DeschedulerPolicy"
+"""A file that people write, and no object of the cluster."""
+
+
+@pytest.mark.parametrize("page", ["reschedule.md", "tutorial.md"])
+def test_every_policy_of_a_page_can_be_used(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    found = [each for block in blocks for each in yaml.safe_load_all(block)]
+    policies = [each for each in found if each["kind"] == POLICY]
+    assert policies
+    assert [checked(each).skipped for each in policies] == [()] * len(policies)
+
+
+def test_the_policy_that_is_shipped_can_be_used() -> None:
+    shipped = yaml.safe_load((ROOT / "deploy" / "rescheduler" / "policy.yaml").read_text())
+    assert checked(yaml.safe_load(shipped["data"]["policy.yaml"])).total == 20
+
+
 def manifests(page: str) -> list[dict[str, Any]]:
     """The objects in the YAML blocks of a page."""
     text = (DOCS / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [each for block in blocks for each in yaml.safe_load_all(block)]
+    found = [each for block in blocks for each in yaml.safe_load_all(block)]
+    return [each for each in found if each["kind"] != POLICY]
 
 
 PLURALS = {
