@@ -152,7 +152,7 @@ class Snapshots:
             idle_age=memories.recorded.idle_age(reservation),
             idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),
-            released_since_asked=memories.released_since_asked(reserved_key(reservation), meta),
+            requests_met=memories.requests_met(reserved_key(reservation), meta),
         )
         if meta.deleting:
             held = replace(held, withdrawn_age=memories.withdrawn_age(meta))

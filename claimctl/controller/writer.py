@@ -28,7 +28,7 @@ from claimctl.reservation.decision import (
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import CLAIM_FINALIZER
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.reservations import FINALIZER, RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import FINALIZER, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
 from claimctl.wire.unreadable import Unreadable
 
@@ -73,7 +73,7 @@ class Writer:
                 body = finalizers_patch(write.reservation.metadata.finalizers, **change)
                 return await self._patch_reservation(write.reservation, body)
             case ClearReleaseRequest():
-                body = {"metadata": {"annotations": {RELEASE_ANNOTATION: None}}}
+                body = {"metadata": {"annotations": {write.annotation: None}}}
                 return await self._patch_reservation(write.reservation, body)
 
     async def _patch_claim(

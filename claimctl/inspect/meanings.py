@@ -43,7 +43,8 @@ _ENDS = {
     Reason.IDLE: "The workload wanted no pods for longer than `idleTimeoutSeconds`.",
     Reason.REALLOCATED: (
         "No pod could reach the devices for longer than `reallocateTimeoutSeconds`: the node is "
-        "cordoned, tainted or gone. The scheduler gives the claim other devices."
+        "cordoned, tainted or gone. Or the annotation `claimctl.io/reallocate` asked to give them "
+        "up. The scheduler gives the claim other devices."
     ),
     Reason.WITHDRAWN: "The ClaimReservation, or the annotation that made it, was deleted.",
     Reason.RELEASE_REQUESTED: "A user ran `claimctl release`.",

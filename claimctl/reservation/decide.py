@@ -26,6 +26,7 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.pod_groups.version_skew import look_again
+from claimctl.reservation.reachability import asks_to_reallocate
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release import finalizers
 from claimctl.reservation.release.handing_over import leave_to_group
@@ -43,12 +44,12 @@ from claimctl.reservation.reserved_for.references import (
     unanswered,
     workload_reference,
 )
-from claimctl.reservation.retention import Action
+from claimctl.reservation.retention import Action, begun
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.desired import leave_alone, with_statuses
 from claimctl.reservation.unreadable import about_claim
 from claimctl.reservation.workloads import WorkloadPhase
-from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
@@ -79,6 +80,8 @@ def decide(snapshot: Snapshot) -> Decision:
     found = assess(snapshot)
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
     found = _PHASES[found.phase](found)
+    if not found.needs and (ended := _ended_request(found)) is not None:
+        found = replace(found, write=ended)
     if found.decided and not snapshot.allocated:
         return found.decision()
     # 6. Compute the reservations' statuses; write one if there is no other write.
@@ -122,8 +125,23 @@ def _reservation_first(snapshot: Snapshot) -> Write | None:
         meta = held.reservation.metadata
         if not meta.deleting and FINALIZER not in meta.finalizers:
             return SetFinalizer(held.reservation, present=True)
-        if held.released_since_asked:
-            return ClearReleaseRequest(held.reservation)
+        if held.requests_met:
+            return ClearReleaseRequest(held.reservation, held.requests_met[0])
+    return None
+
+
+def _ended_request(found: Assessment) -> ClearReleaseRequest | None:
+    """The end of a request to give the devices up: that was done, or a pod came meanwhile.
+
+    It ends before the recorded release does. Otherwise a controller that starts between the two
+    could take it for a request to give up the next allocation, too.
+    """
+    snapshot = found.snapshot
+    for retention in found.retentions:
+        held, stops = retention.held, found.step is None or retention.action is not Action.RELEASE
+        failed = stops and begun(snapshot, held, Reason.REALLOCATED)
+        if (failed or not snapshot.allocated) and asks_to_reallocate(snapshot.claim, held):
+            return ClearReleaseRequest(held.reservation, REALLOCATE_ANNOTATION)
     return None
 
 

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 from claimctl.reservation.reasons import Reason
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
+from claimctl.wire.reservations import (
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,10 @@ class WriteStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClearReleaseRequest:
-    """Remove ``claimctl.io/release`` from a reservation, because the claim has been released."""
+    """Remove the request for a release from a reservation, because it was met or has failed."""
 
     reservation: ClaimReservation
+    annotation: str = RELEASE_ANNOTATION
 
 
 @dataclass(frozen=True, slots=True)

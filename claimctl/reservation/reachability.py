@@ -17,9 +17,11 @@ from claimctl.wire.claims import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    ResourceClaim,
     ResourceSlice,
 )
 from claimctl.wire.nodes import Node, Taint, Toleration
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 
 _NODE_TAINTS = frozenset(
     {
@@ -47,6 +49,26 @@ def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
     if not stuck or reachable(allocation, snapshot, (*pods, *_of_holders(snapshot))):
         return None
     return max([min(stuck.values()), *_last_used(snapshot)])
+
+
+def asks_to_reallocate(claim: ResourceClaim | None, held: Held) -> bool:
+    """Whether the reservation has a request to give the claim's devices up without a timeout."""
+    asked = held.reservation.metadata.annotation(REALLOCATE_ANNOTATION)
+    return claim is not None and asked == claim.metadata.uid
+
+
+def may_reallocate(held: Held) -> bool:
+    """Whether the reservation ever lets claimctl give up devices that its pods cannot use."""
+    return held.reservation.spec.reallocate_timeout_seconds is not None
+
+
+def waiting_is_in_vain(snapshot: Snapshot, consumers: Consumers) -> bool:
+    """Whether pending pods of the claim will not use its present devices.
+
+    They cannot reach the devices, or a reservation asks to give the devices up.
+    """
+    asked = (each for each in snapshot.reservations if asks_to_reallocate(snapshot.claim, each))
+    return any(map(may_reallocate, asked)) or stuck_since(snapshot, consumers) is not None
 
 
 def _of_holders(snapshot: Snapshot) -> list[tuple[Toleration, ...]]:

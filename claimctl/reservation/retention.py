@@ -9,7 +9,12 @@ from enum import StrEnum
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reachability import list_full, stuck_since
+from claimctl.reservation.reachability import (
+    asks_to_reallocate,
+    list_full,
+    may_reallocate,
+    stuck_since,
+)
 from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.release.blockers import longer_grace
 from claimctl.reservation.reserved_for.references import (
@@ -24,7 +29,11 @@ from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
+from claimctl.wire.reservations import (
+    REALLOCATE_ANNOTATION,
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+)
 
 
 class Action(StrEnum):
@@ -61,6 +70,25 @@ def decide_retention(
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
     """
+    decision = _decide(snapshot, held, consumers, groups)
+    why = decision.blocker
+    if decision.action is not Action.HOLD or why is None:
+        return decision
+    if not asks_to_reallocate(snapshot.claim, held) or not snapshot.allocated:
+        return decision
+    return replace(decision, blocker=replace(why, message=f"{why.message}; {_request(held)}"))
+
+
+def _request(held: Held) -> str:
+    """What becomes of the request to give the devices up, for a condition."""
+    if not may_reallocate(held):
+        return f"{REALLOCATE_ANNOTATION} is ignored, since reallocateTimeoutSeconds is null"
+    return f"{REALLOCATE_ANNOTATION} asks to give the devices up when no pod uses them"
+
+
+def _decide(
+    snapshot: Snapshot, held: Held, consumers: Consumers, groups: frozenset[str]
+) -> RetentionDecision:
     assert snapshot.claim is not None
     recorded = _recorded(snapshot, held)
     present = RetentionDecision(
@@ -234,7 +262,7 @@ def _idle(
         )
     spec, status = present.held.reservation.spec, present.held.reservation.status
     left = spec.idle_timeout_seconds - _idle_for(snapshot, present.held)
-    if (status.idle_since is None or left > 0) and not _begun(snapshot, present.held, Reason.IDLE):
+    if (status.idle_since is None or left > 0) and not begun(snapshot, present.held, Reason.IDLE):
         text = f"idle; released after {spec.idle_timeout_seconds} s of it"
         return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
     return replace(present, action=Action.RELEASE, reason=Reason.IDLE)
@@ -251,16 +279,27 @@ def _trapped(
         return None
     if list_full(snapshot, consumers):
         return _yields(present, Reason.HOLD_YIELDED)
-    timeout = present.held.reservation.spec.reallocate_timeout_seconds
+    if not may_reallocate(present.held):
+        return None
+    if asks_to_reallocate(snapshot.claim, present.held):
+        usable = not snapshot.allocated or bool(consumers.bound)
+        return None if usable else _given_up(snapshot, present, consumers)
     since = stuck_since(snapshot, consumers)
-    if timeout is None or since is None:
+    timeout = present.held.reservation.spec.reallocate_timeout_seconds
+    if since is None or timeout is None:
         return None
     left = timeout - _passed(snapshot, since)
-    if left > 0 and not _begun(snapshot, present.held, Reason.REALLOCATED):
+    if left > 0 and not begun(snapshot, present.held, Reason.REALLOCATED):
         text = f"its devices cannot be reached; released after {timeout} s of it"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
+    return _given_up(snapshot, present, consumers)
+
+
+def _given_up(
+    snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
+) -> RetentionDecision:
     if _only_waiting_pods_listed(snapshot, consumers):
-        text = "its devices cannot be reached; held until the waiting pods are out of the list"
+        text = "its devices are given up; held until the waiting pods are out of the list"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
     return _yields(present, Reason.REALLOCATED)
 
@@ -295,7 +334,7 @@ def _passed(snapshot: Snapshot, since: datetime) -> float:
     return (snapshot.now - since).total_seconds()
 
 
-def _begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
+def begun(snapshot: Snapshot, held: Held, reason: Reason) -> bool:
     """Whether the status records that a release of this claim for this reason has begun.
 
     Another controller's wait may be over before ours. Without this check, two controllers that

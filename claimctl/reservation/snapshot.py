@@ -175,8 +175,9 @@ class Held:
     """Whether this process saw the claim in use after idleSince, which no status records."""
     unused_age: float | None = None
     """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
-    released_since_asked: bool = False
-    """Whether this process saw the claim deallocated after the release was requested."""
+    requests_met: tuple[str, ...] = ()
+    """The annotations that asked for a release, and after which this process saw the claim
+    deallocated."""
 
     @property
     def name(self) -> str:

@@ -21,6 +21,8 @@ On a claim: its own UID, written by ``claimctl orphans`` just before it dealloca
 REALLOCATE_ANNOTATION = "claimctl.io/reallocate"
 """On a ClaimReservation: the UID of the claim whose devices are to be given up, so that its waiting
 pods get others. The controller removes it when it has done so."""
+RELEASE_REQUESTS = (RELEASE_ANNOTATION, REALLOCATE_ANNOTATION)
+"""The annotations of a ClaimReservation that ask for a release of its claim."""
 FINALIZER = "claimctl.io/release"
 POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
 """On a workload: ``inject`` asks claimctl to add a PodGroup to its pod template."""

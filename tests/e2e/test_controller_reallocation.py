@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.embedded.options import ClusterOptions, Timings
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -70,12 +71,54 @@ async def test_pods_whose_devices_cannot_be_reached_get_others(
         await stage.until_condition("Reserved", "True", "Reserved")
 
 
-async def _reserved(stage: Stage, *, shared: bool) -> None:
-    body: dict[str, Any] = manifests.reservation(
-        resourceClaimTemplateName="template",
-        reallocateTimeoutSeconds=5,
-        forceDeletedPodGraceSeconds=GRACE,
-    )
+@pytest.mark.parametrize("options", CLUSTERS.values(), ids=CLUSTERS)
+async def test_devices_are_given_up_on_request_and_only_once(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    """The claim's node is closed, and a request stands before its pods are deleted."""
+    async with new_stage(replace(options, nodes=2, timings=TIMINGS)) as stage:
+        await stage.started()
+        await _reserved(stage, shared=options is PODGROUP_136, reallocateTimeoutSeconds=3600)
+        node = (await stage.running())[0].spec.node_name
+        await tainted(stage, node)
+        asked = {REALLOCATE_ANNOTATION: (await stage.claim()).metadata.uid}
+        (reservation,) = await stage.reservations()
+        name = reservation.metadata.name
+        await stage.patch(CLAIMRESERVATIONS, name, {"metadata": {"annotations": asked}})
+        await _replaced(stage)
+
+        async def moved() -> bool:
+            now = [pod for pod in await stage.running() if pod.spec.node_name != node]
+            return len(now) == 2
+
+        await stage.until(moved, "the pods run elsewhere", within=200)
+        await stage.until_condition("Reserved", "True", "Reserved")
+        (reservation,) = await stage.reservations()
+        assert reservation.metadata.annotation(REALLOCATE_ANNOTATION) is None
+        await _replaced(stage)
+        await stage.until(moved, "the pods run on the node that holds their device", within=60)
+
+
+async def _replaced(stage: Stage) -> None:
+    """Delete the running pods, and wait until they are gone."""
+    old = {pod.metadata.uid for pod in await stage.running()}
+    for pod in await stage.running():
+        await stage.delete(PODS, pod.metadata.name)
+
+    async def gone() -> bool:
+        return not old & {pod.metadata.uid for pod in await stage.running()}
+
+    await stage.until(gone, "the pods are gone", within=60)
+
+
+async def _reserved(stage: Stage, *, shared: bool, **spec: Any) -> None:
+    values: dict[str, Any] = {
+        "resourceClaimTemplateName": "template",
+        "reallocateTimeoutSeconds": 5,
+        "forceDeletedPodGraceSeconds": GRACE,
+        **spec,
+    }
+    body: dict[str, Any] = manifests.reservation(**values)
     workload = manifests.deployment(replicas=2)
     await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
     await stage.create(CLAIMRESERVATIONS, body)

@@ -276,8 +276,10 @@ class Claimctl:
             return told, left_behind(world, told, self._dialect)
         claim = _written(world.claim, write)
         broken = broken_by(world, write, claim, self._dialect)
-        ours = 1 if world.claim.allocated and not claim.allocated else world.ours
-        after = world._replace(ours=ours)
+        after = world
+        if world.claim.allocated and not claim.allocated:
+            met = 2 if world.reservation.asked else 0
+            after = world._replace(ours=1, reservation=world.reservation._replace(asked=met))
         return write_claim(after, claim, self._dialect, self._bounds), broken
 
     def _noted(self, world: World, process: Process, write: Write) -> Process:
@@ -325,6 +327,8 @@ def describe(write: Write) -> str:
         return f"status {{{', '.join(said)}}}"
     if write.kind == "finalizer":
         return f"{'puts' if write.values[0] else 'takes'} the reservation's finalizer"
+    if write.kind == "request":
+        return "takes the request from the reservation"
     return "takes the claim's finalizer"
 
 
@@ -341,6 +345,8 @@ def _written(claim: Claim, write: Write) -> Claim:
 def _with_status(reservation: Reservation, write: Write) -> Reservation:
     if write.kind == "finalizer":
         return reservation._replace(finalizer=write.values[0])
+    if write.kind == "request":
+        return reservation._replace(asked=0)
     known, recorded, idle, step, named = write.values
     return reservation._replace(
         known=known, recorded=recorded, idle=idle, step=step, named=named, ghosts=write.columns

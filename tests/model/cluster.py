@@ -298,6 +298,9 @@ class Cluster:
             deleting = world.reservation._replace(there=There.DELETING)
             withdrawn = write_reservation(world, deleting)
             yield "withdraw", "deletes the reservation", withdrawn
+            if world.claim.allocated and not world.reservation.asked:
+                asked = world.reservation._replace(asked=1)
+                yield "ask", "asks to give the devices up", write_reservation(world, asked)
         if world.reservation.there == There.GONE and world.claim.there == There.YES:
             anew = Reservation(There.YES, 0, 0, 0, 0, 0, (0,) * len(world.pods))
             yield "reserve", "makes a reservation", write_reservation(world, anew)

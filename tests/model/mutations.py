@@ -23,6 +23,7 @@ from tests.model.ahead import AHEAD_MUTATIONS
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
+from tests.model.requests import REQUEST_MUTATIONS
 from tests.model.restarts import CHECKPOINT_MUTATIONS
 from tests.model.scenarios import CORDONED
 from tests.model.server import Bounds
@@ -263,4 +264,5 @@ MUTATIONS = (
     *AHEAD_MUTATIONS,
     *WITHDRAWALS,
     *CHECKPOINT_MUTATIONS,
+    *REQUEST_MUTATIONS,
 )

@@ -9,7 +9,13 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer, WriteList, WriteStatus
+from claimctl.reservation.decision import (
+    ClearReleaseRequest,
+    RemoveClaimFinalizer,
+    SetFinalizer,
+    WriteList,
+    WriteStatus,
+)
 from claimctl.reservation.decision import Write as RealWrite
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, is_tombstone
@@ -22,6 +28,7 @@ from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
     FINALIZER,
+    REALLOCATE_ANNOTATION,
     ClaimReservation,
     ClaimReservationStatus,
     ForceDeletedPod,
@@ -157,7 +164,9 @@ def owner_of(incarnation: int) -> OwnerReference:
 @lru_cache(None)
 def reservation_of(reservation: Reservation, dialect: Dialect) -> ClaimReservation:
     made = builders.reservation(
-        deleting=reservation.there == There.DELETING, status=_status(reservation, dialect)
+        deleting=reservation.there == There.DELETING,
+        status=_status(reservation, dialect),
+        annotations={REALLOCATE_ANNOTATION: "uid-slice"} if reservation.asked else None,
     )
     if reservation.finalizer:
         return made
@@ -185,7 +194,7 @@ def _release(reservation: Reservation) -> ReleaseProgress | None:
         return None
     return ReleaseProgress(
         step=_STEPS[reservation.step],
-        reason=Reason.WORKLOAD_ENDED,
+        reason=Reason.REALLOCATED if reservation.asked else Reason.WORKLOAD_ENDED,
         since=builders.NOW,
         claim_uid="uid-slice",
     )
@@ -272,6 +281,8 @@ def write_of(write: RealWrite, held: Reservation, claim: Claim, dialect: Dialect
             return Write("claim-finalizer", (), ())
         case SetFinalizer():
             return Write("finalizer", (int(write.present),), ())
+        case ClearReleaseRequest():
+            return Write("request", (), ())
         case WriteStatus():
             return _status_write(write.status, len(held.ghosts))
     raise AssertionError(f"the model has no such write: {write}")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from tests.model.ahead import AHEAD_SCENARIOS
+from tests.model.requests import REQUEST_SCENARIOS
 from tests.model.restarts import CHECKPOINT_SCENARIOS
 from tests.model.scenarios import SCENARIOS, Scenario
 
-PLAYED: tuple[Scenario, ...] = (*SCENARIOS, *AHEAD_SCENARIOS, *CHECKPOINT_SCENARIOS)
+PLAYED: tuple[Scenario, ...] = (
+    *SCENARIOS,
+    *AHEAD_SCENARIOS,
+    *CHECKPOINT_SCENARIOS,
+    *REQUEST_SCENARIOS,
+)

@@ -105,7 +105,8 @@ def _waited_in_vain(world: World, there: int) -> bool:
 def _let_go(world: World) -> bool:
     """Whether anything asks for a release, or one is on record."""
     held = world.reservation.there == world.claim.there == There.YES
-    return not held or world.workload.phase != WorkloadPhase.ACTIVE or bool(world.reservation.step)
+    asked = bool(world.reservation.step or world.reservation.asked)
+    return not held or world.workload.phase != WorkloadPhase.ACTIVE or asked
 
 
 def left_behind(before: World, after: World, dialect: Dialect) -> str:
@@ -131,6 +132,8 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
     """Why a state in which nothing more will happen is not the right one; '' if it is."""
     if stuck := _stuck(world, dialect):
         return stuck
+    if world.reservation.asked == 2:
+        return "a request to give the devices up stands, although that was done"
     if any(there in IN_USE for there in world.pods):
         return _unheld(world)
     if world.reservation.there == There.GONE and world.claim.holders:

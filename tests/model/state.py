@@ -119,6 +119,9 @@ class Reservation(NamedTuple):
     ghosts: tuple[int, ...]
     named: int = 0
     """Whether the status names the PodGroup that shares the claim."""
+    asked: int = 0
+    """Whether an annotation asks to give the devices up. 2: claimctl has deallocated the claim
+    since."""
 
 
 class Group(NamedTuple):
@@ -146,7 +149,7 @@ class Write(NamedTuple):
     """What a request says, under the version it was decided on."""
 
     kind: str
-    """list, claim-finalizer, status, finalizer, group."""
+    """list, claim-finalizer, status, finalizer, request, group."""
     values: tuple[int, ...]
     columns: tuple[int, ...]
     early: int = 0

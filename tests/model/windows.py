@@ -24,7 +24,7 @@ _users_among = binding.users_among
 _left_at_fence = release._left_at_fence
 
 
-def _uncounted(ignored: Reason) -> Callable[..., tuple[list[Pod], list[Pod]]]:
+def uncounted(ignored: Reason) -> Callable[..., tuple[list[Pod], list[Pod]]]:
     def users(
         snapshot: Snapshot, reason: Reason, consumers: Consumers
     ) -> tuple[list[Pod], list[Pod]]:
@@ -36,7 +36,7 @@ def _uncounted(ignored: Reason) -> Callable[..., tuple[list[Pod], list[Pod]]]:
 
 def _ignoring(reason: Reason, dialect: Dialect, bounds: Bounds) -> Mutation:
     """The rule as it was: pending pods do not count."""
-    patch = (verdict, "users_among", _uncounted(reason))
+    patch = (verdict, "users_among", uncounted(reason))
     return Mutation(f"ignore pods that may be bound: {reason}", dialect, bounds, (patch,))
 
 

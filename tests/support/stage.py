@@ -301,7 +301,9 @@ class Stage:
     def _change_reservation(self, write: SetFinalizer | ClearReleaseRequest) -> None:
         held = self.reservations[write.reservation.metadata.name][0]
         if isinstance(write, ClearReleaseRequest):
-            self._keep(replace(held, metadata=replace(held.metadata, annotations=None)))
+            left = {**(held.metadata.annotations or {})}
+            del left[write.annotation]
+            self._keep(replace(held, metadata=replace(held.metadata, annotations=left or None)))
             return
         finalizers = (FINALIZER,) if write.present else ()
         self._keep(replace(held, metadata=replace(held.metadata, finalizers=finalizers)))

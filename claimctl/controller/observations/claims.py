@@ -51,7 +51,7 @@ from claimctl.controller.observations.status_times import RecordedTimes
 from claimctl.reservation.snapshot import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservationStatus
+from claimctl.wire.reservations import RELEASE_REQUESTS, ClaimReservationStatus
 from claimctl.wire.seams import Clock
 
 REMEMBERED_RESERVATIONS = 10_000
@@ -235,11 +235,17 @@ class Memories:
         if (observed := self._claims.get(ClaimKey.of(written))) is not None:
             observed.deallocated = observed.made_after = written.resource_version
 
-    def released_since_asked(self, key: ClaimKey, reservation: ObjectMeta) -> bool:
-        """Whether the claim had no allocation at a time after its release was requested."""
-        observed, asked_at = self._claims.get(key), self.recorded.asked_at(reservation)
-        asked = observed is not None and reservation.annotation(RELEASE_ANNOTATION) == observed.uid
-        return asked and observed is not None and _certainly(observed.made_after, asked_at)
+    def requests_met(self, key: ClaimKey, reservation: ObjectMeta) -> tuple[str, ...]:
+        """The annotations that asked for a release, if the claim had no allocation since then."""
+        observed = self._claims.get(key)
+        if observed is None:
+            return ()
+        return tuple(
+            name
+            for name in RELEASE_REQUESTS
+            if reservation.annotation(name) == observed.uid
+            and _certainly(observed.made_after, self.recorded.asked_at(reservation, name))
+        )
 
     def wrote_status(self, key: ClaimKey, reservation: str, status: ClaimReservationStatus) -> None:
         written = self._statuses.setdefault(key, {}).setdefault(reservation, deque(maxlen=8))

@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from claimctl.controller.keys import ClaimKey
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
-    RELEASE_ANNOTATION,
+    RELEASE_REQUESTS,
     ClaimReservation,
     ClaimReservationStatus,
 )
@@ -40,7 +40,7 @@ class RecordedTimes:
         self._clock = clock
         self._since: LRUCache[_Key, tuple[datetime, float]] = LRUCache(REMEMBERED)
         self._used: LRUCache[ClaimKey, float] = LRUCache(REMEMBERED)
-        self._asked: LRUCache[str, tuple[str, str]] = LRUCache(REMEMBERED)
+        self._asked: LRUCache[_Key, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def used(self, claim: ClaimKey) -> None:
         """Note that a pod that is not done names the claim, or did so until now."""
@@ -57,19 +57,20 @@ class RecordedTimes:
             elif known is None or known[0] != moment:
                 before = 0.0 if watched else self._passed(moment)
                 self._since[key] = moment, self._clock.monotonic() - before
-        self._see_request(new.metadata)
+        for annotation in RELEASE_REQUESTS:
+            self._see_request(new.metadata, annotation)
 
-    def _see_request(self, meta: ObjectMeta) -> None:
-        asked = meta.annotation(RELEASE_ANNOTATION)
+    def _see_request(self, meta: ObjectMeta, annotation: str) -> None:
+        asked, key = meta.annotation(annotation), (meta.uid, annotation)
         if asked is None:
-            self._asked.pop(meta.uid, None)
-        elif self._asked.get(meta.uid, ("", ""))[0] != asked:
-            self._asked[meta.uid] = asked, meta.resource_version
+            self._asked.pop(key, None)
+        elif self._asked.get(key, ("", ""))[0] != asked:
+            self._asked[key] = asked, meta.resource_version
 
-    def asked_at(self, reservation: ObjectMeta) -> str:
+    def asked_at(self, reservation: ObjectMeta, annotation: str) -> str:
         """The first seen version with the present request for a release, or ''."""
-        asked, version = self._asked.get(reservation.uid, (None, ""))
-        return version if asked == reservation.annotation(RELEASE_ANNOTATION) else ""
+        asked, version = self._asked.get((reservation.uid, annotation), (None, ""))
+        return version if asked == reservation.annotation(annotation) else ""
 
     def idle_age(self, reservation: ClaimReservation) -> float | None:
         """Seconds since ``idleSince``, or since the claim was last seen in use if that is less.

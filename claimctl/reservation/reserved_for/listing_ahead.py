@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.pods import Consumers, failed_to_bind, unschedulable_since
-from claimctl.reservation.reachability import stuck_since
+from claimctl.reservation.reachability import waiting_is_in_vain
 from claimctl.reservation.release.binding import schedulers_list_pods
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
@@ -57,7 +57,7 @@ def pods_to_list(
             hold, the time since a pod arrived does not matter.
         listed: the entries of the desired list without these pods, by UID.
     """
-    if not owners or not _may_list(snapshot) or stuck_since(snapshot, consumers) is not None:
+    if not owners or not _may_list(snapshot) or waiting_is_in_vain(snapshot, consumers):
         return ()
     waiting = [uid for uid in consumers.pending if uid not in listed]
     ages = snapshot.memory.arrivals.pod_age
@@ -118,13 +118,13 @@ class GivenUp:
 def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
     """The entries of unschedulable pods listed ahead that are given up while the claim is held.
 
-    - While pods cannot reach the claim's devices, all of them go. If the claim is given up later,
-      the wait for pods that are being bound has begun already.
+    - While pods cannot reach the claim's devices, or these are to be given up, all of them go. If
+      the claim is given up later, the wait for pods that are being bound has begun already.
     - In a full list, the entries of pods that stay unschedulable make room for pods that wait.
     """
     idle = {uid for uid, pod in consumers.pending.items() if unschedulable_since(pod) is not None}
     needed = _places_needed(snapshot, consumers) if idle else 0
-    stuck = bool(idle) and stuck_since(snapshot, consumers) is not None
+    stuck = bool(idle) and waiting_is_in_vain(snapshot, consumers)
     claim = snapshot.claim
     if claim is None or not (needed or stuck) or not _stays_allocated(snapshot, consumers):
         return GivenUp()

@@ -54,7 +54,7 @@ _ADVICE = {
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
     Reason.RELEASING: "the claim is being released",
     Reason.IDLE: "the workload wanted no pods for idleTimeoutSeconds",
-    Reason.REALLOCATED: "no pod could reach the devices for reallocateTimeoutSeconds",
+    Reason.REALLOCATED: "no pod could use the devices where they are, so they were given up",
     Reason.WITHDRAWN: "the ClaimReservation was deleted",
     Reason.RELEASE_REQUESTED: "a user asked for the release",
     Reason.HELD: "the claim is held",

@@ -104,6 +104,6 @@ def test_a_request_goes_first_once_its_claim_has_been_released(now: ResourceClai
     if now.status.allocation is not None:
         on.put(running("a"))
     snapshot = on.snapshot()
-    held = replace(snapshot.reservations[0], released_since_asked=True)
+    held = replace(snapshot.reservations[0], requests_met=("claimctl.io/release",))
     decision = decide(replace(snapshot, reservations=(held,)))
     assert decision.write == ClearReleaseRequest(asked)

@@ -295,7 +295,7 @@ def test_a_release_was_had_if_the_claim_was_free_after_it_was_asked_for(
         free = each.startswith("-")
         memories.see(claim(allocated=not free, version=each.removeprefix("-")))
     memories.recorded.see(asks(asked), asks("99"))
-    assert memories.released_since_asked(KEY, asks("99").metadata) is had
+    assert bool(memories.requests_met(KEY, asks("99").metadata)) is had
 
 
 def test_the_own_write_counts_before_any_watch_tells_of_it() -> None:
@@ -303,18 +303,18 @@ def test_the_own_write_counts_before_any_watch_tells_of_it() -> None:
     memories.see(claim(version="7"))
     memories.recorded.see(None, asks("8"))
     memories.deallocated(claim(allocated=False, version="9").metadata)
-    assert memories.released_since_asked(KEY, asks("8").metadata)
+    assert memories.requests_met(KEY, asks("8").metadata)
 
 
 def test_a_request_for_another_claim_or_none_is_not_had() -> None:
     memories = Memories(HandClock())
     memories.see(claim(allocated=False, version="9"))
-    assert not memories.released_since_asked(KEY, reservation().metadata)
+    assert not memories.requests_met(KEY, reservation().metadata)
     memories.recorded.see(None, asks("8", uid="uid-other"))
-    assert not memories.released_since_asked(KEY, asks("8", uid="uid-other").metadata)
+    assert not memories.requests_met(KEY, asks("8", uid="uid-other").metadata)
     memories.recorded.see(asks("8", uid="uid-other"), reservation())
     memories.recorded.see(reservation(), asks("12"))
-    assert not memories.released_since_asked(KEY, asks("12").metadata)
+    assert not memories.requests_met(KEY, asks("12").metadata)
 
 
 def unnoticed(memories: Memories, version: str) -> float:
