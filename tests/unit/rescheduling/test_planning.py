@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
+from claimctl.rescheduling.devices import NoDevices, PodsAlone
 from claimctl.rescheduling.groups import groups_of
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.planning import UnknownPriorityClass, plan
+from claimctl.rescheduling.planning import UnknownPriorityClass, plan, plan_with
 from claimctl.rescheduling.policy import (
     Evictor,
     Limits,
@@ -27,6 +28,7 @@ from claimctl.rescheduling.policy import (
 from claimctl.rescheduling.record import Outcome, PastMove, Record, WorkloadMemory
 from claimctl.rescheduling.world import World
 from claimctl.wire.base import decode, encode, from_plain
+from claimctl.wire.devices import DeviceClass
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import PriorityClass, SchedulingNode, SchedulingPod
@@ -124,6 +126,17 @@ def test_the_workload_above_the_owner_is_known() -> None:
     owner = from_plain({"metadata": metadata}, ObjectHeader)
     made = plan(observed(*CROWDED, owners=(owner,)), DUPLICATES)
     assert {move.owner.workload_uid for move in made.moves if move.owner} == {"deployment"}
+
+
+@pytest.mark.parametrize("resource", ["example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"])
+def test_a_resource_that_a_class_provides_need_not_be_on_a_node(resource: str) -> None:
+    spec = {"extendedResourceName": "example.com/gpu"}
+    gpus = from_plain({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass)
+    pods = [pod(f"p{number}", "a", requests={resource: "1"}) for number in range(2)]
+    seen = observed(node("a"), node("b"), *pods)
+    known = replace(seen, device_classes=(gpus,))
+    assert moves(plan_with(seen, DUPLICATES, NoDevices(), PodsAlone())) == {}
+    assert len(moves(plan_with(known, DUPLICATES, NoDevices(), PodsAlone()))) == 1
 
 
 def test_pods_with_claims_that_were_not_read_stay() -> None:

@@ -148,6 +148,19 @@ def test_deviation_thresholds_are_around_the_mean() -> None:
     assert moves(found) == {}
 
 
+def test_a_little_below_the_mean_is_not_under_used() -> None:
+    """50 %, 25 % and 20 %: the mean is 31.7 %."""
+    objects: Objects = [node(name) for name in "abc"]
+    objects += [*filled("a", 4), *filled("b", 2), *filled("c", 1, cpu="1600m")]
+
+    def found(below: float) -> Plan:
+        low = {"cpu": below}
+        return planned(*objects, low=low, high={"cpu": 10.0}, use_deviation_thresholds=True)
+
+    assert notes(found(below=12.0)) == ["no node is under-used"]
+    assert [name for name, _ in moves(found(below=11.0)).values()] == ["a"]
+
+
 def test_the_expected_node_must_not_become_over_used() -> None:
     """The scheduler prefers c, which is large in cpu and short of places."""
     objects: Objects = [node("a"), node("b", cpu="8", pods=110), node("c", cpu="400", pods=3)]
