@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -35,6 +36,12 @@ class Landings:
     client: Client
     clock: Clock
     flights: list[Flight] = field(default_factory=list)
+    open: list[Flight] = field(default_factory=list)
+    """The flights that are under way."""
+    _in_flight: Counter[str] = field(default_factory=Counter)
+    """How many of them each workload has."""
+    _stuck: set[str] = field(default_factory=set)
+    """Workloads with a replacement that has no node and was given up."""
     _known: dict[str, set[str]] = field(default_factory=dict)
     """By namespace: the UIDs of pods that are no replacements, or are taken for one already."""
 
@@ -47,22 +54,18 @@ class Landings:
     def begin(self, move: Move, within: float) -> None:
         """Follow the replacement of a pod that was just evicted, for ``within`` seconds."""
         if move.owner is not None:
-            self.flights.append(Flight(move, self.clock.monotonic() + within))
+            flight = Flight(move, self.clock.monotonic() + within)
+            self.flights.append(flight)
+            self.open.append(flight)
+            self._in_flight[_workload(move)] += 1
 
     def in_flight(self, workload: str) -> int:
         """How many moves of a workload are under way."""
-        return sum(_workload(flight.move) == workload for flight in self.open)
+        return self._in_flight[workload]
 
     def is_stuck(self, workload: str) -> bool:
         """Whether a replacement of the workload has no node and was given up."""
-        return any(
-            flight.outcome is Outcome.PENDING and _workload(flight.move) == workload
-            for flight in self.flights
-        )
-
-    @property
-    def open(self) -> list[Flight]:
-        return [flight for flight in self.flights if flight.open]
+        return workload in self._stuck
 
     async def look(self) -> None:
         """Find the replacements that have a node now."""
@@ -71,6 +74,13 @@ class Landings:
             for flight in self.open:
                 if flight.move.pod.namespace == namespace:
                     self._judge(flight, pods)
+        for flight in self.open:
+            if not flight.open:
+                workload = _workload(flight.move)
+                self._in_flight[workload] -= 1
+                if flight.outcome is Outcome.PENDING:
+                    self._stuck.add(workload)
+        self.open = [flight for flight in self.open if flight.open]
 
     def _judge(self, flight: Flight, pods: Iterable[Pod]) -> None:
         found = self._replacement(flight, pods)

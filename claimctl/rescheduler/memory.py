@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -31,6 +32,8 @@ class Memory:
     report: Report
     _at: dict[str, datetime] = field(default_factory=dict)
     """When each pod was evicted, by its UID."""
+    _written: dict[str, Outcome] = field(default_factory=dict)
+    """The outcome that the record has of each of these pods."""
     _kept: float | None = None
     _missing: bool = False
 
@@ -48,16 +51,25 @@ class Memory:
         if self._missing or not self._at or not due:
             return
         self._kept = now
+        news = [step for step in self.report.steps if self._is_news(step)]
         try:
-            await self.records.change(lambda status: self._changed(status, last=last))
+            await self.records.change(lambda status: self._changed(status, news, last=last))
         except NoRecord as error:
             self._missing = True
             self.report.notes.append(f"this run is not remembered: {error}")
+        self._written |= {step.move.pod.uid: step.outcome or Outcome.UNDER_WAY for step in news}
 
-    def _changed(self, status: RescheduleRecordStatus, *, last: bool) -> RescheduleRecordStatus:
-        for step in self.report.steps:
-            at, owner = self._at.get(step.move.pod.uid), step.move.owner
-            if at is not None and owner is not None:
+    def _is_news(self, step: Step) -> bool:
+        uid = step.move.pod.uid
+        outcome = step.outcome or Outcome.UNDER_WAY
+        return uid in self._at and self._written.get(uid) is not outcome
+
+    def _changed(
+        self, status: RescheduleRecordStatus, news: Sequence[Step], *, last: bool
+    ) -> RescheduleRecordStatus:
+        for step in news:
+            if step.move.owner is not None:
+                at = self._at[step.move.pod.uid]
                 status = with_move(status, _workload(step), _move(step, at))
         return replace(status, last_run=self._run()) if last else status
 
