@@ -67,9 +67,7 @@ def table(tries: Sequence[Try]) -> str:
     ]
     by_row: dict[str, list[str]] = {}
     for each in tries:
-        held = ", held" if each.cell.held and "held" not in each.cell.workload.name else ""
-        free = ", not held" if not each.cell.held and "held" in each.cell.workload.name else ""
-        by_row.setdefault(f"{each.cell.workload.name}{held}{free}", []).append(each.outcome.shown)
+        by_row.setdefault(each.cell.row, []).append(each.outcome.shown)
     lines += [f"| {row} | {' | '.join(found)} |" for row, found in by_row.items()]
     return "\n".join(lines)
 

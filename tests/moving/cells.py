@@ -42,7 +42,11 @@ class Workload:
     claims: int = 1
     """How many named claims each pod uses."""
     held: tuple[int, ...] = (0,)
-    """Which of them are held, in the cells with a hold."""
+    """Which of them are held, in the cells with a hold; none: there are no such cells."""
+    held_as: str = "held"
+    """How the text of a row says that claims are held."""
+    free: bool = True
+    """Whether there are cells without a hold, too."""
     generated: bool = False
     """Whether the claim is generated from a template for each pod instead."""
     evicted: int = 1
@@ -61,11 +65,11 @@ class Workload:
 
 WORKLOADS = (
     Workload("Deployment, one claim"),
-    Workload("Deployment, two claims, both held", claims=2, held=(0, 1)),
-    Workload("Deployment, two claims, one held", claims=2, held=(1,)),
+    Workload("Deployment, two claims", claims=2, held=(0, 1), held_as="both held"),
+    Workload("Deployment, two claims", claims=2, held=(1,), held_as="one held", free=False),
     Workload("Deployment, 2 pods share a claim, one is evicted", replicas=2),
     Workload("Deployment, 2 pods share a claim, both are evicted", replicas=2, evicted=2),
-    Workload("Deployment, a claim generated for each pod", generated=True),
+    Workload("Deployment, a claim generated for each pod", held=(), generated=True),
     Workload("StatefulSet, one claim", kind="StatefulSet"),
     Workload("Job, one claim", kind="Job"),
     Workload("Job that replaces only failed pods, one claim", kind="Job", replacement="Failed"),
@@ -82,6 +86,11 @@ class Cell:
     @property
     def namespace(self) -> str:
         return f"cell-{self.number}"
+
+    @property
+    def row(self) -> str:
+        """The text of its row."""
+        return f"{self.workload.name}, {self.workload.held_as}" if self.held else self.workload.name
 
     @property
     def claim_names(self) -> list[str]:
@@ -153,7 +162,8 @@ def cells() -> list[Cell]:
     found = [
         (workload, held, closing)
         for workload in WORKLOADS
-        for held in ((False,) if workload.generated else (False, True))
+        for held in (False, True)
+        if (workload.held if held else workload.free)
         for closing in Closing
     ]
     return [Cell(number, *each) for number, each in enumerate(found)]
