@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
@@ -13,6 +14,7 @@ from tests.torture.faults import Faults
 from tests.torture.faulty_transport import FaultPlan
 from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects
+from tests.torture.rescheduling import rescheduling, wanted
 from tests.torture.testbed import BINDING, Testbed, Verdict, closed, history, judge, opened
 from tests.torture.user_actions import UserActions
 
@@ -113,10 +115,12 @@ async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> No
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
-        for _ in range(schedule.actions):
-            users.act()
-            await process_faults.strike(users)
-            await testbed.sleep(rng.choice(PAUSES))
+        beside = rescheduling(testbed, schedule.seed, faults.counts) if wanted() else nullcontext()
+        async with beside:
+            for _ in range(schedule.actions):
+                users.act()
+                await process_faults.strike(users)
+                await testbed.sleep(rng.choice(PAUSES))
         await conclude(testbed, explored.verdict)
         judge(testbed, explored.verdict, slow=schedule.slow)
     finally:

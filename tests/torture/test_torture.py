@@ -38,6 +38,16 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
         assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
 
 
+def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESCHEDULE", "1")
+    moved = 0
+    for seed in range(4):
+        explored = explore(seed)
+        assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
+        moved += explored.faults["moved pod"]
+    assert moved
+
+
 PRINT_DIGESTS = """
 from tests.torture.explorer import explore
 from tests.torture.batches import quiet
