@@ -12,18 +12,22 @@ from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
+    CRITICAL,
     DUPLICATES,
     EXAMPLE,
     budget,
     closed,
+    critical,
     crowded,
     evict,
     held,
     names,
+    occupied,
     places,
     planned,
     reasons,
     rescheduled,
+    taints,
     utilization,
     workload,
 )
@@ -108,3 +112,17 @@ async def test_a_held_claim_pins_its_pod(stage: Stage) -> None:
 async def _is_replaced(stage: Stage, pod: str) -> bool:
     found = await names(stage)
     return pod not in found and len(await stage.running()) == len(found)
+
+
+@pytest.mark.cluster(TWO)
+async def test_a_critical_pod_gets_the_devices_that_others_hold(stage: Stage) -> None:
+    """Scenario 14: it is bound, its victims run elsewhere, and the taint is gone."""
+    await occupied(stage)
+    await critical(stage)
+    assert (await names(stage))["vital"] == ""
+    report = await rescheduled(stage, CRITICAL)
+    assert report.evicted == 6
+    assert (await names(stage))["vital"] == stage.site.nodes[0]
+    await stage.until_running(7)
+    assert (await places(stage, "train"))[stage.site.nodes[1]] == 6
+    assert await taints(stage) == []
