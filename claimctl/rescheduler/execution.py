@@ -290,6 +290,8 @@ class Execution:
             if end is not None:
                 await self._taints.lift(each.entry, end)
                 self._open.remove(each)
+                # the node is open again: a replacement that finds no place now waits for others
+                self._landings.hurry(map(_uid, each.group.steps), self.settings.landing)
                 self.signs.untainted(each.entry, end)
 
     async def _ended(self, each: _Open) -> End | None:

@@ -15,6 +15,7 @@ from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import CRITICAL_KEY
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.reasons import Reason
+from claimctl.rescheduling.record import Outcome
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import SchedulingPod
@@ -96,6 +97,20 @@ async def test_the_taint_goes_at_its_deadline_and_the_attempt_counts() -> None:
         assert left.taints == ()
         (attempts,) = left.attempts
         assert (attempts.pod_uid, attempts.count) == (given.pod.metadata.uid, 1)
+
+
+async def test_once_the_node_is_open_a_run_waits_for_victims_as_for_other_pods() -> None:
+    """Their owner makes no replacements."""
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        await stage.site.pause("replicaset-controller")
+        began = stage.clock.monotonic()
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        await stage.clock.sleep(5.0)
+        await make_room(stage, given.node)
+        report = await run
+        assert stage.clock.monotonic() - began < TIMEOUT
+        assert {step.outcome for step in report.steps} == {Outcome.GONE}
 
 
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
