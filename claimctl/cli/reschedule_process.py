@@ -11,7 +11,7 @@ import structlog
 from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.cli.controller_process import Stop, exporting, health_server, who_am_i
-from claimctl.cli.errors import CommandFailed, ExitCode
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.reschedule_runner import COMPONENT, runner_of
 from claimctl.cli.reschedule_wanted import Wanted
 from claimctl.cli.session import connection_of
@@ -23,6 +23,7 @@ from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
 from claimctl.rescheduler.loop import Loop, election_settings
 from claimctl.rescheduler.policyfile.model import CheckedPolicy
+from claimctl.rescheduling.planning import UnknownPriorityClass
 from claimctl.telemetry.health import Probes
 from claimctl.telemetry.logs import configure
 from claimctl.telemetry.settings import from_environment
@@ -35,12 +36,15 @@ def run_for_ever(wanted: Wanted, access: Access, checked: CheckedPolicy) -> int:
 
     Raises:
         CommandFailed: another process has the Lease now.
+        UsageError: the policy names a PriorityClass that does not exist.
     """
     configure()
     try:
         received = asyncio.run(_serve(wanted, access, checked))
     except LeadershipLost as error:
         raise CommandFailed(str(error)) from error
+    except UnknownPriorityClass as error:
+        raise UsageError(f"{wanted.policy}: {error}") from None
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
 
 
