@@ -48,6 +48,12 @@ def running(served: Cluster) -> list[dict[str, Any]]:
     ]
 
 
+def spread(served: Cluster) -> list[int]:
+    """How many running pods each node has."""
+    nodes = [pod["spec"]["nodeName"] for pod in running(served)]
+    return sorted(map(nodes.count, set(nodes)))
+
+
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS):
         while not holds():  # noqa: ASYNC110 - the state is in the cluster
@@ -80,8 +86,7 @@ async def test_a_plan_is_made_reviewed_and_executed(tmp_path: Path) -> None:
         again = await reschedule(served, policy, "-o", "wide")
         assert (again.code, again.out) == (0, "")
         assert again.err.startswith("No pod is to be moved.\n")
-        nodes = [pod["spec"]["nodeName"] for pod in running(served)]
-        assert sorted(map(nodes.count, set(nodes))) == [2, 2, 2]
+        assert spread(served) == [2, 2, 2]
 
 
 @pytest.mark.real_time(SECONDS)
@@ -118,3 +123,26 @@ def _refusing(served: Cluster) -> asyncio.Event:
 
     served.embedded.handler.fault = fault
     return seen
+
+
+@pytest.mark.real_time(SECONDS)
+async def test_a_loop_serves_metrics_and_ends_in_order(tmp_path: Path) -> None:
+    async with cluster(OPTIONS, tmp_path) as served:
+        policy = await crowded(served, tmp_path)
+        command = command_line(
+            *("reschedule", "--policy-config-file", policy, "--descheduling-interval", "1s"),
+            *("--lease-namespace", "default", "--bind-address", "127.0.0.1:0"),
+            *("--kubeconfig", str(served.kubeconfig)),
+        )
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        await until(lambda: spread(served) == [2, 2, 2])
+        process.send_signal(signal.SIGTERM)
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+        assert process.returncode == 0, err
+        told = (out + err).decode()
+        assert "serving health and metrics" in told
+        assert "Traceback" not in told
+        lease = served.embedded.admin.get("leases", "default", "claimctl-rescheduler")
+        assert not lease["spec"].get("holderIdentity")
