@@ -125,7 +125,7 @@ class KnownClaim:
     def owned_by(self, pods: frozenset[str]) -> bool:
         """Whether the claim was generated for one of the pods, and goes with it."""
         owner = self.claim.metadata.controller()
-        return owner is not None and owner.kind == "Pod" and owner.uid in pods
+        return owner is not None and owner.uid in pods
 
     def used_only_by(self, pods: frozenset[str]) -> bool:
         """Whether nothing but these pods, and holds that claimctl can end, keeps the devices."""

@@ -86,8 +86,6 @@ class Inventory:
             self._log.append(_less(self._joined, key))
 
     def _release(self, claim: KnownClaim) -> None:
-        if claim.key in self._free:
-            return
         self._free.add(claim.key)
         self._log.append(lambda: self._free.discard(claim.key))
         for device in claim.devices:

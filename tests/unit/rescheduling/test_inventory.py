@@ -221,6 +221,13 @@ def test_idle_held_devices_and_those_of_ghosts_count_as_used() -> None:
     assert on.usage(CLASS)["node-0"] == DeviceCount(2, 2)
 
 
+def test_a_device_with_admin_access_is_not_used() -> None:
+    result = {"request": "gpu", "driver": DRIVER, "pool": "node-0", "device": "gpu-0"}
+    devices = {"results": [{**result, "adminAccess": True}]}
+    on = inventory(claims=[claim("slice", allocated=True, devices=devices)])
+    assert on.usage(CLASS)["node-0"] == DeviceCount(0, 2)
+
+
 def test_usage_counts_what_the_class_selects_and_no_tainted_device() -> None:
     slices = [
         slice_(device("a", model="big"), device("b"), device("c", model="big", taints=[TAINT]))

@@ -12,6 +12,12 @@ from tests.support.builders import NOW, after
 from tests.support.devices import GROUP, HOLD, claim, entry, observed, pod, reservation
 
 A, B = pod("a", "slice"), pod("b", "slice")
+TOMBSTONE = {
+    "apiGroup": "claimctl.io",
+    "resource": "finishedpods",
+    "name": "done",
+    "uid": "uid-done",
+}
 GHOST = {"uid": "uid-x", "name": "x", "since": NOW.isoformat()}
 OLD_GHOST = {"uid": "uid-x", "name": "x", "since": after(-301).isoformat()}
 
@@ -87,6 +93,16 @@ LISTED = claim("slice", "gpu-0", listed=[entry("a")])
             id="held by a ClaimReservation and by another client",
         ),
         pytest.param(of(LISTED), Stickiness.WHILE_OPEN, id="last consumer, of a ReplicaSet"),
+        pytest.param(
+            of(claim("slice", "gpu-0", listed=[entry("a"), TOMBSTONE])),
+            Stickiness.WHILE_OPEN,
+            id="last consumer, beside a tombstone",
+        ),
+        pytest.param(
+            of(claim("slice", "gpu-0", listed=[HOLD]), reservation(claimUID="uid-of-before")),
+            Stickiness.FOREIGN,
+            id="a hold that the status records for an earlier claim of the name",
+        ),
         pytest.param(of(LISTED, owner="Job"), Stickiness.WHILE_OPEN, id="last consumer, of a Job"),
         pytest.param(
             of(LISTED, owner="StatefulSet"),
