@@ -51,7 +51,8 @@ def _bind(write: Write, binding: Object) -> Object:
     for key, value in ((binding.get("metadata") or {}).get("annotations") or {}).items():
         new["metadata"].setdefault("annotations", {})[key] = value
     status = new.setdefault("status", {})
-    status.pop("nominatedNodeName", None)
+    if write.state.features.version >= _CLEARS_NOMINATION_SINCE:
+        status.pop("nominatedNodeName", None)
     _scheduled(write, status)
     new["metadata"]["resourceVersion"] = (binding.get("metadata") or {}).get("resourceVersion", "")
     writing.modify(write, old, new)
@@ -82,6 +83,8 @@ def bind_collection(write: Write, binding: Object) -> Object:
     return _bind(replace(write, target=target), binding)
 
 
+_CLEARS_NOMINATION_SINCE = (1, 35)
+"""From this version on, a bound pod has no nominated node any more."""
 _TARGETS = ("Node", "<empty>")
 
 

@@ -19,6 +19,9 @@ from claimctl.embedded.runtime.component import Component
 from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import Object
 
+_ONCE_SINCE = (1, 35)
+"""Before this version, a victim that is being deleted already is deleted again, with an Event."""
+
 
 class Evictor:
     """The victims get a condition and are deleted with their own grace period."""
@@ -28,9 +31,12 @@ class Evictor:
 
     def evict(self, pod: Object, candidate: Candidate) -> None:
         """Make room for ``pod``. A victim that is gone, or refuses, stays as it is."""
+        again = self._scheduler.context.features.version < _ONCE_SINCE
+        if not again and all(deleting(victim) for victim in candidate.victims):
+            return
         self._withdraw(pod, candidate.node)
         for victim in candidate.victims:
-            if not deleting(victim):
+            if again or not deleting(victim):
                 with suppress(NotFound, StatusError):
                     self._delete(pod, victim, candidate.node)
 

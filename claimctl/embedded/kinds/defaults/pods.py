@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from claimctl.embedded.text.quantity import number
 from claimctl.wire.base import Object
 
 _FILE_MODE = 420
@@ -146,13 +147,21 @@ def _covers(toleration: Object, key: str) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """BestEffort, Burstable or Guaranteed, by the requests and limits of all containers."""
+    """BestEffort, Burstable or Guaranteed, by cpu and memory of all containers."""
     containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     resources = [container.get("resources") or {} for container in containers]
-    if not any(each.get("requests") or each.get("limits") for each in resources):
+    pairs = [(_computing(each, "requests"), _computing(each, "limits")) for each in resources]
+    if not any(requests or limits for requests, limits in pairs):
         return "BestEffort"
-    for each in resources:
-        requests, limits = each.get("requests") or {}, each.get("limits") or {}
-        if any(name not in limits for name in ("cpu", "memory")) or requests != limits:
+    for requests, limits in pairs:
+        if len(limits) < len(_COMPUTING) or requests != limits:
             return "Burstable"
     return "Guaranteed"
+
+
+_COMPUTING = ("cpu", "memory")
+
+
+def _computing(resources: Object, key: str) -> Object:
+    found = resources.get(key) or {}
+    return {name: found[name] for name in _COMPUTING if number(found.get(name))}

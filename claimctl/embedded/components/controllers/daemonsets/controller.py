@@ -70,8 +70,17 @@ class DaemonSetController(Component[Key]):
             self.queue.add((change.key[0], owner["name"]))
 
     def _node_changed(self, change: Change) -> None:
-        if change.old is None or change.new is None or _differ(change.old, change.new):
-            for each in self.views["daemonsets"].items():
+        """Look again at the DaemonSets of which a pod is missing on the node, or must leave it.
+
+        Upstream does not look at others, so their status does not change.
+        """
+        node = change.new
+        if node is None or (change.old is not None and not _differ(change.old, node)):
+            return
+        for each in self.views["daemonsets"].items():
+            wanted, stays = should_run(each, node)
+            there = any(target(pod) == name(node) for pod in self._all(each))
+            if (wanted and not there) or (there and not stays):
                 self.queue.add(key_of(each))
 
     def sync(self, key: Key) -> None:
@@ -153,8 +162,8 @@ class DaemonSetController(Component[Key]):
         unavailable = 0
         replaced: list[Object] = []
         candidates: list[Object] = []
-        for node in self.views["nodes"].items():
-            pods = [each for each in state.pods.get(name(node), ()) if not deleting(each)]
+        for found in state.pods.values():
+            pods = [each for each in found if not deleting(each)]
             old = [each for each in pods if not self._is_new(state, each)]
             new = [each for each in pods if self._is_new(state, each)]
             if new and not old:
@@ -162,7 +171,7 @@ class DaemonSetController(Component[Key]):
             elif old and not new:
                 up = self._available(state.workload, old[0])
                 (candidates if up else replaced).append(old[0])
-            elif should_run(state.workload, node)[0]:
+            else:
                 unavailable += 1
         for pod in (*replaced, *candidates[: max(allowed - unavailable, 0)]):
             delete_pod(self, state.workload, pod)

@@ -1,0 +1,1 @@
+"""What real schedulers do with resources, priorities and DaemonSets, against the embedded one."""
