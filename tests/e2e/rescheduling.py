@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -27,6 +28,7 @@ from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
+from claimctl.wire.scheduling import LabelSelector
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
@@ -87,14 +89,15 @@ def runner(
     settings: RunSettings = QUICK,
 ) -> Runner:
     """A process with a policy. On a shared cluster it moves pods on the scenario's nodes only."""
-    document = yaml.safe_load(policy)
+    wanted = translated(checked(yaml.safe_load(policy)))
     if stage.cluster is None:
-        document["nodeSelector"] = f"{FLEET_LABEL}={stage.site.nodes[0].rpartition('-')[0]}"
+        ours = LabelSelector(match_labels={FLEET_LABEL: _record(stage)})
+        wanted = replace(wanted, node_selector=ours)
     client = Client(transport or stage.site.connection(PEOPLE), stage.clock)
     return Runner(
         client=client,
         clock=stage.clock,
-        policy=translated(checked(document)),
+        policy=wanted,
         planner=planner,
         records=Records(client, _record(stage)),
         settings=settings,
