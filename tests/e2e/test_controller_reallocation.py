@@ -75,10 +75,14 @@ async def test_pods_whose_devices_cannot_be_reached_get_others(
 async def test_devices_are_given_up_on_request_and_only_once(
     new_stage: NewStage, options: ClusterOptions
 ) -> None:
-    """The claim's node is closed, and a request stands before its pods are deleted."""
+    """The claim's node is closed, and a request stands before its pod is deleted.
+
+    One pod: of two pods of a PodGroup, a real scheduler may bind one on a wrong node (1.36).
+    """
     async with new_stage(replace(options, nodes=2, timings=TIMINGS)) as stage:
         await stage.started()
-        await _reserved(stage, shared=options is PODGROUP_136, reallocateTimeoutSeconds=3600)
+        shared = options is PODGROUP_136
+        await _reserved(stage, shared=shared, replicas=1, reallocateTimeoutSeconds=3600)
         node = (await stage.running())[0].spec.node_name
         await tainted(stage, node)
         asked = {REALLOCATE_ANNOTATION: (await stage.claim()).metadata.uid}
@@ -88,15 +92,14 @@ async def test_devices_are_given_up_on_request_and_only_once(
         await _replaced(stage)
 
         async def moved() -> bool:
-            now = [pod for pod in await stage.running() if pod.spec.node_name != node]
-            return len(now) == 2
+            return [pod for pod in await stage.running() if pod.spec.node_name != node] != []
 
-        await stage.until(moved, "the pods run elsewhere", within=200)
+        await stage.until(moved, "the pod runs elsewhere", within=200)
         await stage.until_condition("Reserved", "True", "Reserved")
         (reservation,) = await stage.reservations()
         assert reservation.metadata.annotation(REALLOCATE_ANNOTATION) is None
         await _replaced(stage)
-        await stage.until(moved, "the pods run on the node that holds their device", within=60)
+        await stage.until(moved, "the pod runs on the node that holds its device", within=60)
 
 
 async def _replaced(stage: Stage) -> None:
@@ -111,7 +114,7 @@ async def _replaced(stage: Stage) -> None:
     await stage.until(gone, "the pods are gone", within=60)
 
 
-async def _reserved(stage: Stage, *, shared: bool, **spec: Any) -> None:
+async def _reserved(stage: Stage, *, shared: bool, replicas: int = 2, **spec: Any) -> None:
     values: dict[str, Any] = {
         "resourceClaimTemplateName": "template",
         "reallocateTimeoutSeconds": 5,
@@ -119,9 +122,9 @@ async def _reserved(stage: Stage, *, shared: bool, **spec: Any) -> None:
         **spec,
     }
     body: dict[str, Any] = manifests.reservation(**values)
-    workload = manifests.deployment(replicas=2)
+    workload = manifests.deployment(replicas=replicas)
     await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
     await stage.create(CLAIMRESERVATIONS, body)
     await stage.create(DEPLOYMENTS, manifests.in_group(workload) if shared else workload)
-    await stage.until_running(2)
+    await stage.until_running(replicas)
     await stage.until_condition("Reserved", "True", "Reserved")

@@ -13,6 +13,7 @@ from claimctl.wire.scheduling import SchedulingPod
 from tests.support.devices import (
     CLASS,
     DRIVER,
+    GROUP,
     HOLD,
     TAINT,
     claim,
@@ -154,6 +155,24 @@ def test_a_full_list_has_no_place_for_the_replacement() -> None:
     on.leave((PAIR[0],))
     assert reason(on.place(PAIR[0], "node-0")) is Reason.NO_PLACE_IN_CLAIM
     on.undo()
+    assert reason(on.place(PAIR[0], "node-0")) is None
+
+
+@pytest.mark.parametrize(
+    "sharing",
+    [{"listed": [GROUP]}, {"listed": [HOLD], "reservedForAnyPod": True}],
+    ids=["a PodGroup", "any pod"],
+)
+def test_pods_that_share_a_claim_without_an_entry_need_no_place(sharing: dict[str, Any]) -> None:
+    listed = [*sharing.pop("listed"), *(entry(f"x{number}") for number in range(255))]
+    on = inventory(*PAIR, claims=[claim("slice", "gpu-0", listed=listed, **sharing)])
+    on.leave((PAIR[0],))
+    assert reason(on.place(PAIR[0], "node-0")) is None
+
+
+def test_devices_of_a_driver_that_publishes_nothing_count_as_usable() -> None:
+    on = inventory(*PAIR, claims=[SHARED], slices=[])
+    on.leave((PAIR[0],))
     assert reason(on.place(PAIR[0], "node-0")) is None
 
 
