@@ -16,8 +16,6 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
@@ -47,6 +45,7 @@ from tests.e2e.site import (
     EmbeddedSite,
     Site,
     accused,
+    definitions,
 )
 from tests.support.builders import NOW
 
@@ -333,9 +332,9 @@ async def embedded_cluster(
 
 async def install(client: Client, *, crds: bool = True) -> None:
     """Install claimctl as an administrator does before the controller starts."""
-    for path in sorted(CRDS.glob("*.claimctl.io.yaml")) if crds else ():
+    for definition in definitions() if crds else ():
         with suppress(AlreadyExists):
-            await client.create(_DEFINITIONS, yaml.safe_load(path.read_text()))
+            await client.create(_DEFINITIONS, definition)
     for name in (NAMESPACE, CONTROLLER_NAMESPACE):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
+
+import yaml
 
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
@@ -17,6 +21,20 @@ from claimctl.wire.seams import Transport
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
+
+
+@cache
+def _definitions() -> tuple[str, ...]:
+    """The CustomResourceDefinitions as JSON: each scenario reads them, and YAML is slow."""
+    paths = sorted(CRDS.glob("*.claimctl.io.yaml"))
+    return tuple(json.dumps(yaml.safe_load(path.read_text())) for path in paths)
+
+
+def definitions() -> list[Object]:
+    """New copies of claimctl's CustomResourceDefinitions."""
+    return [json.loads(text) for text in _definitions()]
+
+
 NAMESPACE = "team"
 CONTROLLER_NAMESPACE = "claimctl-system"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -25,8 +26,13 @@ from tests.support.recording import Recording
 from tests.support.spoiling import Spoiling
 
 
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return custom_resource_definitions()
+
+
 def define_custom_resources(made: Server) -> None:
-    for definition in custom_resource_definitions():
+    for definition in _definitions():
         made.create("customresourcedefinitions", definition)
 
 
