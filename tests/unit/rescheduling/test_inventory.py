@@ -240,6 +240,46 @@ def test_idle_held_devices_and_those_of_ghosts_count_as_used() -> None:
     assert on.usage(CLASS)["node-0"] == DeviceCount(2, 2)
 
 
+def test_undo_takes_back_what_was_taken_for_a_claim() -> None:
+    on = inventory(*PAIR, claims=[SHARED], reservations=[reservation()])
+    on.leave(PAIR, source_closed=True)
+    placed = on.place(PAIR[0], "node-1")
+    assert isinstance(placed, Placement)
+    on.take(placed)
+    on.undo()
+    on.leave(PAIR, source_closed=True)
+    assert reason(on.place(PAIR[1], "node-2")) is None
+
+
+def test_undo_takes_back_places_in_lists() -> None:
+    almost = claim("slice", "gpu-0", listed=[entry(f"x{number}") for number in range(255)])
+    on = inventory(*PAIR, claims=[almost])
+    for _ in range(2):
+        on.leave((PAIR[0],))
+        placed = on.place(PAIR[0], "node-0")
+        assert isinstance(placed, Placement)
+        on.take(placed)
+        on.undo()
+
+
+def test_a_request_for_all_devices_fails_beside_an_incomplete_pool() -> None:
+    waiting = pod("w", "slice", node="")
+    wanted = claim("slice", requests=[request(allocationMode="All")])
+    half = slice_("gpu-9", node="node-1", pool="half", count=2)
+    for slices, expected in ((SLICES, None), ((*SLICES, half), Reason.NO_DEVICES)):
+        on = inventory(waiting, claims=[wanted], slices=slices)
+        assert reason(on.place(waiting, "node-1")) is expected
+
+
+def test_a_device_that_two_claims_have_is_free_when_both_are() -> None:
+    pods = pod("a", generated="a-own"), pod("b", generated="b-own")
+    claims = [claim("a-own", "gpu-0", owner="a"), claim("b-own", "gpu-0", owner="b")]
+    on = inventory(*pods, claims=claims)
+    for leaving, used in zip(pods, (1, 0), strict=True):
+        on.leave((leaving,))
+        assert on.usage(CLASS)["node-0"].used == used
+
+
 def test_a_device_with_admin_access_is_not_used() -> None:
     result = {"request": "gpu", "driver": DRIVER, "pool": "node-0", "device": "gpu-0"}
     devices = {"results": [{**result, "adminAccess": True}]}
