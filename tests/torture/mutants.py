@@ -168,7 +168,7 @@ MUTANTS = (
         "give up no device that cannot be reached",
         "claimctl.reservation.retention",
         "_trapped",
-        "timeout is None or since is None",
+        "since is None or timeout is None",
         "True",
     ),
     Mutant(
