@@ -12,6 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from claimctl.cli.main import run as claimctl
+from claimctl.demo import objects
 from tests.chart.containers import IMAGE
 from tests.chart.helm import CHART, Helm, needs_helm
 from tests.chart.sites import CLUSTERS, TRAIN, Site, site
@@ -98,6 +99,8 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
     )
     deployment = await cluster.client.get(DEPLOYMENT, "gpus", "claimctl-controller")
     assert (deployment["spec"]["replicas"], await cluster.held()) == (1, True)
+    if cluster.resource_api != objects.CLAIM[0]:
+        pytest.skip("before 1.34 a withdrawn hold stays until the pods are gone: no uninstall yet")
     began = time.monotonic()
     await release("uninstall", "claimctl", *WHERE, "--wait", "--timeout", "120s")
     print(f"helm uninstall: {time.monotonic() - began:.1f} s")
