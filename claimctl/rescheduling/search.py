@@ -187,8 +187,7 @@ class _Search:
         if number == wanted.count:
             return self._fill(slot + 1)
         last = len(wanted.candidates) - (wanted.count - number)
-        end = min(first, last) if wanted.all_devices else last
-        for index in range(first, end + 1):
+        for index in range(first, last + 1):
             if self._steps <= 0:
                 self.doubt = f"no answer after {STEPS} steps"
                 return False

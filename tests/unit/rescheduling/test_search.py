@@ -121,6 +121,12 @@ PAIR = device("a", numa=0), device("b", numa=1), device("c", numa=1)
             id="a constraint for other requests",
         ),
         pytest.param(
+            [wants(*map(request, "zxy"), constraints=[same("numa", "x", "y")])],
+            {"devices": PAIR},
+            ["z=a", "x=b", "y=c"],
+            id="a constraint beside another request",
+        ),
+        pytest.param(
             [wants(request(count=2), constraints=[same("numa", kind="distinctAttribute")])],
             {"devices": PAIR},
             ["gpu=a", "gpu=b"],
