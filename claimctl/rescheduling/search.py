@@ -5,6 +5,7 @@ The rules are those of the scheduler's allocator (dynamic-resource-allocation/st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -118,6 +119,11 @@ class _Search:
         ]
 
     def run(self) -> list[Chosen] | None:
+        counts: Counter[int] = Counter()
+        for slot in self._slots:
+            counts[slot[0].claim] += min(wanted.count for wanted in slot)
+        if any(count > MOST_DEVICES for count in counts.values()):
+            return None
         return self._chosen if self._fill(0) else None
 
     def _alternatives(self, claim: int, request: DeviceRequest) -> Iterator[_Wanted]:

@@ -45,6 +45,7 @@ def same(attribute: str, *requests: str, kind: str = "matchAttribute") -> dict[s
     return {"requests": list(requests), kind: f"gpu.example.com/{attribute}"}
 
 
+EITHER = {"name": "gpu", "firstAvailable": [{"name": "one", "deviceClassName": CLASS}]}
 PAIR = device("a", numa=0), device("b", numa=1), device("c", numa=1)
 
 
@@ -119,6 +120,24 @@ PAIR = device("a", numa=0), device("b", numa=1), device("c", numa=1)
             {"devices": PAIR},
             ["x=a", "y=b"],
             id="a constraint for other requests",
+        ),
+        pytest.param(
+            [wants(request(count=1)), wants(request(count=2), constraints=[same("numa")])],
+            {"devices": PAIR},
+            ["gpu=a", "gpu=b", "gpu=c"],
+            id="a constraint of another claim",
+        ),
+        pytest.param(
+            [wants(EITHER, request("y"), constraints=[same("numa", "gpu", "y")])],
+            {"devices": PAIR},
+            ["gpu/one=b", "y=c"],
+            id="a constraint for a request with alternatives",
+        ),
+        pytest.param(
+            [wants(request("a", count=20), request("b", count=20))],
+            {"devices": tuple(f"gpu-{number}" for number in range(40))},
+            None,
+            id="more than a claim can have, by two requests",
         ),
         pytest.param(
             [wants(*map(request, "zxy"), constraints=[same("numa", "x", "y")])],
