@@ -165,6 +165,11 @@ def test_a_lost_device_is_the_controllers_task_under_every_policy() -> None:
     assert against(found) is Reason.CLAIM_UNREACHABLE
 
 
+def test_a_downgrade_does_not_concern_claims_that_nothing_holds() -> None:
+    found = unit(A, claims=[FREE], pods=(A,), downgrade_plans=[downgrade(namespaces=["ml"])])
+    assert against(found) is Reason.PINNED
+
+
 MEMBERS = tuple(pod(f"m{number}", group="g", node=f"node-{number}") for number in range(3))
 
 
