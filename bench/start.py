@@ -1,8 +1,9 @@
 """How long many pods take to start that share one claim: with claimctl, and without it.
 
-The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Rounds with
-and without claimctl alternate. A round creates a claim and a Deployment, and ends when all its pods
-run. Conflicts are the API server's answers 409 to writes of claims, by its own metrics.
+The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Each round
+has servers of its own; rounds with and without claimctl alternate. A round creates a claim and a
+Deployment, and ends when all its pods run. Conflicts are the API server's answers 409 to writes of
+claims, by its own metrics.
 ``KUBEBUILDER_ASSETS=... python -m bench start [--pods N] [--rounds N]``.
 """
 
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import find_programs
+from claimctl.controlplane.programs import Programs, find_programs
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
@@ -40,10 +41,11 @@ CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
 START_SECONDS = 60.0
 """How long the controller may take to fill its caches."""
+SETTLE_SECONDS = 5.0
+"""How long new servers get before a round."""
 FILLED = b"caches filled"
 """What the controller logs when it has filled its caches."""
 POD = ("v1", "Pod")
-DEPLOYMENT = ("apps/v1", "Deployment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +100,20 @@ class Bench:
     kubeconfig: Path
     pods: int
     limit: float
-    rounds: int = 0
 
     async def round(self, *, helped: bool) -> Round:
-        """Start the pods once, and delete everything again.
+        """Start the pods.
 
         Args:
             helped: whether a ClaimReservation is wanted for the Deployment.
         """
-        self.rounds += 1
-        namespace = f"round-{self.rounds}"
-        await self.client.create({**_meta("v1", "Namespace", namespace)})
+        namespace = "ml"
+        await self.client.create(_meta("v1", "Namespace", namespace))
         await self.client.create(self._claim(namespace))
         before, began = await self._refusals(), time.monotonic()
         await self.client.create(self._deployment(namespace, helped=helped))
         await self.seen.until(namespace, self.pods, self.limit)
         seconds, after = time.monotonic() - began, await self._refusals()
-        await self.client.patch(DEPLOYMENT, namespace, "train", {"spec": {"replicas": 0}})
-        await self.seen.until(namespace, 0, self.limit)
-        await self.client.delete(DEPLOYMENT, namespace, "train")
-        await self.client.delete(self.fleet.claims, namespace, "slice")
         return Round(seconds, after["409"] - before["409"], after["422"] - before["422"])
 
     async def _refusals(self) -> dict[str, int]:
@@ -224,19 +220,36 @@ async def _first(awaited: asyncio.Task[Any], others: Sequence[asyncio.Task[Any]]
             task.result()
 
 
-async def measure(plane: ControlPlane, options: argparse.Namespace) -> dict[str, list[Round]]:
-    """The rounds of one control plane, by contender."""
+def measure(programs: Programs, options: argparse.Namespace) -> dict[str, list[Round]]:
+    """The rounds by contender."""
     found: dict[str, list[Round]] = {"alone": [], "claimctl": []}
-    async with _bench(plane, options.pods, options.limit) as bench:
-        await asyncio.sleep(2.0)
-        for _ in range(options.rounds):
-            async with bench.controller(*options.flag):
-                found["claimctl"].append(await bench.round(helped=True))
-                _tell("claimctl", found["claimctl"][-1])
-            if not options.only_claimctl:
-                found["alone"].append(await bench.round(helped=False))
-                _tell("alone", found["alone"][-1])
+    for _ in range(options.rounds):
+        for name in ("claimctl",) if options.only_claimctl else ("claimctl", "alone"):
+            found[name].append(_measured(programs, options, helped=name == "claimctl"))
+            _tell(name, found[name][-1])
     return found
+
+
+def _measured(programs: Programs, options: argparse.Namespace, *, helped: bool) -> Round:
+    """One round on servers of its own.
+
+    Servers that had a round before are no measure: the Events of its conflicts take up the
+    scheduler's rate limit, so that it binds one pod after the other and meets no conflicts.
+    """
+    wanted = limited(Wanted(), options)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running(ControlPlane(programs, Path(directory), wanted)) as plane,
+    ):
+        return asyncio.run(_round(plane, options, helped=helped))
+
+
+async def _round(plane: ControlPlane, options: argparse.Namespace, *, helped: bool) -> Round:
+    async with _bench(plane, options.pods, options.limit) as bench, AsyncExitStack() as stack:
+        await asyncio.sleep(SETTLE_SECONDS)
+        if helped:
+            await stack.enter_async_context(bench.controller(*options.flag))
+        return await bench.round(helped=helped)
 
 
 def _tell(name: str, each: Round) -> None:
@@ -275,11 +288,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 
 def _part(options: argparse.Namespace) -> Iterator[Line]:
     programs = find_programs(Path(os.environ[ASSETS]))
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running(ControlPlane(programs, Path(directory), limited(Wanted(), options))) as plane,
-    ):
-        found = asyncio.run(measure(plane, options))
+    found = measure(programs, options)
     yield from lines(".".join(map(str, programs.version)), options.pods, found)
 
 
