@@ -16,7 +16,7 @@ EXAMPLES = (
     "claimctl reschedule --policy-config-file policy.yaml --dry-run=client",
     "claimctl reschedule --policy-config-file policy.yaml --dry-run=client --plan-out plan.json",
     "claimctl reschedule --policy-config-file policy.yaml --plan plan.json",
-    "claimctl reschedule --policy-config-file policy.yaml --why ml/train-0",
+    "claimctl reschedule --policy-config-file policy.yaml --why default/train-0",
     "claimctl reschedule --release-taints",
 )
 

@@ -9,24 +9,27 @@ from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.reschedule_view import document
 from claimctl.cli.reschedule_wanted import Wanted
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
 from claimctl.rescheduler.steps import Report, Step
 from claimctl.rescheduling.meanings import MEANINGS
 from claimctl.rescheduling.plan import Plan
+from claimctl.wire.resources import PODS
 
 
-def explained(plan: Plan, wanted: Wanted) -> int:
+async def explain(client: Client, plan: Plan, wanted: Wanted) -> int:
     """Print what the plan says about one pod.
 
     Raises:
-        CommandFailed: no strategy of the policy has looked at the pod, or there is none.
+        CommandFailed: the pod does not exist.
+        KubeError: the pod cannot be read.
     """
-    only = _about(plan, wanted.why)
-    if not only.plan.skipped and not only.steps:
-        raise CommandFailed(
-            f"--why: no strategy of the policy looked at a pod {wanted.why}: it does not exist, or "
-            "its node, namespace or owner is not concerned"
-        )
-    named = (resource_name(POD, wanted.why.rpartition("/")[2]),)
+    namespace, _, name = wanted.why.partition("/")
+    try:
+        await client.get(PODS, name, namespace)
+    except NotFound:
+        raise CommandFailed(f"--why: there is no pod {wanted.why}") from None
+    only, named = _about(plan, wanted.why), (resource_name(POD, name),)
     print_text(wanted.output, _lines(only, wanted.why), document(only, wanted), named)
     return ExitCode.OK
 
@@ -44,6 +47,9 @@ def _about(plan: Plan, name: str) -> Report:
 
 def _lines(only: Report, name: str) -> Iterator[str]:
     yield f"Pod {name}"
+    if not only.plan.moves and not only.plan.skipped:
+        yield "  No strategy of the policy considers it: there is nothing to improve on its node"
+        yield "  and among the pods of its owner, or the policy does not concern them."
     for move in only.plan.moves:
         target = f" to {move.destination}" if move.destination else ""
         yield f"  {move.strategy} moves it from {move.pod.node}{target}."

@@ -15,7 +15,7 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.reschedule_runner import COMPONENT, runner_of
 from claimctl.cli.reschedule_view import conclude, show
 from claimctl.cli.reschedule_wanted import DryRun, Wanted
-from claimctl.cli.reschedule_why import explained
+from claimctl.cli.reschedule_why import explain
 from claimctl.cli.session import Session, in_session
 from claimctl.kube.events import EventRecorder
 from claimctl.rescheduler import planfile
@@ -85,7 +85,7 @@ async def _once(
     if given is not None:
         await _refuse_stale(session, wanted, given)
     if wanted.why:
-        return explained(await _planned(runner, wanted), wanted)
+        return await explain(session.client, await _planned(runner, wanted), wanted)
     if wanted.dry_run is not None:
         report = await _dry(runner, wanted, given)
     else:

@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, NotFound
@@ -61,6 +61,12 @@ Taint = dict[str, Any]
 class TaintedSpec(Wire, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
 
+    def __post_init__(self) -> None:
+        # a null is as if the field was not there, as in every struct
+        present = tuple(_without_nulls(taint) for taint in self.taints)
+        if present != self.taints:
+            force_setattr(self, "taints", present)
+
 
 class TaintedNode(Wire, frozen=True, kw_only=True):
     """A node with its taints as the server sends them, so that they can be written again."""
@@ -73,6 +79,10 @@ class TaintedNode(Wire, frozen=True, kw_only=True):
 
 TAINTED_NODES = Resource("", NODES.version, NODES.plural, NODES.kind, TaintedNode, namespaced=False)
 _PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+
+
+def _without_nulls(taint: Taint) -> Taint:
+    return {name: value for name, value in taint.items() if value is not None}
 
 
 class Closed(StrEnum):

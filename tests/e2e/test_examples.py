@@ -26,6 +26,13 @@ NOT_RUN = {
     "install": "it needs an image: test_install.py plays it",
 }
 WATCH_SECONDS = 5
+POLICY = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: spread
+  plugins: {balance: {enabled: [RemoveDuplicates]}}
+"""
 HERE, THERE = (Workload(place, "train", "train-slice", 1) for place in ("default", "ml"))
 
 
@@ -76,6 +83,7 @@ def examples() -> list[str]:
 @pytest.mark.real_time(400)
 async def test_every_example_does_what_it_says(tmp_path: Path) -> None:
     (tmp_path / ".config/fish/completions").mkdir(parents=True)
+    (tmp_path / "policy.yaml").write_text(POLICY)
     failed = {}
     async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
         await furnished(served)
