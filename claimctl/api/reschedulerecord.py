@@ -110,7 +110,7 @@ class RecordedRun(Model):
         tuple[Annotated[str, Field(max_length=512)], ...],
         Field(max_length=MAX_SKIPPED, json_schema_extra=atomic_list()),
     ] = ()
-    """The parts of the policy that claimctl does not have and was told to leave out."""
+    """The unsupported parts of the policy, which ``--skip-unsupported`` leaves out."""
 
 
 class RescheduleRecordStatus(Model):

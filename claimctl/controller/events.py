@@ -129,11 +129,12 @@ def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> N
 def _subjects(
     announcement: Announcement, held: Held, claim: ResourceClaim | None
 ) -> Iterator[ObjectReference]:
-    """A problem is told on the claim, the reservation and the workload.
+    """The objects that get the Event.
 
-    What went well is told on the reservation and the workload, to save requests. The end of a
-    release is not about the workload: it has ended, or goes. If the reservation goes, too, the
-    end of the release is told on the claim.
+    A Warning goes to the claim, the reservation and the workload. A Normal Event goes to the
+    reservation and the workload, to save requests. The workload gets none about a finished
+    release, because it has ended or is being deleted. If the reservation is being deleted, too,
+    the claim gets that Event.
     """
     problem = announcement.type == "Warning"
     released = not problem and announcement.action == _RELEASE

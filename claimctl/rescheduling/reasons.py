@@ -87,7 +87,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What stands against something, with what a reader wants to know about it."""
+    """The reason why a pod is not moved, and the names or numbers behind it."""
 
     reason: Reason
     detail: str = ""
