@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field
+
+from claimctl.api.common import Model
 
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -29,17 +30,10 @@ DEFAULT_PROTECTIONS = (
 )
 
 
-class PolicyModel(BaseModel):
+class PolicyModel(Model):
     """Immutable, camelCase in the file, unknown fields and other types refused."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-    )
+    model_config = ConfigDict(strict=True)
 
 
 class LabelSelectorRequirement(PolicyModel):
@@ -49,7 +43,7 @@ class LabelSelectorRequirement(PolicyModel):
 
 
 class LabelSelector(PolicyModel):
-    match_labels: dict[str, str] = {}
+    match_labels: dict[str, str] = Field(default_factory=dict)
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
@@ -134,8 +128,8 @@ class LowNodeUtilizationArgs(PolicyModel):
     """Pods of over-used nodes move to under-used nodes."""
 
     use_deviation_thresholds: bool = False
-    thresholds: Thresholds = {}
-    target_thresholds: Thresholds = {}
+    thresholds: Thresholds = Field(default_factory=dict)
+    target_thresholds: Thresholds = Field(default_factory=dict)
     number_of_nodes: Number = 0
     metrics_utilization: dict[str, Any] | None = None
     """Read so that it can be refused by its name: claimctl counts requests, not real use."""
@@ -156,7 +150,7 @@ class PluginConfig(PolicyModel):
     """``args`` is read by the model of the plugin that ``name`` names."""
 
     name: str
-    args: dict[str, Any] = {}
+    args: dict[str, Any] = Field(default_factory=dict)
 
 
 class PluginSet(PolicyModel):

@@ -26,7 +26,8 @@ from claimctl.rescheduler.records import NoRecord, Records
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.steps import Report, Result, Step
-from claimctl.rescheduler.taints import MOVING_KEY, Closed, End, Taints
+from claimctl.rescheduler.taints import Closed, End, Taints
+from claimctl.rescheduling.own_taints import MOVING_TAINT
 from claimctl.rescheduling.plan import Plan, Reallocation
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.records import RecordedTaint
@@ -295,7 +296,7 @@ class Execution:
                 self.signs.untainted(each.entry, end)
 
     async def _ended(self, each: _Open) -> End | None:
-        if each.entry.key != MOVING_KEY:
+        if each.entry.key != MOVING_TAINT:
             return await self._taints.ended(each.entry)
         pods = {_uid(step) for step in each.group.steps}
         flying = any(flight.move.pod.uid in pods for flight in self._landings.open)

@@ -31,10 +31,9 @@ from claimctl.kube.errors import Conflict, Forbidden, NotFound
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling import own_taints
 from claimctl.rescheduling.facts import CRITICAL
+from claimctl.rescheduling.own_taints import CRITICAL_TAINT
 from claimctl.rescheduling.plan import PodRef, TaintStep
 from claimctl.rescheduling.policy import CRITICAL_PRIORITY
-from claimctl.rescheduling.run import MOVING_TAINT, TAINT_VALUE_PREFIX
-from claimctl.rescheduling.strategies.critical import CRITICAL_TAINT
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
@@ -47,7 +46,6 @@ from claimctl.wire.resources import NODES, PODS, Resource
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
-CRITICAL_KEY, MOVING_KEY, VALUE_PREFIX = CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
 REPLACED = timedelta(seconds=30)
 """After this time an owner has made a replacement for an evicted pod, if it makes one at all."""
 YOUNG = timedelta(seconds=30)
@@ -149,11 +147,11 @@ class Taints:
     async def lift(self, entry: RecordedTaint, end: End) -> None:
         """Remove a taint and then its entry: steps 3 and 4. Neither needs to be there."""
         await self._untaint(entry)
-        await self._forget(entry, failed=end is End.TIMED_OUT and entry.key == CRITICAL_KEY)
+        await self._forget(entry, failed=end is End.TIMED_OUT and entry.key == CRITICAL_TAINT)
 
     async def ended(self, entry: RecordedTaint) -> End | None:
         """Whether the purpose of a taint is met, or its time is over."""
-        met = self._is_placed if entry.key == CRITICAL_KEY else self._has_left
+        met = self._is_placed if entry.key == CRITICAL_TAINT else self._has_left
         if await met(entry):
             return End.MET
         if entry.deadline is None or self.clock.now() >= entry.deadline:

@@ -24,6 +24,11 @@ def reference(pod: SchedulingPod) -> PodRef:
     return PodRef(namespace=meta.namespace, name=meta.name, uid=meta.uid, node=pod.spec.node_name)
 
 
+def by_name(pod: SchedulingPod) -> tuple[str, str, str]:
+    """Namespace, name and UID: the order in which pods are looked at."""
+    return pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
+
+
 def is_ready(pod: SchedulingPod) -> bool:
     ready = find_condition(pod.status.conditions, "Ready")
     return ready is not None and ready.status == "True"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from claimctl.rescheduling.run import MOVING_TAINT, TAINT_VALUE_PREFIX
-from claimctl.rescheduling.strategies.critical import CRITICAL_TAINT
 from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.records import RecordedTaint
 
+CRITICAL_TAINT = "CriticalAddonsOnly"
+"""The key of the taint that keeps other pods off. Critical add-ons tolerate it."""
+MOVING_TAINT = "claimctl.io/moving"
+"""The key of the taint that closes the node of a unit whose held claims are given up."""
+TAINT_VALUE_PREFIX = "claimctl-"
+"""Before the UID of a pod: the value of every taint of claimctl's."""
 OWN_KEYS = frozenset({CRITICAL_TAINT, MOVING_TAINT})
 
 

@@ -1,4 +1,4 @@
-"""The state of one planning run: what is chosen so far, and what stands against the rest."""
+"""The state of one planning run: the moves chosen so far, and the reasons of the pods that stay."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from claimctl.rescheduling.budgets import Budgets
 from claimctl.rescheduling.devices import Devices, Unit, Units
 from claimctl.rescheduling.facts import facts_of, reference
 from claimctl.rescheduling.ledger import Ledger
+from claimctl.rescheduling.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.rescheduling.plan import (
     Move,
     Note,
@@ -24,12 +25,6 @@ from claimctl.rescheduling.protections import Protections
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.world import Step, World, WorldPod
 from claimctl.wire.scheduling import SchedulingPod
-
-MOVING_TAINT = "claimctl.io/moving"
-"""The key of the taint that closes the node of a unit whose held claims are given up."""
-TAINT_VALUE_PREFIX = "claimctl-"
-"""Before the UID of a pod: the value of every taint of claimctl's."""
-
 
 Accept = Callable[[Sequence[Step]], Obstacle | None]
 """Judges the moves of a unit. The ``World`` already shows them as made."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from claimctl.rescheduling.claims import ClaimKey, Claims, KnownClaim, shares_group
 from claimctl.rescheduling.devices import Unit
+from claimctl.rescheduling.facts import by_name
 from claimctl.rescheduling.inventory import Inventory
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Reallocation
@@ -44,7 +45,7 @@ class ClaimUnits:
             (each.metadata.namespace, each.metadata.name): each for each in observed.pod_groups
         }
         self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
-        for pod in sorted(observed.pods, key=_by_name):
+        for pod in sorted(observed.pods, key=by_name):
             group = shares_group(pod)
             if group is not None and is_bound(pod) and not is_done(pod):
                 self._members[group].append(pod)
@@ -53,7 +54,7 @@ class ClaimUnits:
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
         whole = evictor.move_held_claims is MoveHeldClaims.WHOLE_UNIT
         members = self._linked(pod, whole=whole)
-        pods = tuple(sorted(members.values(), key=_by_name))
+        pods = tuple(sorted(members.values(), key=by_name))
         pinned = self._pinned(members)
         obstacle = self._against(members, pinned, whole=whole)
         if len(pods) == 1 and not pinned:
@@ -138,7 +139,7 @@ class ClaimUnits:
         self, members: Pods, pinned: tuple[KnownClaim, ...], *, whole: bool
     ) -> Obstacle | None:
         """The first reason why the unit cannot move, or None."""
-        for pod in sorted(members.values(), key=_by_name):
+        for pod in sorted(members.values(), key=by_name):
             for claim in self._claims.of(pod):
                 if found := self._against_moving(claim):
                     return found
@@ -211,10 +212,6 @@ _WHY = {
 def _owner_kind(pod: SchedulingPod) -> str:
     owner = pod.metadata.controller()
     return owner.kind if owner else ""
-
-
-def _by_name(pod: SchedulingPod) -> tuple[str, str, str]:
-    return pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
 
 
 def _reallocation(claim: KnownClaim, unit: str) -> Iterator[Reallocation]:

@@ -15,14 +15,10 @@ from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.taints import (
-    CRITICAL_KEY,
-    MOVING_KEY,
-    TAINTED_NODES,
-    VALUE_PREFIX,
-)
+from claimctl.rescheduler.taints import TAINTED_NODES
 from claimctl.rescheduling.facts import CRITICAL, facts_of
 from claimctl.rescheduling.observed import Observed
+from claimctl.rescheduling.own_taints import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.rescheduling.plan import Move, Owner, Plan, PodRef, TaintStep
 from claimctl.rescheduling.policy import Policy
 from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
@@ -134,7 +130,7 @@ async def critical(stage: Stage, name: str = "critical") -> SchedulingPod:
             },
             "spec": {
                 "schedulerName": "by-hand",
-                "tolerations": [{"key": CRITICAL_KEY, "operator": "Exists"}],
+                "tolerations": [{"key": CRITICAL_TAINT, "operator": "Exists"}],
                 "containers": [{"name": "main", "image": "dns"}],
             },
         },
@@ -149,8 +145,8 @@ async def taint_step(
     return TaintStep(
         node=node,
         node_uid=(await stage.client.get(NODES, node)).metadata.uid,
-        key=CRITICAL_KEY if critical else MOVING_KEY,
-        value=f"{VALUE_PREFIX}{pod.metadata.uid}",
+        key=CRITICAL_TAINT if critical else MOVING_TAINT,
+        value=f"{TAINT_VALUE_PREFIX}{pod.metadata.uid}",
         unit=unit,
         pod=ref(pod) if critical else None,
         timeout_seconds=40.0,

@@ -12,7 +12,7 @@ from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.taints import CRITICAL_KEY
+from claimctl.rescheduling.own_taints import CRITICAL_TAINT
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.reasons import Reason
 from claimctl.rescheduling.record import Outcome
@@ -74,7 +74,7 @@ async def test_the_taint_is_there_before_the_evictions_and_goes_when_the_pod_is_
         while not evictions(stage):
             await stage.clock.sleep(0.01)
         value = f"claimctl-{given.pod.metadata.uid}"
-        assert await taints(stage) == [(given.node, CRITICAL_KEY, value)]
+        assert await taints(stage) == [(given.node, CRITICAL_TAINT, value)]
         assert [each.pod_uid for each in (await recorded(stage)).taints] == [given.pod.metadata.uid]
         await make_room(stage, given.node)
         report = await run
@@ -149,7 +149,7 @@ async def _swept(stage: Stage, plan: Plan) -> None:
 async def test_an_administrators_taint_stays_through_everything(moment: float) -> None:
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
-        theirs = {"key": CRITICAL_KEY, "value": "true", "effect": "NoExecute"}
+        theirs = {"key": CRITICAL_TAINT, "value": "true", "effect": "NoExecute"}
         other = {"key": "example.com/team", "value": "a", "effect": "NoSchedule"}
         if not moment:
             theirs["effect"] = "NoSchedule"
@@ -210,7 +210,7 @@ async def test_the_taint_goes_whatever_becomes_of_pod_and_node(fate: str) -> Non
                 await stage.site.lose(given.node)
                 await stage.site.delete_node(given.node)
         await run
-        own = [each for each in await taints(stage) if each[1] == CRITICAL_KEY]
+        own = [each for each in await taints(stage) if each[1] == CRITICAL_TAINT]
         assert own == []
         assert (await recorded(stage)).taints == ()
 
@@ -274,7 +274,7 @@ async def test_without_the_crd_no_node_is_tainted() -> None:
 async def test_an_uninstall_takes_the_taints_of_killed_runs_away() -> None:
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
-        theirs = {"key": CRITICAL_KEY, "value": "true", "effect": "NoExecute"}
+        theirs = {"key": CRITICAL_TAINT, "value": "true", "effect": "NoExecute"}
         await set_taints(stage, "node-2", theirs)
         run = asyncio.create_task(runner(stage).execute(given.plan))
         while not evictions(stage):
@@ -285,4 +285,4 @@ async def test_an_uninstall_takes_the_taints_of_killed_runs_away() -> None:
         assert (given.node, "Tainted") in {(each.name, each.reason) for each in left.left}
         done = await everywhere.run()
         assert done.left == ()
-        assert await taints(stage) == [("node-2", CRITICAL_KEY, "true")]
+        assert await taints(stage) == [("node-2", CRITICAL_TAINT, "true")]

@@ -26,9 +26,8 @@ from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduling.own_taints import is_own
+from claimctl.rescheduling.own_taints import CRITICAL_TAINT, is_own
 from claimctl.rescheduling.planning import plan
-from claimctl.rescheduling.strategies.critical import CRITICAL_TAINT
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
 from tests.torture.testbed import Testbed

@@ -21,14 +21,15 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace as with_unit
 
 from claimctl.rescheduling.devices import Placement, Unit
-from claimctl.rescheduling.facts import CRITICAL, reference
+from claimctl.rescheduling.facts import CRITICAL, by_name, reference
 from claimctl.rescheduling.fit import Unknown
 from claimctl.rescheduling.observed import Observed
+from claimctl.rescheduling.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
 from claimctl.rescheduling.plan import TaintStep
 from claimctl.rescheduling.policy import CRITICAL_PRIORITY, CriticalPods, MoveHeldClaims
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.record import Record
-from claimctl.rescheduling.run import TAINT_VALUE_PREFIX, Context, Run
+from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.world import Step, WorldNode, WorldPod
 from claimctl.reservation.pods import claim_names, unschedulable_since
 from claimctl.reservation.reachability import admits
@@ -36,8 +37,6 @@ from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.scheduling import SchedulingPod
 
-CRITICAL_TAINT = "CriticalAddonsOnly"
-"""The key of the taint that keeps other pods off. Critical add-ons tolerate it."""
 CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 FIRST_BACK_OFF = timedelta(minutes=10)
 """After the first attempt in vain; it doubles with each further one."""
@@ -47,16 +46,12 @@ _MARKS = ("", "true")
 
 def rescue_critical(run: Run, context: Context, wanted: CriticalPods, observed: Observed) -> None:
     """Plan room for each critical pod that waits, one after the other."""
-    for pod in sorted(observed.pods, key=_by_name):
+    for pod in sorted(observed.pods, key=by_name):
         if _waits(pod, context, wanted, observed.now):
             rescue = _Rescue(run, context, wanted, observed, pod)
             obstacle = rescue.obstacle() or rescue.make_room()
             if obstacle is not None:
                 run.skip(pod, context, obstacle)
-
-
-def _by_name(pod: SchedulingPod) -> tuple[str, str, str]:
-    return pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
 
 
 def _waits(pod: SchedulingPod, context: Context, wanted: CriticalPods, now: datetime) -> bool:
