@@ -39,7 +39,8 @@ class StatusError(Exception):
         """Change the texts to those of a server of that version; return self."""
         self.message = worded_for(version, self.message)
         for cause in (self.details or {}).get("causes") or ():
-            cause["message"] = worded_for(version, cause.get("message", ""))
+            if "message" in cause:
+                cause["message"] = worded_for(version, cause["message"])
         return self
 
     def body(self) -> dict[str, Any]:

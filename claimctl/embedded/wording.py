@@ -25,6 +25,11 @@ CHANGES = (
     ),
     Change((1, 35), "must be no more than 63 bytes", "must be no more than 63 characters"),
     Change((1, 36), "must be no more than 253 bytes", "must be no more than 253 characters"),
+    Change(
+        (1, 36),
+        "'NotRequired' when pod `restartPolicy` is",
+        "'NotRequired' when `restartPolicy` is",
+    ),
     Change((1, 35), "pkg/runtime/scheme.go:111", "pkg/runtime/scheme.go:110"),
 )
 

@@ -111,6 +111,16 @@ class DocumentClient:
         path = f"{served.at(namespace, name)}/status"
         return await self._send("PATCH", path, patch, patch_type=patch_type)
 
+    async def resize(self, namespace: str, name: str, patch: Object) -> Object:
+        """Patch the sizes of a pod; containers merge by their names.
+
+        Raises:
+            Refused: validation or admission refused the change.
+        """
+        served = await self.served("v1", "Pod")
+        path = f"{served.at(namespace, name)}/resize"
+        return await self._send("PATCH", path, patch, patch_type=STRATEGIC)
+
     async def apply(self, body: Object, manager: str, *, dry_run: bool = False) -> Object:
         """Apply a manifest on the server's side; fields of other managers become this manager's.
 

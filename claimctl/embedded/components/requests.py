@@ -2,57 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterator
 
 from claimctl.embedded.components.objects import condition
-from claimctl.embedded.text.quantity import number
+from claimctl.embedded.kinds.pod_requests import Amounts, amounts, raise_to, summed
 from claimctl.wire.base import Object
-
-Amounts = Mapping[str, int]
-"""By resource: thousandths of a cpu, bytes of memory, whole units of everything else."""
 
 UNSTATED: Amounts = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container without a request counts where the scheduler compares nodes."""
 
 
-def amounts(quantities: Mapping[str, Any] | None) -> dict[str, int]:
-    """Quantities as numbers, rounded up."""
-    return {name: _units(name, str(value)) for name, value in (quantities or {}).items()}
-
-
 def pod_requests(pod: Object, unstated: Amounts | None = None) -> dict[str, int]:
-    """The requests of a pod (PodRequests of k8s.io/component-helpers/resource).
+    """The requests of a pod, as the scheduler counts them.
 
-    Containers count together. An init container counts if it needs more than they do; one with
-    restartPolicy Always runs beside the later ones. While a resize is under way, the largest of
-    the wanted, allocated and actual requests counts.
+    While a resize is under way, the largest of the wanted, allocated and actual requests counts.
 
     Args:
         pod: the pod.
         unstated: what a container counts that requests nothing of a resource.
     """
-    spec = pod["spec"]
-    total: dict[str, int] = {}
-    for container in spec.get("containers") or ():
-        _add(total, _container(pod, container, unstated))
-    beside: dict[str, int] = {}
-    first: dict[str, int] = {}
-    for container in spec.get("initContainers") or ():
-        wanted = _container(pod, container, unstated)
-        if container.get("restartPolicy") == "Always":
-            _add(total, wanted)
-            _add(beside, wanted)
-            wanted = beside
-        else:
-            _add(wanted, beside)
-        _raise(first, wanted)
-    _raise(total, first)
-    total |= amounts((spec.get("resources") or {}).get("requests"))
-    _add(total, amounts(spec.get("overhead")))
-    return total
+    return summed(pod["spec"], lambda container: _container(pod, container, unstated))
+
+
+def is_sized(pod: Object) -> bool:
+    """Whether a kubelet has reported the actual requests of a container."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(each.get("resources") is not None for each in statuses)
 
 
 def host_ports(pod: Object) -> Iterator[tuple[str, str, int]]:
@@ -83,18 +58,20 @@ def _container(pod: Object, container: Object, unstated: Amounts | None) -> dict
 
 
 def _agreed(pod: Object, container: Object) -> dict[str, int]:
+    """The most of what is wanted, allocated and actual.
+
+    A container whose actual requests no kubelet has reported counts with its spec. The spec of an
+    infeasible resize does not count.
+    """
     wanted = amounts((container.get("resources") or {}).get("requests"))
     status = _status(pod, container["name"])
-    if status is None:
+    if status is None or status.get("resources") is None:
         return wanted
-    known = amounts(status.get("allocatedResources"))
-    _raise(known, amounts((status.get("resources") or {}).get("requests")))
-    if not known:
-        return wanted
-    if _infeasible(pod):
-        return known
-    _raise(wanted, known)
-    return wanted
+    known = amounts(status["resources"].get("requests"))
+    raise_to(known, amounts(status.get("allocatedResources")))
+    if not _infeasible(pod):
+        raise_to(known, wanted)
+    return known
 
 
 def _status(pod: Object, container: str) -> Object | None:
@@ -108,20 +85,3 @@ def _status(pod: Object, container: str) -> Object | None:
 
 def _infeasible(pod: Object) -> bool:
     return (condition(pod, "PodResizePending") or {}).get("reason") == "Infeasible"
-
-
-@lru_cache(maxsize=1024)
-def _units(name: str, value: str) -> int:
-    found = number(value)
-    scaled = found * 1000 if name == "cpu" else found
-    return int(Decimal(scaled).to_integral_value(rounding=ROUND_CEILING))
-
-
-def _add(total: dict[str, int], more: Amounts) -> None:
-    for name, value in more.items():
-        total[name] = total.get(name, 0) + value
-
-
-def _raise(total: dict[str, int], other: Amounts) -> None:
-    for name, value in other.items():
-        total[name] = max(total.get(name, 0), value)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from claimctl.embedded.components.objects import controller_uid, deleting, uid
-from claimctl.embedded.components.requests import UNSTATED, Amounts, host_ports, pod_requests
+from claimctl.embedded.components.requests import UNSTATED, host_ports, pod_requests
+from claimctl.embedded.kinds.pod_requests import Amounts
 from claimctl.wire.base import Object
 
 Port = tuple[str, str, int]

@@ -83,6 +83,7 @@ _ONLY = {
     "token": ("create",),
     "finalize": ("update",),
     "status": ("get", "update", "patch"),
+    "resize": ("get", "update", "patch"),
     "scale": ("get", "update", "patch"),
 }
 

@@ -9,6 +9,8 @@ from claimctl.embedded.kinds.kind import Kind, Kinds
 from claimctl.embedded.options import Features
 from claimctl.embedded.text.data import table
 
+RESIZE_SINCE = (1, 33)
+"""The first version in which pods/resize is on by default."""
 _POD_GROUPS = ("podgroups", "workloads")
 
 
@@ -32,6 +34,8 @@ def _of_release(kind: Kind, release: tuple[int, int]) -> Kind:
         # 1.34 serves v1 and stores v1beta2.
         hashed_as = "v1beta2" if release == (1, 34) else ""
         return replace(kind, versions=_dra_versions(release), hashed_as=hashed_as)
+    if kind.resource == "pods" and release < RESIZE_SINCE:
+        return replace(kind, subresources=tuple(s for s in kind.subresources if s != "resize"))
     return kind
 
 

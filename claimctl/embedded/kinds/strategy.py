@@ -136,6 +136,9 @@ class Strategy:
     def admit(self, obj: Object, context: Context) -> None:
         """Refuse a create by policy, before validation. Raises StatusError."""
 
+    def admit_update(self, new: Object, old: Object, context: Context) -> None:
+        """Refuse a valid change by policy, before it is stored. Raises StatusError."""
+
     def admit_delete(self, name: str) -> None:
         """Refuse a delete by policy. Raises StatusError."""
 

@@ -267,6 +267,7 @@ def modify(write: Write, old: Object, new: Object) -> Object:
     meta_errors = metadata.validate_meta_update(meta, old_meta, rules, whole=not through_status)
     own_errors = write.strategy.validate_update(new, before, write.context)
     _refuse(subject, [*meta_errors, *own_errors])
+    write.strategy.admit_update(new, before, write.context)
     if write.strategy.warns_of_finalizers:
         write.options.warnings.extend(metadata.finalizer_warnings(meta, old_meta))
     write.strategy.warn_of_change(new, before, write.context)

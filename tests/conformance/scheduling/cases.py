@@ -418,6 +418,53 @@ async def _large_and_small(stage: Stage) -> None:
     await stage.node("b")
 
 
+_SIZES = {
+    # pod: spec, allocated, actual, the condition's reason, and what it takes of 4 cpus
+    "grows": ("2", "1", "1", "Deferred", "2"),
+    "granted": ("2", "2", "1", "", "2"),
+    "shrinks": ("500m", "500m", "2", "", "2"),
+    "infeasible": ("3", "1", "1", "Infeasible", "1"),
+    "infeasible-more": ("1500m", "1", "2", "Infeasible", "2"),
+    "unallocated": ("500m", "", "2", "", "2"),
+    "unreported": ("1", "3", "", "", "1"),
+    "silent": ("2", "", "", "Infeasible", "2"),
+}
+
+
+async def resizes(stage: Stage) -> None:
+    """A pod counts with the most of what is wanted, allocated and actual."""
+    for plain in _SIZES:
+        await stage.node(plain, cpu="4")
+        await stage.pod(plain, cpu="1", spec=_on(plain))
+    await stage.rest("placed")
+    for plain, (wanted, allocated, actual, pending, _) in _SIZES.items():
+        if wanted != "1":
+            await stage.resize(plain, wanted)
+        await stage.report(plain, allocated, actual, pending)
+    await stage.rest("resized")
+    for plain, (*_, used) in _SIZES.items():
+        left = 4000 - int(used) * 1000
+        await stage.pod(f"{plain}-too-large", cpu=f"{left + 1}m", spec=_on(plain))
+        await stage.pod(f"{plain}-fits", cpu=f"{left}m", spec=_on(plain))
+    await stage.rest("probed")
+
+
+async def room_by_a_resize(stage: Stage) -> None:
+    """A pod that waits for room gets it when another pod has shrunk."""
+    await stage.node("a", cpu="4")
+    await stage.pod("large", cpu="3")
+    await stage.rest("large")
+    await stage.report("large", "3", "3")
+    await stage.pod("waits", cpu="2")
+    await stage.rest("waits")
+    await stage.resize("large", "1")
+    await stage.rest("asked for less")
+    await stage.report("large", "1", "3")
+    await stage.rest("admitted")
+    await stage.report("large", "1", "1")
+    await stage.rest("done")
+
+
 def _on(node: str) -> dict[str, Any]:
     return {"nodeSelector": {HOST: node}}
 
@@ -477,4 +524,6 @@ CASES: tuple[Case, ...] = (
     daemons,
     full_daemons,
     daemon_template,
+    resizes,
+    room_by_a_resize,
 )

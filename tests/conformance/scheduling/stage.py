@@ -129,6 +129,29 @@ class Stage:
             if node_name(pod) and not deleting(pod) and (not only or name(pod) == only):
                 await self.client.patch_status(POD, SPACE, name(pod), {"status": status}, STRATEGIC)
 
+    async def resize(self, pod: str, cpu: str) -> None:
+        """Ask for another size of a pod."""
+        container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+        await self.client.resize(SPACE, pod, {"spec": {"containers": [container]}})
+
+    async def report(
+        self, pod: str, allocated: str = "", actual: str = "", pending: str = ""
+    ) -> None:
+        """Report the sizes that a kubelet has admitted and given, and that a resize waits."""
+        status: Object = {"phase": "Running", "conditions": []}
+        now = _time(datetime.now(UTC))
+        main: Object = {"name": "main", "image": "x", "imageID": "x", "ready": True}
+        main |= {"restartCount": 0, "started": True, "state": {"running": {"startedAt": now}}}
+        if allocated:
+            main["allocatedResources"] = {"cpu": allocated}
+        if actual:
+            main["resources"] = {"requests": {"cpu": actual}}
+        status["containerStatuses"] = [main]
+        if pending:
+            condition = {"type": "PodResizePending", "status": "True", "reason": pending}
+            status["conditions"] = [{**condition, "lastTransitionTime": now}]
+        await self.client.patch_status(POD, SPACE, pod, {"status": status}, STRATEGIC)
+
     async def end_terminating(self) -> None:
         """Remove the pods that are being deleted, as their kubelets would."""
         for pod in await self.client.list(POD, SPACE):

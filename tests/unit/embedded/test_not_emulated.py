@@ -66,7 +66,8 @@ async def test_a_namespace_that_asks_for_no_security_is_taken_without_a_word() -
     assert (await Server().sent("POST", NAMESPACES, body))[::2] == (201, "")
 
 
-async def test_a_pod_is_not_resized_as_no_kubelet_would_do_it() -> None:
-    path = "/api/v1/namespaces/default/pods/x/resize"
+async def test_a_pod_gets_no_ephemeral_container_as_no_kubelet_would_start_it() -> None:
+    path = "/api/v1/namespaces/default/pods/x/ephemeralcontainers"
     status, answer, _ = await Server().sent("PUT", path, {"metadata": {"name": "x"}})
-    assert (status, answer["message"]) == (501, "pods/resize: resizing of pods is not emulated")
+    text = "pods/ephemeralcontainers: ephemeral containers is not emulated"
+    assert (status, answer["message"]) == (501, text)

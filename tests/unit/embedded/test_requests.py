@@ -52,6 +52,8 @@ def test_while_a_resize_is_under_way_the_largest_number_counts(reason: str, cpu:
     conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}]
     body = pod(container(cpu="2"))
     body["status"] = {"containerStatuses": [status], "conditions": conditions if reason else []}
+    assert pod_requests(body)["cpu"] == 2000  # without actual requests, the spec counts
+    status["resources"] = {"requests": {"cpu": "500m"}}
     assert pod_requests(body)["cpu"] == cpu
     status["resources"] = {"requests": {"cpu": "3"}}
     assert pod_requests(body)["cpu"] == 3000

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from claimctl.embedded.components.fit import selects
 from claimctl.embedded.components.objects import annotations_of, name, uid
-from claimctl.embedded.components.requests import amounts
 from claimctl.embedded.components.rooms import Asked, Room
+from claimctl.embedded.kinds.pod_requests import amounts
 from claimctl.wire.base import Object
 
 REFUSES = "embedded.claimctl.io/refuses"

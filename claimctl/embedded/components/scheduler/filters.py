@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from claimctl.embedded.components.fit import reason_against
 from claimctl.embedded.components.objects import labels, name
-from claimctl.embedded.components.requests import amounts, clashes
+from claimctl.embedded.components.requests import clashes
 from claimctl.embedded.components.rooms import Asked, Room
 from claimctl.embedded.components.scheduler.affinity import (
     NO_AFFINITY,
@@ -18,6 +18,7 @@ from claimctl.embedded.components.scheduler.affinity import (
 )
 from claimctl.embedded.components.scheduler.parking import PODS, ROOM
 from claimctl.embedded.components.scheduler.rooms import Scene
+from claimctl.embedded.kinds.pod_requests import amounts
 from claimctl.embedded.runtime.views import Views
 from claimctl.wire.base import Object
 

@@ -27,6 +27,7 @@ from claimctl.embedded.components.pods import (
     observed,
     on_node,
 )
+from claimctl.embedded.components.requests import is_sized, pod_requests
 from claimctl.embedded.components.rooms import priority
 from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
 from claimctl.embedded.components.scheduler.evicting import Evictor
@@ -149,7 +150,7 @@ class Scheduler(Component[Task]):
         """Wake the pods for which a pod may have made room, or that want or shun other pods."""
         before = change.old is not None and bool(node_name(change.old)) and not ended(change.old)
         after = change.new is not None and bool(node_name(change.new)) and not ended(change.new)
-        if before and not after:
+        if before and (not after or _shrank(change)):
             self._wake(ROOM)
         if before != after:
             self._wake(PODS)
@@ -323,6 +324,15 @@ def _is_relevant(old: Object, new: Object) -> bool:
         or old["spec"].get("schedulingGates") != new["spec"].get("schedulingGates")
         or uid(old) != uid(new)
     )
+
+
+def _shrank(change: Change) -> bool:
+    """Whether a pod on a node requests less of something after a resize."""
+    old, new = change.old, change.new
+    if old is None or new is None or not is_sized(old):
+        return False
+    before, after = pod_requests(old), pod_requests(new)
+    return any(after.get(name, 0) < number for name, number in before.items())
 
 
 def _scheduling_fields(node: Object) -> tuple[object, ...]:

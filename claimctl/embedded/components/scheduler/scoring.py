@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from claimctl.embedded.components.fit import term_matches as node_term_matches
 from claimctl.embedded.components.fit import tolerates
 from claimctl.embedded.components.objects import labels, name
-from claimctl.embedded.components.requests import amounts
 from claimctl.embedded.components.rooms import Asked, Room
 from claimctl.embedded.components.scheduler.affinity import (
     PREFERRED,
@@ -19,6 +18,7 @@ from claimctl.embedded.components.scheduler.affinity import (
     spread_scores,
 )
 from claimctl.embedded.components.scheduler.rooms import Scene
+from claimctl.embedded.kinds.pod_requests import amounts
 from claimctl.embedded.runtime.views import Views
 from claimctl.wire.base import Object
 

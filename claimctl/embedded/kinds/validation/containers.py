@@ -25,15 +25,19 @@ _VARIABLE = (
     "a valid environment variable name must consist only of printable ASCII characters other "
     "than '='"
 )
+_RESIZABLE = ("cpu", "memory")
+_RESTARTS = ("NotRequired", "RestartContainer")
+_NO_RESTART = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
 _AT_LEAST_ZERO = "must be greater than or equal to 0"
 
 
 @dataclass(frozen=True, slots=True)
 class PodParts:
-    """The names of the pod's claims and volumes, to which containers refer."""
+    """What containers refer to: names of claims and volumes, and when the pod restarts."""
 
     claims: list[str]
     volumes: set[Any]
+    restart_policy: str = ""
 
 
 def containers(found: list[Object], base: str, parts: PodParts) -> list[FieldError]:
@@ -60,7 +64,25 @@ def _container(container: Object, path: str, parts: PodParts) -> list[FieldError
     found += _mounts(container, parts.volumes, f"{path}.volumeMounts")
     if pull not in _PULL:
         found.append(errors.not_supported(f"{path}.imagePullPolicy", pull or "", _PULL))
-    return [*found, *_resources(container.get("resources") or {}, f"{path}.resources", parts)]
+    found += _resources(container.get("resources") or {}, f"{path}.resources", parts)
+    policies = container.get("resizePolicy") or []
+    return [*found, *_resize_policies(policies, f"{path}.resizePolicy", parts)]
+
+
+def _resize_policies(policies: list[Object], path: str, parts: PodParts) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        resource = policy.get("resourceName") or ""
+        restart = policy.get("restartPolicy") or ""
+        if resource in seen:
+            found.append(errors.duplicate(f"{path}[{index}]", resource))
+        seen.add(resource)
+        found += errors.invalid_choice(path, resource, _RESIZABLE)
+        found += errors.invalid_choice(path, restart, _RESTARTS)
+        if parts.restart_policy == "Never" and restart not in ("", "NotRequired"):
+            found.append(errors.invalid_value(path, restart, _NO_RESTART))
+    return found
 
 
 def _name(container: Object, path: str) -> list[FieldError]:

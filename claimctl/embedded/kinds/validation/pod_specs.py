@@ -22,7 +22,8 @@ def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
     """The errors of claims, containers, policies, gates, names and tolerations, in this order."""
     claims = spec.get("resourceClaims") or []
     volumes = {volume.get("name") for volume in spec.get("volumes") or []}
-    parts = PodParts([claim.get("name", "") for claim in claims], volumes)
+    names_of = [claim.get("name", "") for claim in claims]
+    parts = PodParts(names_of, volumes, spec.get("restartPolicy") or "")
     found = _claims(claims, f"{path}.resourceClaims")
     if not spec.get("containers"):
         found.append(errors.required(f"{path}.containers"))

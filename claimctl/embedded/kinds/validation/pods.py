@@ -8,9 +8,16 @@ from typing import ClassVar
 
 from claimctl.embedded import errors
 from claimctl.embedded.errors import FieldError, Subject
+from claimctl.embedded.kinds.builtin import RESIZE_SINCE
 from claimctl.embedded.kinds.defaults.pods import admit_tolerations, default_pod, qos_class
 from claimctl.embedded.kinds.metadata import timestamp
 from claimctl.embedded.kinds.strategy import Context, Strategy, restore
+from claimctl.embedded.kinds.validation.pod_resize import (
+    admit_resize,
+    drop_unserved,
+    keep_all_but_sizes,
+    validate_resize,
+)
 from claimctl.embedded.kinds.validation.pod_specs import validate_pod_spec
 from claimctl.embedded.kinds.validation.pod_warnings import pod_warnings
 from claimctl.embedded.options import Features
@@ -55,6 +62,9 @@ class PodStrategy(Strategy):
         spec = obj["spec"]
         if not context.features.api_pod_groups:
             spec.pop("schedulingGroup", None)
+        if context.features.version < RESIZE_SINCE:
+            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+                container.pop("resizePolicy", None)
         if spec[_GRACE] < 0:
             spec[_GRACE] = 1
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
@@ -79,6 +89,11 @@ class PodStrategy(Strategy):
             restore(new["metadata"], old["metadata"], "ownerReferences")
             new["status"].setdefault("qosClass", old["status"].get("qosClass", "BestEffort"))
             return
+        if context.subresource == "resize":
+            keep_all_but_sizes(new, old)
+            drop_unserved(new, old, context.features.version)
+            _count_generation(new, old)
+            return
         # an update without a priority keeps the old one, as admission does
         if new["spec"].get("priorityClassName") == old["spec"].get("priorityClassName"):
             for key in ("priority", "preemptionPolicy"):
@@ -100,7 +115,15 @@ class PodStrategy(Strategy):
         if context.subresource == "status":
             status = new["status"]
             claims = _claim_statuses(new, context.features)
-            return [*_addresses(status), *claims, *_nominated(status), *_conditions(status)]
+            return [
+                *_addresses(status),
+                *claims,
+                *_nominated(status),
+                *_conditions(status),
+                *_observed(status),
+            ]
+        if context.subresource == "resize":
+            return validate_resize(new, old, context)
         if context.subresource == "binding" or new["spec"] == old["spec"]:
             return []
         found = validate_pod_spec(new["spec"], "spec")
@@ -110,6 +133,10 @@ class PodStrategy(Strategy):
         changed = [*_gates(new["spec"], old["spec"]), *_tolerated(new["spec"], old["spec"])]
         return [*found, *changed, *_frozen(new["spec"], old["spec"])]
 
+    def admit_update(self, new: Object, old: Object, context: Context) -> None:
+        if context.subresource == "resize":
+            admit_resize(new, old, context)
+
     def grace_period(self, obj: Object, options: DeleteOptions) -> int:
         """A pod that has no node, or has ended, is removed at once."""
         spec, status = obj["spec"], obj.get("status") or {}
@@ -118,6 +145,11 @@ class PodStrategy(Strategy):
         asked = options.grace_period_seconds
         period = int(spec.get("terminationGracePeriodSeconds", 30)) if asked is None else asked
         return 1 if period < 0 else period
+
+
+def _count_generation(new: Object, old: Object) -> None:
+    if new["spec"] != old["spec"]:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 def _gated(moment: str) -> Object:
@@ -214,6 +246,14 @@ def _conditions(status: Object) -> list[FieldError]:
             path = f"status.conditions[{index}].Type"
             found += errors.invalid_name(path, name, names.qualified_name)
     return found
+
+
+def _observed(status: Object) -> list[FieldError]:
+    seen = status.get("observedGeneration", 0)
+    if seen >= 0:
+        return []
+    text = "must be a non-negative integer"
+    return [errors.invalid_value("status.observedGeneration", seen, text)]
 
 
 def _nominated(status: Object) -> list[FieldError]:
