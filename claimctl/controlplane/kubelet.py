@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, report
 from claimctl.controlplane.pod_worker import POD, Finding, Host, Pace, PodWorker
+from claimctl.controlplane.resizing import Resizer
 from claimctl.embedded.components.objects import key_of, name, uid
 from claimctl.embedded.components.pods import allocation_of, claims_used, node_name
 from claimctl.kube.documents import DocumentClient
@@ -47,6 +48,7 @@ class Kubelets:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     client: DocumentClient = field(init=False)
     _host: Host = field(init=False)
+    _resizer: Resizer = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = DocumentClient(self.transport, "kubelet")
@@ -60,6 +62,7 @@ class Kubelets:
             findings=self.findings,
             refused=self.refused,
         )
+        self._resizer = Resizer(self._host, self._on, self._keep)
 
     async def run(self, joined: asyncio.Event | None = None) -> None:
         """Register the nodes, then play their kubelets until cancelled.
@@ -127,6 +130,7 @@ class Kubelets:
             self._begin(worker)
         else:
             worker.take(pod)
+            self._resizer.look(worker, node)
 
     def _forget(self, worker: PodWorker) -> None:
         worker.runs = False
@@ -142,6 +146,9 @@ class Kubelets:
                 worker.find("LostAllocation", key, "the claim lost its allocation")
 
     def _begin(self, worker: PodWorker) -> None:
-        task = asyncio.create_task(worker.run(), name=f"pod {name(worker.pod)}")
+        self._keep(asyncio.create_task(worker.run(), name=f"pod {name(worker.pod)}"))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Hold the task until it ends, or the stand-in does."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

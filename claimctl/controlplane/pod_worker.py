@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
+from claimctl.embedded.components.kubelet.sizes import Sizes
 from claimctl.embedded.components.kubelet.statuses import failed, finished, running, stopped
 from claimctl.embedded.components.objects import (
     annotations_of,
@@ -98,6 +99,8 @@ class PodWorker:
     booted: bool = False
     """Whether the node was rebooted, so that the containers are gone."""
     restarts: int = 0
+    sizes: Sizes | None = None
+    """What the node has admitted; None before that."""
 
     def take(self, pod: Object) -> None:
         self.pod = pod
@@ -165,7 +168,7 @@ class PodWorker:
         if not self.runs and not await self._admitted():
             return False
         if not self.reported:
-            await self._report(running(self.pod, _now(), self.restarts))
+            await self.report(running(self.pod, now(), self.restarts, self.sizes))
             self.reported = True
         return True
 
@@ -180,6 +183,7 @@ class PodWorker:
             return False
         self.host.refused.pop(plain, None)
         self.runs, self.ran, self.reported = True, True, False
+        self.sizes = self.sizes or Sizes.wanted(self.pod)
         return True
 
     async def _missing(self) -> str:
@@ -229,7 +233,7 @@ class PodWorker:
         policy = self.pod["spec"].get("restartPolicy", "Always")
         if policy == "Always" or (policy == "OnFailure" and code):
             self.restarts += 1
-            await self._report(running(self.pod, _now(), self.restarts))
+            await self.report(running(self.pod, now(), self.restarts, self.sizes))
         elif not self.leaving:
             await self._end(code)
 
@@ -240,7 +244,7 @@ class PodWorker:
         """
         self.runs = False
         try:
-            await self._report(finished(self.pod, _now(), code, self.restarts))
+            await self.report(finished(self.pod, now(), code, self.restarts))
         except (KubeError, Refused, OSError):
             # the next step reports the end again, and does not start the containers again
             self.runs = True
@@ -258,7 +262,7 @@ class PodWorker:
         """Handle a reboot of the node: the restart policy decides if the pod starts again."""
         self.runs = False
         if self.pod["spec"].get("restartPolicy", "Always") == "Never":
-            await self._report(failed(self.pod, _now()))
+            await self.report(failed(self.pod, now()))
         self.booted = False
         self.restarts += 1
 
@@ -270,18 +274,19 @@ class PodWorker:
         started = self.ran or (self.pod.get("status") or {}).get("phase") != "Pending"
         if not ended(self.pod):
             # since Kubernetes 1.27, a pod that was never started gets a terminal phase too
-            await self._report(stopped(self.pod, _now()) if started else {"phase": "Failed"})
+            await self.report(stopped(self.pod, now()) if started else {"phase": "Failed"})
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(self.pod)}}
         async with self.host.slots:
             await self.host.client.delete(POD, *key_of(self.pod), options)
 
-    async def _report(self, status: Object) -> None:
+    async def report(self, status: Object) -> None:
+        """Write the pod's status."""
         patch = {"metadata": {"uid": uid(self.pod)}, "status": status}
         async with self.host.slots:
             self.pod = await self.host.client.patch_status(POD, *key_of(self.pod), patch, STRATEGIC)
 
     async def _warn(self, message: str) -> None:
-        now, pod = _now(), self.pod
+        moment, pod = now(), self.pod
         body = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -297,13 +302,14 @@ class PodWorker:
             "message": message,
             "type": "Warning",
             "source": {"component": "kubelet", "host": node_name(pod)},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
             "count": 1,
         }
         with suppress(Refused):
             await self.host.client.create(body)
 
 
-def _now() -> str:
+def now() -> str:
+    """The time as the API writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -102,13 +102,13 @@ def test_nothing_runs_any_more_when_somebody_can_hear_that_a_pod_has_ended(
 ) -> None:
     """Who hears it may take the claim's devices before the answer is back."""
     told: list[tuple[str, bool]] = []
-    report = PodWorker._report
+    report = PodWorker.report
 
     async def hear(worker: PodWorker, status: Any) -> None:
         told.append((status["phase"], worker.runs))
         await report(worker, status)
 
-    monkeypatch.setattr(PodWorker, "_report", hear)
+    monkeypatch.setattr(PodWorker, "report", hear)
     monkeypatch.setitem(POD["metadata"], "annotations", {RUN_SECONDS: "1"})
     assert play(_nothing) == ["Pending", "Running", "Succeeded"]
     assert [runs for phase, runs in told if phase == "Succeeded"] == [False]
@@ -121,3 +121,51 @@ def test_a_pod_that_was_never_started_gets_a_last_phase_too(
     claim = {"name": "gpu", "resourceClaimName": "missing"}
     monkeypatch.setitem(POD["spec"], "resourceClaims", [claim])
     assert play(_delete) == ["Pending", "Failed"]
+
+
+SIZED: dict[str, Any] = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "40"}}}
+
+
+def _sized(name: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "team"}
+    return {"metadata": meta, "spec": {"nodeName": "node-0", "containers": [SIZED]}}
+
+
+def _resize(cluster: Cluster, name: str, cpu: str) -> None:
+    patch = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+    cluster.admin.patch("pods", "team", name, patch, "resize", kind="strategic")
+
+
+def _cpu(cluster: Cluster, name: str) -> tuple[str, str, str]:
+    """What is allocated, what is actual, and why a resize waits."""
+    status = cluster.admin.get("pods", "team", name)["status"]
+    main = status["containerStatuses"][0]
+    waits = [each for each in status["conditions"] if each["type"] == "PodResizePending"]
+    reason = waits[0]["reason"] if waits else ""
+    return main["allocatedResources"]["cpu"], main["resources"]["requests"]["cpu"], reason
+
+
+async def _resizes(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
+    cluster.admin.create("pods", _sized("a"))
+    await asyncio.sleep(1)
+    _resize(cluster, "a", "20")
+    await asyncio.sleep(1)
+    assert _cpu(cluster, "a") == ("20", "20", "")
+    cluster.admin.create("pods", _sized("b"))
+    await asyncio.sleep(1)
+    _resize(cluster, "b", "50")
+    await asyncio.sleep(1)
+    assert _cpu(cluster, "b") == ("40", "40", "Deferred")
+    _resize(cluster, "a", "10")
+    await asyncio.sleep(3)
+    assert _cpu(cluster, "b") == ("50", "50", "")
+    _resize(cluster, "b", "60")
+    await asyncio.sleep(1)
+    assert _cpu(cluster, "b") == ("50", "50", "Deferred")
+    cluster.admin.delete("pods", "team", "a")
+    await asyncio.sleep(3)
+    assert _cpu(cluster, "b") == ("60", "60", "")
+
+
+def test_pods_are_resized_when_there_is_room() -> None:
+    play(_resizes)

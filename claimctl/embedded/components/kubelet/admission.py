@@ -6,7 +6,11 @@ a pod make it refuse pods that it could run, as device plugins and the topology 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from claimctl.embedded.components.fit import selects
+from claimctl.embedded.components.kubelet.sizes import Node, Sizes
 from claimctl.embedded.components.objects import annotations_of, name, uid
 from claimctl.embedded.components.rooms import Asked, Room
 from claimctl.embedded.kinds.pod_requests import amounts
@@ -32,6 +36,8 @@ class Admission:
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
         self._nodes: dict[str, str] = {}
+        self._sizes: dict[str, Sizes] = {}
+        """Of the pods that were resized since they were admitted."""
 
     def admitted(self, pod: Object) -> bool:
         return uid(pod) in self._nodes
@@ -49,8 +55,30 @@ class Admission:
     def forget(self, pod: str) -> None:
         """A pod (UID) has ended or is gone."""
         node = self._nodes.pop(pod, None)
+        self._sizes.pop(pod, None)
         if node is not None:
             self._rooms[node].take(pod)
+
+    # sizes
+
+    def sizes(self, pod: Object) -> Sizes:
+        """What is allocated to a pod and in force. What was not admitted counts as its spec."""
+        found = self._sizes.get(uid(pod))
+        if found is not None or not self.admitted(pod):
+            return found or Sizes.wanted(pod)
+        return Sizes.wanted(self._rooms[self._nodes[uid(pod)]].pods[uid(pod)].pod)
+
+    def resize(self, pod: Object, sizes: Sizes) -> None:
+        """The pod has other sizes now, allocated or in force."""
+        if self.admitted(pod):
+            self._sizes[uid(pod)] = sizes
+            asked = replace(Asked.of(pod), requests=sizes.counted(pod))
+            self._rooms[self._nodes[uid(pod)]].put(asked)
+
+    def node(self, pods: Iterable[Object]) -> Node:
+        """The admitted ones among these pods of a node, as a resize sees them."""
+        known = [pod for pod in pods if self.admitted(pod)]
+        return Node({uid(pod): pod for pod in known}, {uid(pod): self.sizes(pod) for pod in known})
 
 
 def _injected(pod: Object, node: Object) -> Refusal | None:

@@ -9,10 +9,23 @@ from __future__ import annotations
 from contextlib import suppress
 
 from claimctl.embedded.components.kubelet.admission import Admission
+from claimctl.embedded.components.kubelet.sizes import (
+    PENDING,
+    RETRY_SECONDS,
+    Answer,
+    Sizes,
+    Verdict,
+    is_resized,
+    restarts,
+)
 from claimctl.embedded.components.kubelet.statuses import (
     failed,
     finished,
     rejected,
+    resize_begins,
+    resize_ends,
+    resize_reverted,
+    resize_waits,
     running,
     stopped,
     waiting,
@@ -20,6 +33,7 @@ from claimctl.embedded.components.kubelet.statuses import (
 )
 from claimctl.embedded.components.objects import (
     annotations_of,
+    condition,
     controller_of,
     deleting,
     key_of,
@@ -40,6 +54,7 @@ from claimctl.embedded.components.pods import (
     reserved_for,
 )
 from claimctl.embedded.errors import NotFound
+from claimctl.embedded.kinds.pod_requests import amounts
 from claimctl.embedded.runtime.component import Component, Context
 from claimctl.embedded.runtime.views import Change
 from claimctl.embedded.storage.requests import DeleteOptions
@@ -52,7 +67,8 @@ PREPARE_FAILS = "embedded.claimctl.io/prepare-fails"
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 
 Task = tuple[str, str, str]
-"""('start', 'finish', 'restart', 'sandbox' or 'stop', namespace, name)."""
+"""('start', 'finish', 'restart', 'sandbox', 'resized' or 'stop', namespace, name), or ('resizes',
+'', name of a node)."""
 
 
 class Kubelet(Component[Task]):
@@ -64,6 +80,8 @@ class Kubelet(Component[Task]):
         self.lost: dict[str, None] = {}
         """Nodes that are cut off: their kubelets start, stop and report nothing."""
         self._restarts: dict[str, int] = {}
+        self._waiting: dict[str, set[str]] = {}
+        """By node: the pods (UIDs) whose resize waits for room."""
         self._admission = Admission()
         super().__init__(context)
 
@@ -95,6 +113,9 @@ class Kubelet(Component[Task]):
 
     def sync(self, key: Task) -> None:
         task, space, plain = key
+        if task == "resizes":
+            self._retry_resizes(plain)
+            return
         pod = self.views["pods"].get(space, plain)
         if pod is None or node_name(pod) in self.lost:
             return
@@ -106,6 +127,8 @@ class Kubelet(Component[Task]):
             self._restart(pod)
         elif task == "sandbox":
             self._new_sandbox(pod)
+        elif task == "resized":
+            self._end_resize(pod)
         else:
             self._stop(pod)
 
@@ -124,6 +147,8 @@ class Kubelet(Component[Task]):
 
     def _node_changed(self, change: Change) -> None:
         """Try again to prepare devices when the driver of a node works again."""
+        if change.new is not None and self._has_waiting(change.key[1]):
+            self._look_at_resizes(change.key[1])
         before = annotations_of(change.old or change.object).get(PREPARE_FAILS)
         if before and not annotations_of(change.object).get(PREPARE_FAILS):
             for pod in self.views["pods"].by("node", change.key[1]):
@@ -132,6 +157,10 @@ class Kubelet(Component[Task]):
     def _pod_changed(self, change: Change) -> None:
         if change.new is None or ended(change.new):
             self._admission.forget(uid(change.object))
+            if self._has_waiting(node_name(change.object)):
+                self._look_at_resizes(node_name(change.object))
+        elif change.old is not None and change.old["spec"] != change.new["spec"]:
+            self._watch_resize(change.new)
         if change.new is None:
             self._restarts.pop(uid(change.object), None)
         elif node_name(change.new) and (change.old is None or _is_relevant(change.old, change.new)):
@@ -167,7 +196,12 @@ class Kubelet(Component[Task]):
         if missing:
             self.event(pod, "Warning", PREPARE_FAILED, missing)
             return
-        self._status(pod, running(pod, self.context.now(), self._restarts.get(uid(pod), 0)))
+        self._run(pod, self._restarts.get(uid(pod), 0))
+
+    def _run(self, pod: Object, restarts: int) -> None:
+        sizes = self._admission.sizes(pod)
+        self._status(pod, running(pod, self.context.now(), restarts, sizes))
+        self._watch_resize(pod)
 
     def _admitted(self, pod: Object) -> bool:
         """Whether the node takes the pod; if it does not, the pod has failed."""
@@ -244,10 +278,63 @@ class Kubelet(Component[Task]):
             self._status(pod, failed(pod, self.context.now()))
             return
         self._restarts[uid(pod)] = self._restarts.get(uid(pod), 0) + 1
-        self._status(pod, running(pod, self.context.now(), self._restarts[uid(pod)]))
+        self._run(pod, self._restarts[uid(pod)])
         seconds = self._run_seconds(pod)
         if seconds is not None:
             self.queue.add_after(("finish", *key_of(pod)), seconds)
+
+    # Resizes
+
+    def _watch_resize(self, pod: Object) -> None:
+        resized = is_resized(pod, self._admission.sizes(pod)) or condition(pod, PENDING)
+        if node_name(pod) and resized:
+            self._waiting.setdefault(node_name(pod), set()).add(uid(pod))
+            self._look_at_resizes(node_name(pod))
+
+    def _has_waiting(self, node: str) -> bool:
+        return bool(self._waiting.get(node))
+
+    def _look_at_resizes(self, node: str) -> None:
+        self.queue.add_after(("resizes", "", node), self.context.timings.pod_start)
+
+    def _retry_resizes(self, plain: str) -> None:
+        node = self.views["nodes"].get("", plain)
+        if node is None or plain in self.lost:
+            return
+        there = amounts((node.get("status") or {}).get("allocatable") or {})
+        here = self._admission.node(self.views["pods"].by("node", plain))
+        self._waiting[plain] = set()
+        for pod in list(here.reverted()):
+            self._status(pod, resize_reverted(pod))
+        for verdict in here.retry(there):
+            if verdict.answer is Answer.ADMITTED:
+                self._begin_resize(verdict.pod, here.sizes[uid(verdict.pod)])
+            else:
+                self._report_waiting(verdict)
+                if verdict.answer is Answer.DEFERRED:
+                    self._waiting[plain].add(uid(verdict.pod))
+        if self._has_waiting(plain):
+            self.queue.add_after(("resizes", "", plain), RETRY_SECONDS)
+
+    def _begin_resize(self, pod: Object, sizes: Sizes) -> None:
+        self._admission.resize(pod, sizes)
+        self._status(pod, resize_begins(pod, self.context.now(), sizes))
+        self.queue.add_after(("resized", *key_of(pod)), self.context.timings.pod_start)
+
+    def _report_waiting(self, verdict: Verdict) -> None:
+        reason, message = str(verdict.answer), verdict.message
+        self._status(verdict.pod, resize_waits(verdict.pod, self.context.now(), reason, message))
+
+    def _end_resize(self, pod: Object) -> None:
+        """Give the containers what was admitted. What they leave may be room for other pods."""
+        if phase(pod) != "Running":
+            return
+        before = self._admission.sizes(pod)
+        after = Sizes(before.allocated, before.allocated)
+        self._admission.resize(pod, after)
+        self._status(pod, resize_ends(pod, after, restarts(pod, before)))
+        if self._has_waiting(node_name(pod)):
+            self._look_at_resizes(node_name(pod))
 
     def _stop(self, pod: Object) -> None:
         if not deleting(pod):

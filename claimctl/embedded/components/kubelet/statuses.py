@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from claimctl.embedded.components.kubelet.sizes import IN_PROGRESS, PENDING, Sizes
 from claimctl.embedded.components.objects import condition
 from claimctl.wire.base import Object
 
@@ -11,8 +12,8 @@ NO_SANDBOX = "PodReadyToStartContainers"
 """The condition that is False while a pod has no sandbox."""
 
 
-def running(pod: Object, now: str, restarts: int = 0) -> Object:
-    """All containers run and are ready."""
+def running(pod: Object, now: str, restarts: int = 0, sizes: Sizes | None = None) -> Object:
+    """All containers run and are ready. Without ``sizes``, they are those of the spec."""
     started = (pod.get("status") or {}).get("startTime") or now
     return {
         "phase": "Running",
@@ -26,10 +27,78 @@ def running(pod: Object, now: str, restarts: int = 0) -> Object:
             _condition(pod, "ContainersReady", "True", now),
         ],
         "containerStatuses": [
-            _container(each, {"running": {"startedAt": now}}, restarts, ready=True)
+            {
+                **_container(each, {"running": {"startedAt": now}}, restarts, ready=True),
+                **_sized(each["name"], sizes or Sizes.wanted(pod)),
+            }
             for each in pod["spec"]["containers"]
         ],
     }
+
+
+def _sized(container: str, sizes: Sizes) -> Object:
+    """What is allocated to a container and in force; nothing if it requests nothing."""
+    allocated = sizes.allocated.get(container, {}).get("requests")
+    shown: Object = {"allocatedResources": allocated} if allocated else {}
+    actual = {
+        key: each
+        for key, each in sizes.actual.get(container, {}).items()
+        if key in ("requests", "limits") and each
+    }
+    return {**shown, "resources": actual} if actual else shown
+
+
+def resize_waits(pod: Object, now: str, reason: str, message: str) -> Object:
+    """The kubelet cannot admit the resize: now (Deferred), or ever (Infeasible)."""
+    generation = pod["metadata"].get("generation", 0)
+    found = _condition(pod, PENDING, "True", now, reason)
+    old = condition(pod, PENDING)
+    if old is not None and old.get("reason") != reason:
+        found["lastTransitionTime"] = now
+    pending = {**found, "message": message, "observedGeneration": generation}
+    return {"observedGeneration": generation, "conditions": [pending]}
+
+
+def resize_reverted(pod: Object) -> Object:
+    """The spec wants what is allocated again."""
+    generation = pod["metadata"].get("generation", 0)
+    return {"observedGeneration": generation, "conditions": _gone(pod, PENDING)}
+
+
+def resize_begins(pod: Object, now: str, sizes: Sizes) -> Object:
+    """The kubelet has admitted the resize; the containers do not have it yet."""
+    generation = pod["metadata"].get("generation", 0)
+    begun = _condition(pod, IN_PROGRESS, "True", now)
+    conditions: list[Object] = [{**begun, "observedGeneration": generation}]
+    return {
+        "observedGeneration": generation,
+        "conditions": conditions + _gone(pod, PENDING),
+        "containerStatuses": _resized(pod, sizes, set()),
+    }
+
+
+def resize_ends(pod: Object, sizes: Sizes, restarted: set[str]) -> Object:
+    """The containers have the sizes that were admitted; some were restarted for it."""
+    return {
+        "conditions": _gone(pod, IN_PROGRESS),
+        "containerStatuses": _resized(pod, sizes, restarted),
+    }
+
+
+def _gone(pod: Object, kind: str) -> list[Object]:
+    """The patch that removes a condition."""
+    return [{"$patch": "delete", "type": kind}] if condition(pod, kind) is not None else []
+
+
+def _resized(pod: Object, sizes: Sizes, restarted: set[str]) -> list[Object]:
+    return [
+        {
+            **{key: x for key, x in each.items() if key not in ("allocatedResources", "resources")},
+            "restartCount": each["restartCount"] + (each["name"] in restarted),
+            **_sized(each["name"], sizes),
+        }
+        for each in pod["status"].get("containerStatuses") or ()
+    ]
 
 
 def rejected(pod: Object, now: str, reason: str, message: str) -> Object:
