@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from claimctl.rescheduling.record import Record
 from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
@@ -22,6 +23,15 @@ from claimctl.wire.scheduling import (
 from claimctl.wire.unreadable import Unreadable
 
 
+class Gate(StrEnum):
+    """Whether the API server has the gate by which the scheduler makes room for resizes."""
+
+    OFF = "Off"
+    ON = "On"
+    UNKNOWN = "Unknown"
+    """The server may have it, and claimctl may not ask."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One picture of the cluster. The order of objects in a field has no meaning.
@@ -36,6 +46,7 @@ class Observed:
         namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
             workload above a pod's controller.
         record: None if the cluster has no RescheduleRecord.
+        resize_gate: asked for only where a policy makes room for resizes.
         unreadable: objects that could not be decoded. What they concern is not moved.
     """
 
@@ -58,4 +69,5 @@ class Observed:
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record | None = None
+    resize_gate: Gate = Gate.OFF
     unreadable: tuple[Unreadable, ...] = ()

@@ -97,6 +97,21 @@ class TaintStep(Piece, frozen=True, kw_only=True):
     timeout_seconds: float = 600.0
 
 
+class ResizeStep(Piece, frozen=True, kw_only=True):
+    """The resize for which the pods of ``unit`` are evicted.
+
+    It is looked at before each of them, and its round is noted before the first. The rest is as in
+    ``record.Round``.
+    """
+
+    pod: PodRef
+    generation: int
+    unit: str
+    victims: tuple[str, ...] = ()
+    free_cpu: int = 0
+    free_memory: int = 0
+
+
 class Reallocation(Piece, frozen=True, kw_only=True):
     """Ask the controller to give up a held claim, once the pods of ``unit`` are evicted."""
 
@@ -136,6 +151,7 @@ class Plan(Piece, frozen=True, kw_only=True):
     moves: tuple[Move, ...] = ()
     taints: tuple[TaintStep, ...] = ()
     reallocations: tuple[Reallocation, ...] = ()
+    resizes: tuple[ResizeStep, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[Note, ...] = ()
     digest: str = ""

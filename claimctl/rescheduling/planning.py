@@ -15,6 +15,7 @@ from claimctl.rescheduling.plan import Note, Plan
 from claimctl.rescheduling.policy import (
     DEVICE_CLASS_PREFIX,
     CriticalPods,
+    DeferredResizes,
     LowNodeUtilization,
     Policy,
     PriorityThreshold,
@@ -28,6 +29,7 @@ from claimctl.rescheduling.record import Record
 from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.strategies.critical import rescue_critical
 from claimctl.rescheduling.strategies.duplicates import remove_duplicates
+from claimctl.rescheduling.strategies.resizes import make_room_for_resizes
 from claimctl.rescheduling.strategies.utilization import balance_usage
 from claimctl.rescheduling.units import ClaimUnits
 from claimctl.rescheduling.volumes import Volumes
@@ -185,6 +187,8 @@ def _apply(
             balance_usage(run, context, strategy, keep_spread=spreads)
         case CriticalPods():
             rescue_critical(run, context, strategy, observed)
+        case DeferredResizes():
+            make_room_for_resizes(run, context, strategy, observed)
 
 
 def _result(observed: Observed, run: Run) -> Plan:
@@ -195,6 +199,7 @@ def _result(observed: Observed, run: Run) -> Plan:
         moves=tuple(run.moves),
         taints=tuple(run.taints),
         reallocations=tuple(run.reallocations),
+        resizes=tuple(run.resizes),
         skipped=tuple(skipped),
         notes=tuple(run.notes),
     ).sealed()

@@ -137,7 +137,33 @@ class CriticalPods:
     name: str = "CriticalPods"
 
 
-Strategy = RemoveDuplicates | LowNodeUtilization | CriticalPods
+class StandBack(StrEnum):
+    """Who makes room for resizes: claimctl, or the scheduler of Kubernetes 1.37 and newer."""
+
+    AUTO = "Auto"
+    """claimctl, unless the scheduler's gate is on or the node forbids it."""
+    ALWAYS = "Always"
+    """claimctl only reports."""
+    NEVER = "Never"
+    """claimctl, whatever the gate and the node say."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredResizes:
+    """Make room for resizes that their kubelet has deferred.
+
+    Attributes:
+        deferred_seconds: a resize must have waited this long.
+        settle_seconds: after one round, the next begins this much later at the earliest.
+    """
+
+    stand_back: StandBack = StandBack.AUTO
+    deferred_seconds: float = 60.0
+    settle_seconds: float = 210.0
+    name: str = "DeferredResizes"
+
+
+Strategy = RemoveDuplicates | LowNodeUtilization | CriticalPods | DeferredResizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,18 @@ class Reason(StrEnum):
     FOREIGN_TAINT = "ForeignTaint"
     ATTEMPTS_SPENT = "AttemptsSpent"
     BACKING_OFF = "BackingOff"
+    # resizes that wait
+    RESIZE_YOUNG = "DeferredRecently"
+    RESIZE_NOT_OBSERVED = "ResizeNotObserved"
+    ROOM_COMES = "RoomIsComing"
+    NEVER_PREEMPTS = "NeverPreempts"
+    KUBELET_PREEMPTS = "KubeletPreempts"
+    NODE_FORBIDS = "NodeForbidsPreemption"
+    NODE_NOT_READY = "NodeNotReady"
+    STANDS_BACK = "StandsBack"
+    GATE_UNKNOWN = "GateUnknown"
+    NOT_ENOUGH = "NotEnoughLowerPriority"
+    ROUND_DONE = "RoundDone"
     # while a plan is executed
     CHANGED = "Changed"
     REFUSED = "RefusedByBudget"

@@ -72,9 +72,30 @@ class Attempts:
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """One round of evictions for a resize, noted before the first of them.
+
+    Attributes:
+        generation: of the pod that is resized.
+        victims: the UIDs of the pods to evict.
+        free_cpu, free_memory: what the kubelet was expected to have left for the pod and all that
+            wait, once the victims have gone; milli-CPU and bytes.
+    """
+
+    pod_uid: str
+    generation: int
+    since: datetime
+    victims: tuple[str, ...] = ()
+    free_cpu: int = 0
+    free_memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     workloads: Mapping[str, WorkloadMemory] = field(default_factory=dict)
     """By the UID of the controller owner."""
     taints: tuple[TaintEntry, ...] = ()
     attempts: Mapping[str, Attempts] = field(default_factory=dict)
     """By the UID of the critical pod."""
+    rounds: Mapping[str, Round] = field(default_factory=dict)
+    """By the UID of the pod that is resized: the last round for it."""

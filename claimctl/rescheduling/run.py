@@ -16,6 +16,7 @@ from claimctl.rescheduling.plan import (
     Owner,
     PodRef,
     Reallocation,
+    ResizeStep,
     Skipped,
     TaintStep,
 )
@@ -56,6 +57,7 @@ class Run:
     moves: list[Move] = field(default_factory=list)
     taints: list[TaintStep] = field(default_factory=list)
     reallocations: list[Reallocation] = field(default_factory=list)
+    resizes: list[ResizeStep] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
     """The last reason for each pod, by UID."""

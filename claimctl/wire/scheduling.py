@@ -16,7 +16,7 @@ import msgspec
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.meta import Condition, ObjectMeta
-from claimctl.wire.nodes import Node, NodeStatus
+from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
     ContainerStatus,
@@ -202,7 +202,18 @@ class SchedulingNodeStatus(NodeStatus, frozen=True, kw_only=True):
     allocatable: ResourceList | None = None
 
 
+class PodPreemptionPolicy(Wire, frozen=True, kw_only=True):
+    """Kubernetes 1.37: ``disable_resize_preemption`` names who may not evict pods for resizes."""
+
+    disable_resize_preemption: tuple[str, ...] = ()
+
+
+class SchedulingNodeSpec(NodeSpec, frozen=True, kw_only=True):
+    pod_preemption_policy: PodPreemptionPolicy | None = None
+
+
 class SchedulingNode(Node, frozen=True, kw_only=True):
+    spec: SchedulingNodeSpec = SchedulingNodeSpec()
     status: SchedulingNodeStatus = SchedulingNodeStatus()
 
 
