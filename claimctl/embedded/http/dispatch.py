@@ -56,7 +56,8 @@ def serve(api: Api, views: Tables, exchange: Exchange) -> Response:
     if verb in ("create", "update", "patch"):
         check_kind(exchange.kind, exchange.route.subresource)
     view = _view(views, exchange, many=verb in ("list", "deletecollection"))
-    answer = _SERVED[verb](api, exchange)
+    plain_list = verb == "list" and view is None and media == answers.JSON
+    answer = _list(api, exchange, to_encode=True) if plain_list else _SERVED[verb](api, exchange)
     body = answer.body
     if view is not None and body.get("kind") != "Status":
         body = view.many(body) if verb in ("list", "deletecollection") else view.one(body)
@@ -134,10 +135,11 @@ def _get(api: Api, exchange: Exchange) -> Answer:
     return Answer(200, api.get_at(target, exchange.query.get("resourceVersion", "")))
 
 
-def _list(api: Api, exchange: Exchange) -> Answer:
+def _list(api: Api, exchange: Exchange, *, to_encode: bool = False) -> Answer:
     if "sendInitialEvents" in exchange.query:
         options.refuse_initial_events(exchange)
-    return Answer(200, api.list(exchange.target, options.list_options(exchange)))
+    chosen = options.list_options(exchange)
+    return Answer(200, api.list(exchange.target, chosen, to_encode=to_encode))
 
 
 def _watch(api: Api, views: Tables, exchange: Exchange) -> Response:

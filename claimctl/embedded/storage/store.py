@@ -19,9 +19,15 @@ from claimctl.wire.base import Object
 Objects = list[Object]
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
+_outline_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 encode = _encoder.encode
 decode = _decoder.decode
+
+
+def outline(data: bytes) -> Object:
+    """An object whose fields stay encoded. ``encode`` writes them as they are."""
+    return dict(_outline_decoder.decode(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,9 @@ class Api(ServerState):
         check(self, resource_version)
         return self.outward(target.kind, target.version, stored(self, target))
 
-    def list(self, target: Target, options: ListOptions) -> Object:
-        """A List object. Raises StatusError 400, 410, 422, 504."""
-        return list_objects(self, target, options)
+    def list(self, target: Target, options: ListOptions, *, to_encode: bool = False) -> Object:
+        """A List object; see ``list_objects``. Raises StatusError 400, 410, 422, 504."""
+        return list_objects(self, target, options, to_encode=to_encode)
 
     def watch(self, target: Target, options: WatchOptions) -> Watch:
         """An open stream, which the caller closes. Raises StatusError 400, 422, 500."""

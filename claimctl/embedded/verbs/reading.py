@@ -17,7 +17,7 @@ from claimctl.embedded.storage.selectors import (
     parse_fields,
     parse_labels,
 )
-from claimctl.embedded.storage.store import Address, Compacted, Items, decode
+from claimctl.embedded.storage.store import Address, Compacted, Items, decode, outline
 from claimctl.embedded.storage.tokens import Continue, decode_continue
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.wire.base import Object
@@ -202,8 +202,14 @@ def check_reachable(state: ServerState, version: str) -> None:
         raise too_large_version(asked, state.store.revision)
 
 
-def list_objects(state: ServerState, target: Target, options: ListOptions) -> Object:
+def list_objects(
+    state: ServerState, target: Target, options: ListOptions, *, to_encode: bool = False
+) -> Object:
     """The list for the answer.
+
+    Args:
+        to_encode: the answer is only to be encoded. Fields of objects that are stored as they are
+            sent then stay encoded, which takes a small part of the time.
 
     Raises:
         StatusError: 400, 410, 422, 504.
@@ -213,6 +219,8 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
         raise errors.invalid(_OPTIONS, wrong)
     selector = selector_of(state, target.kind, options.label_selector, options.field_selector)
     page = _only_named(_page(state, target, options), target, options)
+    as_stored = selector.everything and state.stored_as(target.kind, target.version)
+    read = outline if to_encode and as_stored else decode
     keys = page.items.keys
     start = bisect_right(keys, page.start) if page.start else 0
     found: list[Object] = []
@@ -221,7 +229,7 @@ def list_objects(state: ServerState, target: Target, options: ListOptions) -> Ob
         if page.limit and len(found) == page.limit:
             after = index
             break
-        obj = decode(page.items.data(keys[index]))
+        obj = read(page.items.data(keys[index]))
         if selector.matches(obj):
             found.append(obj)
             last = keys[index]
