@@ -23,6 +23,7 @@ _outline_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 encode = _encoder.encode
 decode = _decoder.decode
+decode_any = msgspec.json.decode
 
 
 def outline(data: bytes) -> Object:

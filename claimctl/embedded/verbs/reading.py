@@ -17,7 +17,7 @@ from claimctl.embedded.storage.selectors import (
     parse_fields,
     parse_labels,
 )
-from claimctl.embedded.storage.store import Address, Compacted, Items, decode, outline
+from claimctl.embedded.storage.store import Address, Compacted, Items, decode, decode_any, outline
 from claimctl.embedded.storage.tokens import Continue, decode_continue
 from claimctl.embedded.verbs.state import ServerState
 from claimctl.wire.base import Object
@@ -219,7 +219,7 @@ def list_objects(
         raise errors.invalid(_OPTIONS, wrong)
     selector = selector_of(state, target.kind, options.label_selector, options.field_selector)
     page = _only_named(_page(state, target, options), target, options)
-    as_stored = selector.everything and state.stored_as(target.kind, target.version)
+    as_stored = state.stored_as(target.kind, target.version) and not selector.fields
     read = outline if to_encode and as_stored else decode
     keys = page.items.keys
     start = bisect_right(keys, page.start) if page.start else 0
@@ -230,7 +230,7 @@ def list_objects(
             after = index
             break
         obj = read(page.items.data(keys[index]))
-        if selector.matches(obj):
+        if selector.everything or selector.matches(_labelled(obj) if read is outline else obj):
             found.append(obj)
             last = keys[index]
     remaining = len(keys) - after
@@ -243,6 +243,12 @@ def list_objects(
         if selector.everything:
             metadata["remainingItemCount"] = remaining
     return _list_body(state, target, metadata, found)
+
+
+def _labelled(obj: Object) -> Object:
+    """The decoded labels of an outline. To decode all of its metadata would take most of a LIST."""
+    labels = outline(obj["metadata"]).get("labels", b"null")
+    return {"metadata": {"labels": decode_any(labels)}}
 
 
 def _list_body(state: ServerState, target: Target, metadata: Object, found: list[Object]) -> Object:

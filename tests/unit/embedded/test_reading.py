@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.embedded.servers import CLAIMS, Server, claim, pod, server
+from tests.unit.embedded.servers import CLAIMS, Object, Server, claim, pod, server
 
 PODS = "/api/v1/namespaces/ns/pods"
 OLD_CLAIMS = CLAIMS.replace("/v1/", "/v1beta1/")
@@ -18,11 +18,17 @@ async def full(**options: Any) -> Server:
     """A server with pods, claims and objects of a custom kind."""
     made = server(**options)
     for number in range(3):
-        await made.send("POST", PODS, pod(f"p{number}"))
+        made.local().create("pods", labelled(pod(f"p{number}"), number), "ns")
         made.local().create("resourceclaims", {**claim(f"c{number}")}, "ns")
     await made.send("POST", DEFINITIONS, _definition())
     await made.send("POST", PLANS, {**PLAN, "metadata": {"name": "one"}, "spec": {"a": [1, None]}})
     return made
+
+
+def labelled(body: Object, number: int) -> Object:
+    """A pod with a label, but for the first."""
+    labels = {"labels": {"n": str(number)}} if number else {}
+    return {**body, "metadata": {**body["metadata"], **labels}}
 
 
 PLAN = {"apiVersion": "example.com/v1", "kind": "Plan"}
@@ -62,16 +68,27 @@ async def test_the_objects_of_a_list_are_those_that_a_get_shows(
         assert ("kind" in each) == (path == PLANS)
 
 
-async def test_a_selector_and_a_page_choose_among_them() -> None:
+async def names(server: Server, query: str) -> list[str]:
+    listed = (await server.send("GET", f"{PODS}?{query}")).body
+    return [each["metadata"]["name"] for each in listed["items"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("fieldSelector=metadata.name=p1", ["p1"]),
+        ("labelSelector=n", ["p1", "p2"]),
+        ("labelSelector=n=2", ["p2"]),
+        ("labelSelector=!n", ["p0"]),
+        ("labelSelector=n&fieldSelector=metadata.name!=p1", ["p2"]),
+        ("limit=2", ["p0", "p1"]),
+    ],
+)
+async def test_selectors_and_pages_choose_among_them(query: str, chosen: list[str]) -> None:
+    assert await names(await full(), query) == chosen
+
+
+async def test_the_next_page_goes_on() -> None:
     filled = await full()
-    chosen = (await filled.send("GET", f"{PODS}?fieldSelector=metadata.name=p1")).body
-    page = (await filled.send("GET", f"{PODS}?limit=2")).body
-    rest = (
-        await filled.send("GET", f"{PODS}?limit=2&continue={page['metadata']['continue']}")
-    ).body
-    assert [each["metadata"]["name"] for each in chosen["items"]] == ["p1"]
-    assert [each["metadata"]["name"] for each in page["items"] + rest["items"]] == [
-        "p0",
-        "p1",
-        "p2",
-    ]
+    token = (await filled.send("GET", f"{PODS}?limit=2")).body["metadata"]["continue"]
+    assert await names(filled, f"limit=2&continue={token}") == ["p2"]
