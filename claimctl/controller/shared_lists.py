@@ -10,8 +10,8 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from claimctl.controller.caches.transforms import slim_pod
 from claimctl.kube.client import Client
+from claimctl.reservation.slim_pods import slim_pod
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable

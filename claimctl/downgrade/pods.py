@@ -1,26 +1,28 @@
 """The pods that matter to some claims of a namespace, from one live LIST.
 
-The LIST is read page by page, and only pods that matter are kept. So the memory that a run needs
-does not depend on the number of pods in the cluster.
+The LIST is read page by page. Only pods that matter are kept, and only the parts of them that
+decisions read. If there are too many of them, the pods of some claims wait for another LIST. So the
+memory that a run needs does not grow with the number of pods in the cluster.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.errors import Gone
 from claimctl.reservation.pods import claim_names
+from claimctl.reservation.slim_pods import slim_pod
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
 
-CHUNK = 100
-"""How many claims of a namespace share one LIST of pods. This limits the pods in memory."""
+KEPT = 25_000
+"""How many pods of several claims are kept at a time. A pod counts for each claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,27 @@ class PodsOfClaims:
 
 
 async def with_pods(
-    client: Client, claims: Iterable[ResourceClaim]
+    client: Client, claims: Sequence[ResourceClaim], kept: int = KEPT
 ) -> AsyncIterator[tuple[list[ResourceClaim], PodsOfClaims]]:
-    """Chunks of the claims, which are sorted by namespace, each with a LIST of its pods."""
+    """Chunks of the claims, each with a LIST of its pods.
+
+    Args:
+        claims: sorted by namespace, and read before.
+        kept: how many pods may be kept at a time, unless one claim has more.
+
+    Raises:
+        KubeError: a request failed.
+    """
     for namespace, group in groupby(claims, key=lambda claim: claim.metadata.namespace):
-        members = list(group)
-        for start in range(0, len(members), CHUNK):
-            chunk = members[start : start + CHUNK]
-            yield chunk, await list_pods_of(client, namespace, chunk)
+        left = list(group)
+        while left:
+            pods, whole = await _list_some(client, namespace, left, kept)
+            yield left[:whole], pods
+            left = left[whole:]
 
 
 async def list_pods_of(
-    client: Client, namespace: str, claims: Iterable[ResourceClaim]
+    client: Client, namespace: str, claims: Sequence[ResourceClaim]
 ) -> PodsOfClaims:
     """List the pods of these claims, which must be of this namespace and read before.
 
@@ -60,30 +71,66 @@ async def list_pods_of(
     Raises:
         KubeError: a request failed.
     """
-    names, listed_by = set(), defaultdict(set)
-    for claim in claims:
-        names.add(claim.metadata.name)
-        for entry in claim.status.reserved_for:
-            listed_by[entry.uid].add(claim.metadata.name)
+    pods, _ = await _list_some(client, namespace, claims, None)
+    return pods
+
+
+async def _list_some(
+    client: Client, namespace: str, claims: Sequence[ResourceClaim], kept: int | None
+) -> tuple[PodsOfClaims, int]:
+    """The pods of the first claims, and how many claims that are."""
     try:
-        return await _gather(client, namespace, names, listed_by, PAGE)
+        return await _gather(client, namespace, _Gathering.of(claims, kept), PAGE)
     except Gone:
-        return await _gather(client, namespace, names, listed_by, 0)
+        return await _gather(client, namespace, _Gathering.of(claims, kept), 0)
 
 
 async def _gather(
-    client: Client,
-    namespace: str,
-    names: set[str],
-    listed_by: dict[str, set[str]],
-    limit: int,
-) -> PodsOfClaims:
-    by_claim: dict[str, list[Pod]] = defaultdict(list)
+    client: Client, namespace: str, gathering: _Gathering, limit: int
+) -> tuple[PodsOfClaims, int]:
     unreadable: list[Unreadable] = []
     async for page in client.pages(PODS, namespace, limit=limit, partial=True):
         unreadable += page.unreadable
         for pod in page.items:
-            concerned = (claim_names(pod) & names) | listed_by.get(pod.metadata.uid, set())
-            for name in concerned:
-                by_claim[name].append(pod)
-    return PodsOfClaims(by_claim, tuple(unreadable))
+            gathering.add(pod)
+    return PodsOfClaims(gathering.by_claim, tuple(unreadable)), len(gathering.names)
+
+
+@dataclass
+class _Gathering:
+    """The pods of claims, by the name of the claim. The last claims give way to the first.
+
+    Attributes:
+        names: the claims of which all pods so far are kept, in the order of the claims.
+        listed_by: the claims that list a pod, by its UID.
+        kept: the greatest number of pods, unless one claim has more; None for no limit.
+    """
+
+    names: dict[str, None]
+    listed_by: dict[str, frozenset[str]]
+    kept: int | None
+    by_claim: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
+    count: int = 0
+
+    @classmethod
+    def of(cls, claims: Sequence[ResourceClaim], kept: int | None) -> _Gathering:
+        listed_by: dict[str, frozenset[str]] = {}
+        for claim in claims:
+            alone = frozenset({claim.metadata.name})
+            for entry in claim.status.reserved_for:
+                known = listed_by.get(entry.uid)
+                listed_by[entry.uid] = alone if known is None else known | alone
+        return cls(dict.fromkeys(claim.metadata.name for claim in claims), listed_by, kept)
+
+    def add(self, pod: Pod) -> None:
+        using = claim_names(pod) | self.listed_by.get(pod.metadata.uid, frozenset())
+        concerned = using & self.names.keys()
+        if not concerned:
+            return
+        slim = slim_pod(pod) or pod
+        for name in concerned:
+            self.by_claim[name].append(slim)
+        self.count += len(concerned)
+        while self.kept is not None and self.count > self.kept and len(self.names) > 1:
+            name, _ = self.names.popitem()
+            self.count -= len(self.by_claim.pop(name, ()))

@@ -6,7 +6,7 @@ that write and the status write, the next run finds the references listed and re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from claimctl.downgrade.claims import write_list
@@ -36,6 +36,9 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
 from claimctl.wire.seams import Clock
 from claimctl.wire.served import ApiGroup, ApiResourceList
+
+FEW = 100
+"""How many claims are written before the workloads of further claims are looked up."""
 
 
 async def restore_plan(
@@ -107,10 +110,11 @@ class _Run(Run):
             found = await self.read(due)
             claims = [found[uid] for uid in due if uid in found]
             async for chunk, pods in with_pods(self.client, claims):
-                # shortly before the writes: an entry for a workload that is gone would stay
-                await in_parallel(self._look_for, self._wanted(chunk), self.parallelism)
                 work = partial(self._restore_one, pods, again)
-                await in_parallel(work, chunk, self.parallelism)
+                for part in _parts(chunk):
+                    # shortly before the writes: an entry for a workload that is gone would stay
+                    await in_parallel(self._look_for, self._wanted(part), self.parallelism)
+                    await in_parallel(work, part, self.parallelism)
             due = [uid for uid in due if uid in again]
             if not due:
                 return
@@ -166,6 +170,10 @@ class _Run(Run):
         else:
             self.records[uid] = restored_record(record, found)
         await self.report_progress()
+
+
+def _parts(claims: Sequence[ResourceClaim]) -> Iterator[Sequence[ResourceClaim]]:
+    return (claims[start : start + FEW] for start in range(0, len(claims), FEW))
 
 
 async def _prefix(client: Client, group: str, resource: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from claimctl.controller.caches.transforms import owning, slim_pod
+from claimctl.controller.caches.transforms import owning
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.discovery import Discovery, UnknownKind
@@ -22,6 +22,7 @@ from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES
+from claimctl.reservation.slim_pods import slim_pod
 from claimctl.reservation.snapshot import LiveList
 from claimctl.reservation.unreadable import may_concern
 from claimctl.wire.claims import Reference, ResourceClaim

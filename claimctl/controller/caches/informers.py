@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from claimctl.controller.caches.pod_groups import GroupCache
-from claimctl.controller.caches.transforms import naming_a_claim, owning, slim_pod
+from claimctl.controller.caches.transforms import naming_a_claim, owning
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
 from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
+from claimctl.reservation.slim_pods import slim_pod
 from claimctl.reservation.workloads import group_of, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.downgrade.pods import PodsOfClaims, list_pods_of
+from claimctl.downgrade.pods import PodsOfClaims, list_pods_of, with_pods
 from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -37,6 +37,45 @@ async def test_pods_of_other_claims_are_not_kept() -> None:
     (one,) = await claims_of(server, "one")
     pods = await list_pods_of(server.client, NAMESPACE, [one])
     assert [each.metadata.name for kept in pods.by_claim.values() for each in kept] == ["pod-one"]
+
+
+async def test_if_there_are_too_many_pods_the_last_claims_wait_for_another_list() -> None:
+    server = Server.started()
+    names_of = ("a", "b", "c", "d")
+    for claim in names_of:
+        server.claim(claim)
+        for number in range(3):
+            server.pod(f"{number}-{claim}", claim=claim)
+    lists = 0
+
+    def count(_: int) -> None:
+        nonlocal lists
+        lists += 1
+
+    server.upon("list", "pods", count)
+    found: dict[str, list[str]] = {}
+    most = 0
+    claims = await claims_of(server, *names_of)
+    async for chunk, pods in with_pods(server.client, claims, kept=7):
+        most = max(most, sum(map(len, pods.by_claim.values())))
+        assert pods.by_claim.keys() == {claim.metadata.name for claim in chunk}
+        found |= {claim.metadata.name: names(pods, claim) for claim in chunk}
+    assert found == {claim: [f"{number}-{claim}" for number in range(3)] for claim in names_of}
+    assert (lists, most) == (2, 6)
+
+
+async def test_a_claim_with_too_many_pods_has_a_list_of_its_own() -> None:
+    server = Server.started()
+    for claim, count in (("a", 1), ("b", 4), ("c", 1)):
+        server.claim(claim)
+        for number in range(count):
+            server.pod(f"{claim}-{number}", claim=claim)
+    claims = await claims_of(server, "a", "b", "c")
+    chunks = [
+        [(claim.metadata.name, len(pods.of(claim))) for claim in chunk]
+        async for chunk, pods in with_pods(server.client, claims, kept=2)
+    ]
+    assert chunks == [[("a", 1)], [("b", 4)], [("c", 1)]]
 
 
 async def test_unreadable_pods_are_handed_on() -> None:
