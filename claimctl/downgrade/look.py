@@ -1,7 +1,7 @@
 """Read what ``status.judge`` needs: claims, their pods, reservations, the plan and refused pods.
 
-Claims are read page by page, and up to 100 claims share one LIST of pods. Only the few facts that
-the judgement needs stay in memory.
+Claims are read page by page, and many claims share one LIST of pods. Only the few facts that the
+judgement needs stay in memory.
 """
 
 from __future__ import annotations

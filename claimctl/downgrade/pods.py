@@ -21,7 +21,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
 
-KEPT = 25_000
+KEPT = 20_000
 """How many pods of several claims are kept at a time. A pod counts for each claim."""
 
 
@@ -46,6 +46,8 @@ async def with_pods(
 ) -> AsyncIterator[tuple[list[ResourceClaim], PodsOfClaims]]:
     """Chunks of the claims, each with a LIST of its pods.
 
+    The pods of a chunk are forgotten when the next chunk is asked for.
+
     Args:
         claims: sorted by namespace, and read before.
         kept: how many pods may be kept at a time, unless one claim has more.
@@ -58,6 +60,7 @@ async def with_pods(
         while left:
             pods, whole = await _list_some(client, namespace, left, kept)
             yield left[:whole], pods
+            pods.by_claim.clear()  # or else they would be in memory beside the next ones
             left = left[whole:]
 
 

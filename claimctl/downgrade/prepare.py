@@ -90,10 +90,8 @@ async def run_plan(
         return refusal
     run = _Run(client, ledger, clock, tended)
     await run.report(Phase.FROZEN)
-    claims = await run.begin()
-    await run.report(Phase.EXPANDING)
-    await run.expand(claims)
-    await run.verify(claims, settle_seconds)
+    await run.expand(await run.begin())
+    await run.verify(settle_seconds)
     await run.report(final_phase(run.records.values()))
     return run.status
 
@@ -202,12 +200,14 @@ class _Run(Run):
         super().__init__(client, ledger.plan, clock, ledger)
         self._expander = Expander(client, self._announce, tended=tended)
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
+        self._open_to_any: Collection[str] = ()
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record
         await self.report(Phase.EXPANDING)
 
     async def begin(self) -> dict[str, ResourceClaim]:
+        """Make the records, and return the claims as read. They are not kept."""
         claims, unreadable = await _claims(self.client, self.plan)
         on_record = await _on_record(self.client, self.plan, claims.values())
         self._expander = replace(self._expander, on_record=on_record)
@@ -216,6 +216,8 @@ class _Run(Run):
         self.records |= _unread(
             unreadable, {record.uid: record for record in self.plan.status.claims}
         )
+        self._open_to_any = {uid for uid, claim in claims.items() if _is_open_to_any(claim)}
+        await self.report(Phase.EXPANDING)
         return claims
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
@@ -256,14 +258,14 @@ class _Run(Run):
             uncertain[uid] = attempt.uncertain
         await self.report_progress()
 
-    async def verify(self, before: Mapping[str, ResourceClaim], settle_seconds: float) -> None:
+    async def verify(self, settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
 
         While a claim was shared, schedulers bound its pods without listing them. A scheduler may
         do so until it sees the new list, so ``settle_seconds`` pass first. Where the scheduler
         lists every pod itself, there is nothing to wait for.
         """
-        if any(_was_shared(before[uid], self.records[uid]) for uid in self._expanded()):
+        if any(map(self._was_shared, self._expanded())):
             await self._clock.sleep(settle_seconds)
         for _ in range(ROUNDS):
             wrong = await self._not_as_written(or_bound_later=True)
@@ -272,6 +274,11 @@ class _Run(Run):
             await self.expand(wrong)
         for uid, claim in (await self._not_as_written()).items():
             self.records[uid] = _put_back(withdrawn(self.records[uid], claim, ()))
+
+    def _was_shared(self, uid: str) -> bool:
+        """Whether pods could use the claim without being listed."""
+        groups = map(is_pod_group, self.records[uid].replaced_references)
+        return uid in self._open_to_any or any(groups)
 
     def _expanded(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
@@ -312,11 +319,9 @@ def _listing_also(claim: ResourceClaim, before: ResourceClaim) -> ResourceClaim:
     return msgspec.structs.replace(claim, status=status)
 
 
-def _was_shared(claim: ResourceClaim, record: DowngradedClaim) -> bool:
-    """Whether pods could use the claim without being listed."""
+def _is_open_to_any(claim: ResourceClaim) -> bool:
     allocation = claim.status.allocation
-    any_pod = allocation is not None and allocation.reserved_for_any_pod
-    return any_pod or any(map(is_pod_group, record.replaced_references))
+    return allocation is not None and allocation.reserved_for_any_pod
 
 
 def _wants_writing(

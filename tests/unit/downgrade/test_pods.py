@@ -60,6 +60,7 @@ async def test_if_there_are_too_many_pods_the_last_claims_wait_for_another_list(
         most = max(most, sum(map(len, pods.by_claim.values())))
         assert pods.by_claim.keys() == {claim.metadata.name for claim in chunk}
         found |= {claim.metadata.name: names(pods, claim) for claim in chunk}
+    assert pods.by_claim == {}
     assert found == {claim: [f"{number}-{claim}" for number in range(3)] for claim in names_of}
     assert (lists, most) == (2, 6)
 
