@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,18 @@ def evaluated(expression: str, names: dict[str, Any]) -> Any:
     return cel.compile(expression).execute(context)
 
 
-def refused(before: Any, after: Any, operation: str = "UPDATE") -> list[str]:
+def refused(before: Any, after: Any, operation: str = "UPDATE", subresource: str = "") -> list[str]:
     """The messages of the validations that fail."""
     spec = POLICY["spec"]
     names: dict[str, Any] = {
         "object": after,
         "oldObject": before,
-        "request": {"operation": operation, "userInfo": {"username": ACCOUNT}},
+        "request": {
+            "operation": operation,
+            "subResource": subresource,
+            "userInfo": {"username": ACCOUNT},
+        },
     }
-    assert all(evaluated(each["expression"], names) for each in spec["matchConditions"])
     variables: dict[str, Any] = {}
     for each in spec["variables"]:
         variables[each["name"]] = evaluated(each["expression"], {**names, "variables": variables})
@@ -71,24 +73,76 @@ def test_other_taints_stay(before: list[Any], after: list[Any]) -> None:
     assert refused(node(*before), node(*after)) == ["the rescheduler changes only its own taints"]
 
 
-def test_nothing_else_of_a_node_changes() -> None:
-    before = node()
-    cordoned = node(spec={"unschedulable": True})
-    labelled = deepcopy(before)
-    labelled["metadata"]["labels"] = {"a": "c"}
-    assert refused(before, cordoned) == ["the rescheduler does not cordon nodes"]
-    assert refused(before, labelled) == [
-        "the rescheduler changes no labels, annotations or finalizers of nodes"
-    ]
+SPEC = "the rescheduler changes nothing of a node's spec but its own taints"
+METADATA = "the rescheduler changes no labels, annotations or other metadata of nodes"
+WRITES = "the rescheduler neither creates nor deletes nodes, and writes no status of theirs"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "operation"), [(node(), None, "DELETE"), (None, node(), "CREATE")]
+    "field",
+    [
+        {"unschedulable": True},
+        {"podCIDR": "10.0.0.0/24"},
+        {"podCIDRs": ["10.0.0.0/24"]},
+        {"providerID": "cloud://1"},
+        {"configSource": {"configMap": {"name": "x"}}},
+        {"externalID": "x"},
+        {"aFieldOfALaterKubernetes": {"x": 1}},
+    ],
 )
-def test_nodes_are_neither_made_nor_deleted(before: Any, after: Any, operation: str) -> None:
-    assert refused(before, after, operation) == [
-        "the rescheduler neither creates nor deletes nodes"
-    ]
+def test_no_other_field_of_the_spec_is_added_changed_or_removed(field: dict[str, Any]) -> None:
+    other = dict.fromkeys(field, "another")
+    assert refused(node(OURS), node(spec=field)) == [SPEC]
+    assert refused(node(spec=field), node(spec=other)) == [SPEC]
+    assert refused(node(spec=field), node(OURS)) == [SPEC]
+    assert refused(node(spec=field), node(OURS, spec=field)) == []
+
+
+@pytest.mark.parametrize(
+    "field", [{"labels": {"a": "c"}}, {"annotations": {"x": "y"}}, {"finalizers": ["x.io/y"]}]
+)
+def test_no_metadata_is_added_changed_or_removed(field: dict[str, Any]) -> None:
+    assert refused(node(), node(metadata=field)) == [METADATA]
+    assert refused(node(metadata=field), node()) == [METADATA]
+
+
+def test_what_every_write_changes_may_change() -> None:
+    before = {"generation": 1, "resourceVersion": "1", "managedFields": []}
+    after = {"generation": 2, "resourceVersion": "2", "managedFields": [{"manager": "x"}]}
+    assert refused(node(metadata=before), node(OURS, metadata=after)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "operation", "subresource"),
+    [
+        (node(), None, "DELETE", ""),
+        (None, node(), "CREATE", ""),
+        (node(), node(), "UPDATE", "status"),
+        (None, {"path": "/pods"}, "CONNECT", "proxy"),
+    ],
+)
+def test_nodes_are_neither_made_nor_deleted_and_their_status_stays(
+    before: Any, after: Any, operation: str, subresource: str
+) -> None:
+    assert refused(before, after, operation, subresource) == [WRITES]
+
+
+@pytest.mark.parametrize(
+    ("user", "concerned"),
+    [
+        (ACCOUNT, True),
+        ("system:serviceaccount:gpus:claimctl-rescheduler", True),
+        ("system:serviceaccount:claimctl-system:claimctl-controller", False),
+        ("system:node:claimctl-rescheduler", False),
+        ("jane", False),
+    ],
+)
+def test_it_concerns_the_account_in_every_namespace_and_nobody_else(
+    user: str, concerned: bool
+) -> None:
+    [condition] = POLICY["spec"]["matchConditions"]
+    names = {"request": {"userInfo": {"username": user}}}
+    assert evaluated(condition["expression"], names) is concerned
 
 
 def test_the_policy_refuses_and_does_not_only_warn() -> None:
