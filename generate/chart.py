@@ -15,7 +15,15 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
-from claimctl.install.manifests import ALERT, ALERTS, FOLDERS, NAMESPACE, documents
+from claimctl.install.manifests import (
+    ALERT,
+    ALERTS,
+    FOLDERS,
+    NAMESPACE,
+    RESCHEDULER_FOLDERS,
+    documents,
+)
+from claimctl.install.rescheduling import CHECKSUM, DRY_RUN, INTERVAL, POLICY_KEY
 
 CHART = Path("charts/claimctl")
 Json = dict[str, Any]
@@ -103,7 +111,7 @@ def _file(part: Part) -> str:
     body = "---\n".join(text for text in texts if text)
     if part.switch:
         body = f"{{{{- if {part.switch} }}}}\n{body}{{{{- end }}}}\n"
-    return _HEADER % FOLDERS[part.component] + body
+    return _HEADER % (FOLDERS | RESCHEDULER_FOLDERS)[part.component] + body
 
 
 def _template(document: Json, part: Part) -> str:
@@ -197,6 +205,69 @@ def _optional(value: str, indent: int) -> str:
     )
 
 
+def _policy(template: Template, document: Json) -> None:
+    document["data"] = {
+        POLICY_KEY: template.action("|\n    {{- .Values.reschedule.policy | trim | nindent 4 }}")
+    }
+
+
+def _cron_job(template: Template, document: Json) -> None:
+    document["spec"]["schedule"] = template.action("{{ .Values.reschedule.schedule | quote }}")
+    _rescheduler(template, document["spec"]["jobTemplate"]["spec"]["template"], 12)
+
+
+def _loop(template: Template, document: Json) -> None:
+    pod = document["spec"]["template"]
+    pod["metadata"]["annotations"] = {
+        CHECKSUM: template.action("{{ .Values.reschedule.policy | sha256sum }}")
+    }
+    _rescheduler(template, pod, 8)
+
+
+def _rescheduler(template: Template, pod: Json, indent: int) -> None:
+    """The pod of ``claimctl reschedule``, whose containers' keys have this indent."""
+    meta, spec = pod["metadata"], pod["spec"]
+    template.lines(meta["labels"], _optional("podLabels", indent))
+    if "annotations" in meta:
+        template.lines(meta["annotations"], _optional("podAnnotations", indent))
+    else:
+        template.lines(meta, _block("annotations", "podAnnotations", indent))
+    for name in ("imagePullSecrets", "nodeSelector"):
+        template.lines(spec, _block(name, name, indent))
+    spec["tolerations"].append(template.action(_items("tolerations", indent - 2)))
+    [container] = spec["containers"]
+    container["image"] = template.action('{{ include "claimctl.image" . }}')
+    container["imagePullPolicy"] = template.action("{{ .Values.image.pullPolicy }}")
+    container["args"] = [
+        *(_rescheduler_argument(template, each) for each in container["args"]),
+        template.action("{{- range .Values.reschedule.args }}\n- {{ . | quote }}\n{{- end }}"),
+    ]
+    if "env" in container:
+        container["env"].append(template.action(_items("env", indent)))
+    else:
+        template.lines(container, _block("env", "env", indent + 2))
+    container["resources"] = template.action(
+        f"{{{{- toYaml .Values.reschedule.resources | nindent {indent + 2} }}}}"
+    )
+
+
+def _rescheduler_argument(template: Template, argument: str) -> str:
+    if argument == DRY_RUN:
+        return template.action(
+            f"{{{{- if .Values.reschedule.dryRun }}}}\n- {DRY_RUN}\n{{{{- end }}}}"
+        )
+    if argument.startswith(f"{INTERVAL}="):
+        return f"{INTERVAL}=" + template.action("{{ .Values.reschedule.interval }}")
+    return argument
+
+
+def _items(value: str, indent: int) -> str:
+    """The items of a value of the chart."""
+    return (
+        f"{{{{- with .Values.{value} }}}}\n{{{{- toYaml . | nindent {indent} }}}}\n{{{{- end }}}}"
+    )
+
+
 def _binding(template: Template, document: Json) -> None:
     document["spec"]["validationActions"] = [
         template.action("- {{ .Values.admissionPolicy.action }}")
@@ -213,6 +284,14 @@ def _alerts(template: Template, document: Json) -> None:
                 f'runbook_url: {{{{ . | replace "{ALERT}" "{rule["alert"]}" | quote }}}}\n'
                 "{{- end }}",
             )
+
+
+def _fence(document: Json) -> bool:
+    return str(document["kind"]).startswith("ValidatingAdmissionPolicy")
+
+
+def _not_fence(document: Json) -> bool:
+    return not _fence(document)
 
 
 def _not_templates(document: Json) -> bool:
@@ -235,5 +314,31 @@ PARTS = (
         "admission-policy",
         ".Values.admissionPolicy.enabled",
         {"ValidatingAdmissionPolicyBinding": _binding},
+    ),
+    Part("rescheduler-rights.yaml", "rescheduler-rights", ".Values.reschedule.enabled"),
+    Part(
+        "rescheduler-node-fence.yaml",
+        "rescheduler",
+        "and .Values.reschedule.enabled .Values.reschedule.nodeFence",
+        wanted=_fence,
+    ),
+    Part(
+        "rescheduler-policy.yaml",
+        "rescheduler",
+        ".Values.reschedule.enabled",
+        {"ConfigMap": _policy},
+        wanted=_not_fence,
+    ),
+    Part(
+        "rescheduler-cronjob.yaml",
+        "rescheduler-cronjob",
+        'and .Values.reschedule.enabled (eq .Values.reschedule.mode "CronJob")',
+        {"CronJob": _cron_job},
+    ),
+    Part(
+        "rescheduler-loop.yaml",
+        "rescheduler-loop",
+        'and .Values.reschedule.enabled (eq .Values.reschedule.mode "Deployment")',
+        {"Deployment": _loop},
     ),
 )

@@ -41,6 +41,17 @@ class AdmissionPolicy(Switch):
     action: Literal["Warn", "Deny", "Audit"]
 
 
+class Reschedule(Switch):
+    mode: Literal["CronJob", "Deployment"]
+    schedule: Annotated[str, Field(min_length=1)]
+    interval: Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
+    dryRun: bool
+    nodeFence: bool
+    policy: Annotated[str, Field(pattern="DeschedulerPolicy")]
+    args: list[Annotated[str, Field(pattern="^--")]]
+    resources: dict[str, Any]
+
+
 class Uninstall(Switch):
     timeoutSeconds: Annotated[int, Field(ge=10, le=3600)]
 
@@ -67,6 +78,7 @@ class Chart(Values):
     monitoring: Monitoring
     networkPolicy: Switch
     admissionPolicy: AdmissionPolicy
+    reschedule: Reschedule
     uninstall: Uninstall
     global_: Annotated[dict[str, Any], Field(alias="global")] = {}
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, output_option
+from claimctl.cli.install_rescheduling import (
+    EvictOption,
+    RescheduleOption,
+    ScheduleOption,
+    rescheduling_of,
+)
 from claimctl.cli.manifests import (
     ComponentOption,
     InstallNamespaceOption,
@@ -31,6 +37,7 @@ ANSWER_SECONDS = 60
 EXAMPLES = (
     "claimctl install --dry-run -o yaml --image registry.example.com/claimctl:0.1.0",
     "claimctl install --image registry.example.com/claimctl:0.1.0 --wait",
+    "claimctl install --image registry.example.com/claimctl:0.1.0 --reschedule policy.yaml",
 )
 
 
@@ -44,7 +51,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--image",
             metavar="IMAGE",
             help="Image of the controller, in a registry that the cluster can pull from. Needed "
-            "for the component controller. [default: none]",
+            "for the component controller and for --reschedule. [default: none]",
         ),
     ] = "",
     wait: Annotated[
@@ -55,6 +62,9 @@ def command(  # noqa: PLR0913 - one parameter per flag
         typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits."),
     ] = 120,
     runbook_url: RunbookOption = "",
+    reschedule: RescheduleOption = None,
+    schedule: ScheduleOption = "",
+    evict: EvictOption = False,
     dry_run: DryRunOption = False,
     output: Annotated[Output, output_option("table", "wide", "name")] = Output.TABLE,
     access: Access = DEFAULT,
@@ -71,8 +81,11 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError(f"--output {output}: only with --dry-run")
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    choice = chosen_by(components, namespace, image, runbook_url)
-    if "controller" in choice.components and not image:
+    choice = replace(
+        chosen_by(components, namespace, image, runbook_url),
+        rescheduling=rescheduling_of(reschedule, schedule, evicts=evict),
+    )
+    if ("controller" in choice.components or choice.rescheduling is not None) and not image:
         raise UsageError(
             "--image is missing: name the image of the controller, in a registry that the cluster "
             "can pull from (the Dockerfile builds it)"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from claimctl.cli.formats import Output, output_option
+from claimctl.cli.install_rescheduling import (
+    EvictOption,
+    RescheduleOption,
+    ScheduleOption,
+    rescheduling_of,
+)
 from claimctl.cli.options import namespace_name
 
 if TYPE_CHECKING:
@@ -50,10 +57,11 @@ ManifestsOption = Annotated[Output, output_option("name")]
 EXAMPLES = (
     "claimctl manifests --component crds | kubectl apply --server-side -f -",
     "claimctl manifests --image registry.example.com/claimctl:0.1.0",
+    "claimctl manifests --component crds --reschedule policy.yaml",
 )
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     components: ComponentOption = None,
     namespace: InstallNamespaceOption = "claimctl-system",
     image: Annotated[
@@ -66,6 +74,9 @@ def command(
         ),
     ] = "",
     runbook_url: RunbookOption = "",
+    reschedule: RescheduleOption = None,
+    schedule: ScheduleOption = "",
+    evict: EvictOption = False,
     output: ManifestsOption = Output.YAML,
 ) -> None:
     """Print the manifests that install claimctl, for kubectl apply -f - or for your repository.
@@ -75,7 +86,10 @@ def command(
     from claimctl.cli.errors import CommandFailed
     from claimctl.install.manifests import ManifestsMissing, chosen
 
-    choice = chosen_by(components, namespace, image, runbook_url)
+    choice = replace(
+        chosen_by(components, namespace, image, runbook_url),
+        rescheduling=rescheduling_of(reschedule, schedule, evicts=evict),
+    )
     try:
         documents = chosen(choice)
     except ManifestsMissing as missing:

@@ -76,7 +76,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--descheduling-interval",
             metavar="DURATION",
             callback=seconds,
-            help="Run again and again with this pause, while this process has the Lease; 0: once.",
+            help="Run again and again with this pause, while this process has the Lease; 0: once. "
+            "With --dry-run each run logs its plan.",
         ),
     ] = "0",
     deadline: Annotated[
@@ -166,8 +167,10 @@ def _check(wanted: Wanted) -> None:
     given = [flag for flag, is_given in modes.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} exclude each other")
-    if given and given != ["--plan"] and wanted.dry_run is not None:
+    if wanted.dry_run is not None and {"--why", "--release-taints"} & set(given):
         raise UsageError(f"{given[0]} and --dry-run exclude each other")
+    if wanted.dry_run is DryRun.SERVER and wanted.interval > 0:
+        raise UsageError("--descheduling-interval: only with --dry-run=client, not with server")
     if wanted.policy is None and not wanted.release_taints:
         raise UsageError("--policy-config-file is missing: name a DeschedulerPolicy file")
     if wanted.plan_out is not None and (wanted.dry_run is None or given):

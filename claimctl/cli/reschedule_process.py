@@ -68,7 +68,8 @@ async def _serve(wanted: Wanted, access: Access, checked: CheckedPolicy) -> sign
         log.info("starting", version=__version__, server=connection.server, policy=wanted.policy)
         stop.listen()
         try:
-            await Loop(runner, election, wanted.interval, events).run()
+            dry_run = wanted.dry_run is not None
+            await Loop(runner, election, wanted.interval, events, dry_run=dry_run).run()
         finally:
             stop.ignore()
     return stop.received

@@ -12,6 +12,7 @@ import typer
 from claimctl.cli.access import Access
 from claimctl.cli.controller_process import Stop, who_am_i
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.reschedule_policy import policy_of
 from claimctl.cli.reschedule_runner import COMPONENT, runner_of
 from claimctl.cli.reschedule_view import conclude, show
 from claimctl.cli.reschedule_wanted import DryRun, Wanted
@@ -22,8 +23,6 @@ from claimctl.rescheduler import planfile
 from claimctl.rescheduler.observing import cluster_uid
 from claimctl.rescheduler.planfile import PlanError
 from claimctl.rescheduler.policyfile.model import CheckedPolicy
-from claimctl.rescheduler.policyfile.problems import PolicyError
-from claimctl.rescheduler.policyfile.reading import read
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.steps import Report, Step
@@ -41,7 +40,8 @@ def carry_out(wanted: Wanted, access: Access) -> int:
     """
     if wanted.release_taints:
         return in_session(access, lambda session: _release(session, wanted))
-    checked = policy_of(wanted)
+    assert wanted.policy is not None
+    checked = policy_of(wanted.policy, skip_unsupported=wanted.skip_unsupported)
     given = _given_plan(wanted.plan) if wanted.plan is not None else None
     for line in (*checked.notes, *(f"left out: {each}" for each in checked.skipped)):
         typer.echo(line, err=True)
@@ -54,18 +54,6 @@ def carry_out(wanted: Wanted, access: Access) -> int:
         return await _once(session, wanted, checked, given)
 
     return in_session(access, work)
-
-
-def policy_of(wanted: Wanted) -> CheckedPolicy:
-    """The policy file. Each fault in it is one line on stderr."""
-    assert wanted.policy is not None
-    try:
-        return read(wanted.policy, skip_unsupported=wanted.skip_unsupported)
-    except PolicyError as error:
-        *first, last = (f"{wanted.policy}: {line}" for line in error.problems)
-        for line in first:
-            typer.echo(f"error: {line}", err=True)
-        raise UsageError(last) from None
 
 
 def _given_plan(path: Path) -> Plan:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
+from claimctl.install.rescheduling import Rescheduling, containers, filled_in
 from claimctl.wire.base import Object
 
 NAMESPACE = "claimctl-system"
@@ -37,6 +38,13 @@ FOLDERS = {
     "admission-policy": "deploy/components/admission-policy",
 }
 """The folder of each component."""
+RESCHEDULER_FOLDERS = {
+    "rescheduler-rights": "rbac/rescheduler",
+    "rescheduler": "deploy/rescheduler",
+    "rescheduler-cronjob": "deploy/rescheduler/cronjob",
+    "rescheduler-loop": "deploy/rescheduler/loop",
+}
+"""The folders of the parts of ``claimctl reschedule``, which ``Choice.rescheduling`` chooses."""
 
 
 class ManifestsMissing(Exception):
@@ -53,29 +61,55 @@ class Choice:
     runbook_url: str = ""
     """Where the pages of the alerts are: a URL in which ``{alert}`` stands for the name of an
     alert; '' for alerts without a link."""
+    rescheduling: Rescheduling | None = None
+    """How ``claimctl reschedule`` runs in the cluster; None: it does not."""
 
 
 def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""
     return [
         _linked(_moved(_with_image(document, choice.image), choice.namespace), choice.runbook_url)
-        for component in FOLDERS
-        if component in choice.components
-        for document in documents(component)
+        for document in (*_of_components(choice), *_of_rescheduling(choice))
     ]
 
 
+def _of_components(choice: Choice) -> Iterator[Object]:
+    for component in FOLDERS:
+        if component in choice.components:
+            yield from documents(component)
+
+
+def _of_rescheduling(choice: Choice) -> Iterator[Object]:
+    wanted = choice.rescheduling
+    if wanted is None:
+        return
+    for component in wanted.components:
+        for document in documents(component):
+            yield filled_in(document, wanted)
+
+
 def documents(component: str) -> list[Object]:
-    """The documents of one component as they are in the files."""
+    """The documents of one component, or of one part of the rescheduler, as they are in files."""
     folder = _root()
-    for part in FOLDERS[component].split("/"):
+    for part in (FOLDERS | RESCHEDULER_FOLDERS)[component].split("/"):
         folder = folder / part
     return [document for name in _resources(folder) for document in _parsed(folder / name)]
 
 
 def as_yaml(documents: Sequence[Object]) -> str:
     """The documents as one YAML stream for ``kubectl apply -f -``."""
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines, such as a policy, as lines."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def as_list(documents: Sequence[Object]) -> Object:
@@ -96,7 +130,7 @@ def _root() -> Traversable:
 def _resources(folder: Traversable) -> list[str]:
     """The files that the folder's kustomization lists, without those of other folders."""
     listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
-    return [name for name in listed["resources"] if "/" not in name]
+    return [name for name in listed["resources"] if name.endswith(".yaml") and "/" not in name]
 
 
 def _parsed(file: Traversable) -> Iterator[Object]:
@@ -106,10 +140,9 @@ def _parsed(file: Traversable) -> Iterator[Object]:
 
 
 def _with_image(document: Object, image: str) -> Object:
-    """The document with the controller's image, if it has a pod template."""
+    """The document with claimctl's image, if it has a pod template."""
     changed = deepcopy(document)
-    pod = changed.get("spec", {}).get("template", {}).get("spec", {})
-    for container in pod.get("containers", ()):
+    for container in containers(changed):
         if container["image"] == IMAGE:
             container["image"] = image
     return changed

@@ -13,6 +13,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.steps import Report
+from claimctl.rescheduling.plan import Plan
 
 log = structlog.get_logger(__name__)
 
@@ -26,12 +27,17 @@ def election_settings(namespace: str) -> LeaderElectionSettings:
 
 @dataclass(slots=True)
 class Loop:
-    """Runs every ``interval`` seconds. The end of a run is the start of the next pause."""
+    """Runs every ``interval`` seconds. The end of a run is the start of the next pause.
+
+    Attributes:
+        dry_run: only plan, and log each move; nothing but the Lease is written.
+    """
 
     runner: Runner
     election: LeaderElection
     interval: float
     events: EventRecorder
+    dry_run: bool = False
 
     async def run(self) -> None:
         """Run until ``runner.stop`` is set.
@@ -68,9 +74,26 @@ class Loop:
 
     async def _once(self) -> None:
         try:
-            told(await self.runner.run())
+            if self.dry_run:
+                told_plan(await self.runner.plan())
+            else:
+                told(await self.runner.run())
         except KubeError as error:
             log.warning("run failed, trying again after the interval", error=str(error))
+
+
+def told_plan(plan: Plan) -> None:
+    """Log what a run would do."""
+    for move in plan.moves:
+        log.info(
+            "would evict",
+            pod=f"{move.pod.namespace}/{move.pod.name}",
+            strategy=move.strategy,
+            node=move.pod.node,
+            expected=move.destination or None,
+            why=move.why or None,
+        )
+    log.info("dry run ended", digest=plan.digest, planned=len(plan.moves), stayed=len(plan.skipped))
 
 
 def told(report: Report) -> None:

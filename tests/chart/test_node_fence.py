@@ -69,9 +69,9 @@ async def asked(
         "accept": "application/json",
         **({"impersonate-user": user} if user else {}),
     }
-    sent = json.dumps(body).encode() if body is not None else b""
+    content = json.dumps(body).encode() if body is not None else b""
     answer = await cluster.transport.send(
-        method, f"/api/v1/nodes{path}", (("dryRun", "All"),), headers, sent
+        method, f"/api/v1/nodes{path}", (("dryRun", "All"),), headers, content
     )
     text = json.loads(b"".join([part async for part in answer.body]))
     return answer.status, str(text.get("message", ""))
@@ -103,12 +103,12 @@ async def test_the_account_writes_its_own_taints_and_nothing_else(tmp_path: Path
             assert (status, message in told) == (422, True), (body, told)
             assert (await asked(cluster, "PATCH", path, body, user=""))[0] == 200, body
         made = {"metadata": {"name": "another"}}
-        for method, where, body in (
+        for method, where, sent in (
             ("PATCH", f"{path}/status", {"status": {"capacity": {"x.io/y": "1"}}}),
             ("POST", "", made),
             ("DELETE", path, None),
         ):
-            status, told = await asked(cluster, method, where, body)
+            status, told = await asked(cluster, method, where, sent)
             assert (status, "neither creates nor deletes nodes" in told) == (422, True), told
 
         await cluster.until(lambda: judged(cluster), "the server has checked the expressions")

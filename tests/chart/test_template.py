@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from claimctl.install.manifests import FOLDERS, Choice, chosen
+from claimctl.install.rescheduling import Rescheduling
 from tests.chart.helm import CHART, Helm, Json, documents, needs_helm
 
 pytestmark = needs_helm
@@ -53,6 +54,78 @@ def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
     expected = by_place(chosen(Choice((*FOLDERS,))))
     expected.pop(("Namespace", "claimctl-system"))
     assert by_place(switched) == expected
+
+
+POLICY = """\
+# only an example
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: spread
+  plugins: {balance: {enabled: [RemoveDuplicates]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "settings"),
+    [
+        (Rescheduling(POLICY), ()),
+        (Rescheduling(POLICY, schedule="@daily", evicts=True), ("schedule=@daily", "dryRun=false")),
+        (Rescheduling(POLICY, interval="5m"), ("mode=Deployment",)),
+        (
+            Rescheduling(POLICY, interval="90s", evicts=True),
+            ("mode=Deployment", "interval=90s", "dryRun=false"),
+        ),
+    ],
+)
+def test_the_rescheduler_is_that_of_the_command_line(
+    helm: Helm, wanted: Rescheduling, settings: tuple[str, ...]
+) -> None:
+    expected = by_place(chosen(Choice(namespace="gpus", rescheduling=wanted)))
+    expected.pop(("Namespace", "gpus"))
+    found = helm.template(
+        "reschedule.enabled=true",
+        *(f"reschedule.{each}" for each in settings),
+        literal=f"reschedule.policy={POLICY}",
+        namespace="gpus",
+    )
+    made = by_place(found)
+    # helm writes the text without the line break at its end
+    policy = made[("ConfigMap", "claimctl-rescheduler")]["data"]
+    policy["policy.yaml"] = f"{policy['policy.yaml'].rstrip()}\n"
+    assert made == expected
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("CronJob", "CronJob"), ("Deployment", "Deployment")])
+def test_values_reach_the_rescheduler(helm: Helm, mode: str, kind: str) -> None:
+    found = helm.template(
+        "reschedule.enabled=true",
+        f"reschedule.mode={mode}",
+        "reschedule.args={--skip-unsupported}",
+        "reschedule.nodeFence=false",
+        "image.repository=registry.example.com/claimctl",
+        "imagePullSecrets[0].name=secret",
+        "env[0].name=A,env[0].value=b",
+        "tolerations[0].key=gpu",
+        "podAnnotations.note=x",
+        "podLabels.team=gpus",
+        r"nodeSelector.kubernetes\.io/os=linux",
+    )
+    assert "ValidatingAdmissionPolicy" not in [each["kind"] for each in found]
+    document = by_place(found)[(kind, "claimctl-rescheduler")]
+    spec = document["spec"].get("jobTemplate", document)["spec"]
+    pod = spec["template"]
+    [container] = pod["spec"]["containers"]
+    assert container["args"][-2:] == ["--dry-run", "--skip-unsupported"]
+    assert container["image"].startswith("registry.example.com/claimctl:")
+    assert container["env"][-1] == {"name": "A", "value": "b"}
+    assert [each["key"] for each in pod["spec"]["tolerations"]] == ["CriticalAddonsOnly", "gpu"]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "secret"}]
+    assert pod["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert (pod["metadata"]["annotations"]["note"], pod["metadata"]["labels"]["team"]) == (
+        "x",
+        "gpus",
+    )
 
 
 def test_alerts_link_to_where_the_pages_are(helm: Helm) -> None:
@@ -144,6 +217,10 @@ def test_it_is_linted(helm: Helm) -> None:
         ("args={log-level=debug}", "args"),
         ("admissionPolicy.action=Shout", "action"),
         ("uninstall.timeoutSeconds=1", "timeoutSeconds"),
+        ("reschedule.mode=Job", "mode"),
+        ("reschedule.interval=5 minutes", "interval"),
+        ("reschedule.policy=x", "policy"),
+        ("reschedule.dryrun=false", "dryrun"),
         ("replica=3", "replica"),
         ("image.name=x", "name"),
     ],

@@ -22,7 +22,7 @@ from tests.e2e.moving import evictions, move, plan_of, runner, running, taint_st
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
-RIGHTS = "../deploy/rescheduler/rights.yaml"
+RIGHTS = "rescheduler/rights.yaml"
 ACCOUNT = "claimctl-rescheduler"
 USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{ACCOUNT}"
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import MutableMapping
 from dataclasses import replace
 from random import Random
+from typing import Any
+
+from structlog.testing import capture_logs
 
 from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.client import Client
@@ -142,6 +146,27 @@ async def test_a_loop_runs_while_it_has_the_lease_and_a_second_one_waits() -> No
         await asyncio.gather(*tasks)
         lease = await stage.client.get(LEASES, "claimctl-rescheduler", CONTROLLER_NAMESPACE)
         assert not lease.spec.holder_identity
+
+
+async def test_a_loop_that_is_a_dry_run_logs_each_move_and_evicts_nothing() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        before = await spread(stage)
+        loop = replace(_loop(stage, "one"), dry_run=True)
+        with capture_logs() as logs:
+            task = asyncio.create_task(loop.run())
+            await stage.until(lambda: _has_run(logs, 2), "two runs", within=120)
+            loop.runner.stop.set()
+            await task
+        told = [each for each in logs if each["event"] == "would evict"]
+        assert len(told) == 4
+        assert told[0].keys() >= {"pod", "strategy", "node", "expected"}
+        assert (evictions(stage), await spread(stage)) == ([], before)
+        assert await Records(stage.client).read() is None
+
+
+async def _has_run(logs: list[MutableMapping[str, Any]], times: int) -> bool:
+    return [each["event"] for each in logs].count("dry run ended") >= times
 
 
 def _loop(stage: Stage, name: str) -> Loop:

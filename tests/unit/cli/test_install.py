@@ -33,3 +33,10 @@ def test_crds_alone_need_no_image(tmp_path: Path, capsys: pytest.CaptureFixture[
     nowhere = str(tmp_path / "nosuch")
     assert run(["install", "--component", "crds", "--kubeconfig", nowhere]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+def test_rescheduling_needs_the_image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, profiles: []}")
+    assert run(["install", "--component", "crds", "--reschedule", str(file)]) == 2
+    assert "error: --image is missing" in capsys.readouterr().err

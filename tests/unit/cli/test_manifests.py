@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -59,9 +60,90 @@ def test_alerts_have_links_where_the_pages_are_on_the_web(
     assert link == "https://example.com/ClaimctlNoLeader/"
 
 
+POLICY = """\
+# ours
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: spread
+  plugins: {balance: {enabled: [RemoveDuplicates]}}
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> str:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    return str(file)
+
+
+def test_rescheduling_is_a_dry_run_by_a_cron_job(
+    policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(capsys, "--component", "crds", "--reschedule", policy, "--image", "i:1")
+    assert "  policy.yaml: |\n    # ours\n" in text
+    found = {
+        (each["kind"], each["metadata"]["name"]): each
+        for each in yaml.safe_load_all(text)
+        if each["kind"] != "CustomResourceDefinition"
+    }
+    assert {kind for kind, _ in found} == {
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ConfigMap", "CronJob"),
+    }
+    cron_job = found[("CronJob", "claimctl-rescheduler")]["spec"]
+    [container] = cron_job["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert (cron_job["schedule"], container["image"]) == ("*/30 * * * *", "i:1")
+    assert container["args"][-1] == "--dry-run"
+
+
+@pytest.mark.parametrize("interval", ["90s", "1h30m"])
+def test_a_duration_makes_a_loop(
+    policy: str, interval: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--reschedule", policy, "--reschedule-schedule", interval, "--evict")
+    text = printed(capsys, "--component", "crds", *flags)
+    [deployment] = [each for each in yaml.safe_load_all(text) if each["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert f"--descheduling-interval={interval}" in container["args"]
+    assert "--dry-run" not in container["args"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--reschedule-schedule", "often"], "'often' is neither a schedule like"),
+        (["--reschedule-schedule", "* * * *"], "'* * * *' is neither a schedule like"),
+        (["--reschedule-schedule", "0"], "'0' is neither a schedule like"),
+    ],
+)
+def test_a_schedule_is_checked(
+    policy: str, flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["manifests", "--reschedule", policy, *flags]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert words in captured.err
+
+
+def test_a_policy_that_cannot_work_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY.replace("RemoveDuplicates", "PodLifeTime"))
+    assert run(["manifests", "--reschedule", str(file)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"error: {file}: " in captured.err
+    assert "PodLifeTime" in captured.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--evict"], "--evict: only with --reschedule"),
+        (["--reschedule-schedule", "5m"], "--reschedule-schedule: only with --reschedule"),
+        (["--reschedule", "/nosuch"], "/nosuch: cannot be read"),
         (["--component", "nosuch"], "--component: 'nosuch' is not one of crds, rbac, controller"),
         (["--image", "a b"], "--image: 'a b' is not the name of an image"),
         (["--image", "registry/claimctl:"], "is not the name of an image"),

@@ -50,6 +50,10 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         ([FILE, "x", "--plan", "p", "--why", "a/b"], "--plan and --why exclude each other"),
         ([FILE, "x", "--why", "a/b", "--dry-run"], "--why and --dry-run exclude each other"),
         (["--release-taints", "--dry-run"], "--release-taints and --dry-run exclude each other"),
+        (
+            [FILE, "x", "--descheduling-interval", "5m", "--dry-run=server"],
+            "--descheduling-interval: only with --dry-run=client, not with server",
+        ),
         ([FILE, "x", "--plan-out", "p"], "--plan-out: only with --dry-run, and without --plan"),
         ([FILE, "x", "--why", "pod"], "--why: 'pod' is not NAMESPACE/POD"),
         ([FILE, "x", "--deadline", "0"], "--deadline: more than 0 is expected, such as 5m"),

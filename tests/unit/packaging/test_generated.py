@@ -9,7 +9,8 @@ import yaml
 from pydantic import ValidationError
 
 from claimctl import __version__
-from claimctl.install.manifests import DEFAULT_IMAGE, IMAGE, Choice, chosen
+from claimctl.install.manifests import DEFAULT_IMAGE, IMAGE, Choice, chosen, documents
+from claimctl.install.rescheduling import SCHEDULE, containers
 from generate import __main__ as generate
 from generate.chart import CHART, Template
 from generate.values import Chart
@@ -45,6 +46,21 @@ def test_the_defaults_are_those_of_deploy() -> None:
     assert container["imagePullPolicy"] == VALUES["image"]["pullPolicy"]
     assert f"--log-format={VALUES['logFormat']}" in container["args"]
     assert (VALUES["image"]["repository"], VALUES["image"]["tag"]) == (IMAGE, "")
+
+
+def test_the_defaults_of_the_rescheduler_are_those_of_deploy() -> None:
+    values = VALUES["reschedule"]
+    [policy] = [each for each in documents("rescheduler") if each["kind"] == "ConfigMap"]
+    [cron_job] = documents("rescheduler-cronjob")
+    [loop] = documents("rescheduler-loop")
+    assert policy["data"] == {"policy.yaml": values["policy"]}
+    assert cron_job["spec"]["schedule"] == values["schedule"] == SCHEDULE
+    assert values["dryRun"]
+    for document in (cron_job, loop):
+        [container] = containers(document)
+        assert container["resources"] == values["resources"]
+        assert "--dry-run" in container["args"]
+    assert f"--descheduling-interval={values['interval']}" in containers(loop)[0]["args"]
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:
