@@ -61,8 +61,9 @@ def command(  # noqa: PLR0913 - one parameter per flag
         bool,
         typer.Option(
             "--stop-controller",
-            help="When nothing is left, scale the controller to 0, and look once more: from then "
-            "on no controller makes another hold. [default: off]",
+            help="When nothing is left, scale the controller to 0, stop claimctl reschedule in the "
+            "cluster, and look once more: from then on nothing makes another hold or taint. "
+            "[default: off]",
         ),
     ] = False,
     timeout: Annotated[
@@ -166,12 +167,15 @@ async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Resu
 
 
 async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
-    """Stop the controller, and take out what users have reserved in the meantime."""
+    """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
     from claimctl.cli.errors import CommandFailed
     from claimctl.uninstall.stopping import StillRuns, stop_controller
+    from claimctl.uninstall.stopping_rescheduler import stop_rescheduler
 
     namespace = wanted.settings.lease_namespace
     try:
+        if await stop_rescheduler(session.client, session.clock, namespace):
+            _tell("claimctl reschedule is stopped")
         stopped = await stop_controller(session.client, session.clock, namespace)
     except StillRuns as error:
         raise CommandFailed(str(error)) from error

@@ -110,6 +110,11 @@ def notes(scan: Scan) -> tuple[str, ...]:
             for plan in scan.plans
             if is_carried_out(plan)
         ),
+        *(
+            "nodes may not be listed, so a taint of claimctl reschedule may be left: an "
+            "administrator runs `claimctl reschedule --release-taints`"
+            for _ in range(scan.nodes_unreadable)
+        ),
     )
 
 

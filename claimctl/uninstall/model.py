@@ -79,6 +79,8 @@ class Scan:
     plans: tuple[DowngradePlan, ...] = ()
     tainted: tuple[tuple[str, Taint], ...] = ()
     """Names of nodes with a taint of ``claimctl reschedule``."""
+    nodes_unreadable: bool = False
+    """Whether the user may not read nodes, so that nobody knows their taints."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""
     unreadable: tuple[Unreadable, ...] = ()

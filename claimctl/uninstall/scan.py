@@ -96,6 +96,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
     for each in found.claims:
         reservations += each.reservations
         found.unreadable += each.unreadable
+    tainted = () if scope else await _tainted(client)
     return Scan(
         now=clock.now(),
         workloads=tuple(found.workloads),
@@ -103,7 +104,8 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         claims=tuple(claim for each in found.claims for claim in each.claims),
         groups=tuple(found.groups),
         plans=() if scope else await _plans(client),
-        tainted=() if scope else await _tainted(client),
+        tainted=tainted or (),
+        nodes_unreadable=tainted is None,
         cron_jobs=tuple(found.cron_jobs),
         unreadable=tuple(found.unreadable),
         served=await _served(client),
@@ -137,12 +139,12 @@ async def _plans(client: Client) -> tuple[DowngradePlan, ...]:
     return (await client.list_if_served(DOWNGRADEPLANS)).items
 
 
-async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...]:
-    """The taints of nodes, if the user may read nodes: a cluster administrator may."""
+async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
+    """The taints of nodes; None if the user may not read nodes."""
     try:
         nodes = await client.list(NODES, partial=True)
     except Forbidden:
-        return ()
+        return None
     return tuple(own_taints(nodes.items))
 
 

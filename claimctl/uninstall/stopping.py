@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.wire.resources import DEPLOYMENTS
+from claimctl.wire.resources import DEPLOYMENTS, Resource
 from claimctl.wire.seams import Clock
 
 CONTROLLER = "claimctl-controller"
 """The name of the controller's Deployment, however it was installed."""
 STOP_SECONDS = 60.0
 """A controller that is killed leaves its Lease, which others may take after 15 s."""
+WITHOUT_REPLICAS: dict[str, Any] = {"spec": {"replicas": 0}}
 _POLL_SECONDS = 0.5
 
 
@@ -29,7 +32,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
         StillRuns: a controller still holds its Lease after ``STOP_SECONDS``.
         KubeError: the caller may not patch the Deployment, or a request failed.
     """
-    if not await _scale_to_0(client, namespace):
+    if not await changed(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
         return False
     end = clock.monotonic() + STOP_SECONDS
     while await controller_runs(client, clock):
@@ -42,16 +45,15 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
     return True
 
 
-async def _scale_to_0(client: Client, namespace: str) -> bool:
-    """Returns False if there is no such Deployment."""
-    patch = {"spec": {"replicas": 0}}
+async def changed(
+    client: Client, resource: Resource[Any], name: str, namespace: str, patch: dict[str, Any]
+) -> bool:
+    """Patch an object whatever its version is; False if it is not there."""
     while True:
         try:
-            found = await client.get(DEPLOYMENTS, CONTROLLER, namespace)
+            found = await client.get(resource, name, namespace)
             version = found.metadata.resource_version
-            await client.merge_patch(
-                DEPLOYMENTS, CONTROLLER, patch, namespace, resource_version=version
-            )
+            await client.merge_patch(resource, name, patch, namespace, resource_version=version)
         except NotFound:
             return False
         except Conflict:

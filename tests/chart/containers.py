@@ -35,6 +35,7 @@ NOT_IN_THE_IMAGE = {
 } - {package.name for package in packages((ROOT / "requirements-image.lock").read_text())}
 IMAGE = "registry.example.com/claimctl"
 POD = ("v1", "Pod")
+CONFIG_MAP = ("v1", "ConfigMap")
 Json = dict[str, Any]
 _POLL_SECONDS = 0.2
 _END_SECONDS = 30.0
@@ -93,7 +94,7 @@ class Containers:
         file = self.directory / f"{uid}.kubeconfig"
         file.write_text(await self._kubeconfig(pod))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "claimctl.cli.main", *_arguments(pod)),
+            *(sys.executable, "-m", "claimctl.cli.main", *await self._mounted(client, pod)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -108,6 +109,24 @@ class Containers:
         task = asyncio.create_task(self._follow(client, uid, container))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _mounted(self, client: DocumentClient, pod: Json) -> list[str]:
+        """The arguments, with files of mounted ConfigMaps where the pod's paths are."""
+        arguments, spec = _arguments(pod), pod["spec"]
+        mounts = spec["containers"][0].get("volumeMounts", ())
+        places = {each["name"]: each["mountPath"] for each in mounts}
+        for volume in spec.get("volumes", ()):
+            if "configMap" not in volume:
+                continue
+            name = volume["configMap"]["name"]
+            found = await client.get(CONFIG_MAP, pod["metadata"]["namespace"], name)
+            folder = self.directory / pod["metadata"]["uid"]
+            folder.mkdir()
+            for key, text in found["data"].items():
+                (folder / key).write_text(text)
+            place = places[volume["name"]]
+            arguments = [each.replace(f"={place}/", f"={folder}/") for each in arguments]
+        return arguments
 
     async def _follow(self, client: DocumentClient, uid: str, container: Container) -> None:
         """Read what the process prints; report the end of a pod that is not started again."""

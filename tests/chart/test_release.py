@@ -27,6 +27,7 @@ SETTINGS = (
     *("--set", "args={--settle-seconds=1,--binding-seconds=5}"),
 )
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+LEASE = ("coordination.k8s.io/v1", "Lease")
 DEPLOYMENT = ("apps/v1", "Deployment")
 RESERVATIONS = "claimreservations.claimctl.io"
 KINDS = [
@@ -47,8 +48,8 @@ KINDS = [
 class Release:
     """helm on a cluster; each call is a process in a thread, while the cluster goes on."""
 
-    def __init__(self, helm: Helm, cluster: Site) -> None:
-        self.helm, self.cluster = helm, cluster
+    def __init__(self, helm: Helm, cluster: Site, *, real: bool) -> None:
+        self.helm, self.cluster, self.real = helm, cluster, real
 
     async def run(self, *arguments: str) -> CompletedProcess[str]:
         return await asyncio.to_thread(self.helm.run, *arguments, seconds=150)
@@ -82,7 +83,8 @@ class Release:
 @asynccontextmanager
 async def release(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Release]:
     async with site(request.param, tmp_path) as cluster:
-        yield Release(Helm(tmp_path, cluster.kubeconfig), cluster)
+        helm = Helm(tmp_path, cluster.kubeconfig)
+        yield Release(helm, cluster, real=request.param == "real")
 
 
 async def test_from_install_to_uninstall_with_running_holds(release: Release) -> None:
@@ -96,7 +98,11 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
     await release(
         *("upgrade", "claimctl", str(CHART), *WHERE, *SETTINGS),
         *("--set", "replicas=1", "--wait", "--timeout", "60s"),
+        *("--set", "reschedule.enabled=true,reschedule.mode=Deployment,reschedule.dryRun=false"),
+        # the embedded cluster emulates no admission policies
+        *("--set", f"reschedule.interval=1s,reschedule.nodeFence={str(release.real).lower()}"),
     )
+    await cluster.until(lambda: rescheduled(cluster), "the rescheduler has made a run")
     deployment = await cluster.client.get(DEPLOYMENT, "gpus", "claimctl-controller")
     assert (deployment["spec"]["replicas"], await cluster.held()) == (1, True)
     if cluster.resource_api != objects.CLAIM[0]:
@@ -107,10 +113,20 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
     await cluster.until(lambda: nothing_left(release), f"left: {await release.left()}")
     assert pods == await cluster.pods()
     assert {each["resource"] for each in await cluster.listed()} == {"pods"}
+    runs = [one.output for one in cluster.containers.ended if one.arguments[0] == "reschedule"]
+    assert runs
+    for output in runs:
+        assert '"event": "run ended"' in output or '"message": "run ended"' in output, output
+        assert "orbidden" not in output, output
     train = await cluster.client.get(DEPLOYMENT, "ml", TRAIN.name)
     assert "claimctl.io/" not in str(train["metadata"].get("annotations"))
     verified = ["uninstall-prepare", "--verify", "--kubeconfig", str(cluster.kubeconfig)]
     assert await asyncio.to_thread(claimctl, verified) == 0
+
+
+async def rescheduled(cluster: Site) -> bool:
+    """Whether the rescheduler has its Lease, and so makes a run."""
+    return not await cluster.gone(LEASE, "gpus", "claimctl-rescheduler")
 
 
 async def nothing_left(release: Release) -> bool:

@@ -306,6 +306,13 @@ def test_a_cron_job_is_noted_and_blocks_nothing() -> None:
     assert "CronJob ml/nightly" in notes(scan)[0]
 
 
+def test_nodes_that_may_not_be_listed_are_noted() -> None:
+    scan = Scan(NOW, nodes_unreadable=True)
+    assert leftovers(scan, TIMES) == ()
+    assert "nodes may not be listed" in notes(scan)[0]
+    assert notes(Scan(NOW)) == ()
+
+
 def test_an_object_that_may_have_a_hold_and_cannot_be_read_is_left() -> None:
     unread = Unreadable(RESOURCECLAIMS, "spec: bad", "ml", "slice")
     assert only(Scan(NOW, unreadable=(unread,))).reason == "UnreadableObject"

@@ -1,0 +1,79 @@
+"""``claimctl uninstall-prepare`` uses each right of its role and needs no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claimctl.rescheduler.records import Records
+from claimctl.uninstall.stopping_rescheduler import CRONJOBS, RESCHEDULER
+from claimctl.wire.records import RecordedTaint, RescheduleRecordStatus
+from claimctl.wire.resources import JOBS, RESOURCECLAIMS, STATEFULSETS
+from tests.e2e import manifests
+from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.moving import set_taints, taints
+from tests.e2e.office import office
+from tests.e2e.rights import permissions, watched
+from tests.e2e.site import CONTROLLER_NAMESPACE
+
+pytestmark = pytest.mark.real_time(120)
+ROLE = "claimctl-uninstall"
+OURS = {"key": "claimctl.io/moving", "value": "claimctl-p-1", "effect": "NoSchedule"}
+TEMPLATE = {
+    "metadata": {"annotations": {"embedded.claimctl.io/run-seconds": "3600"}},
+    "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "claimctl"}]},
+}
+
+
+async def _reserved_of_each_kind(stage: Stage) -> None:
+    for kind, made in (
+        (STATEFULSETS, manifests.stateful_set("sts", claim="sts", reserve="*")),
+        (JOBS, manifests.job("job", claim="job", seconds=300, reserve="*")),
+    ):
+        await stage.create(RESOURCECLAIMS, manifests.claim(made["metadata"]["name"]))
+        await stage.create(kind, made)
+
+
+async def _rescheduling(stage: Stage) -> None:
+    """What ``claimctl reschedule`` in the cluster leaves: a Job, a taint, and its record."""
+    job: dict[str, Any] = {"spec": {"template": TEMPLATE}}
+    cron_job = {
+        "metadata": {"name": RESCHEDULER},
+        "spec": {"schedule": "@daily", "jobTemplate": job},
+    }
+    made = await stage.client.create(CRONJOBS, cron_job, CONTROLLER_NAMESPACE)
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": RESCHEDULER,
+        "uid": made.metadata.uid,
+    }
+    meta = {"name": "run", "ownerReferences": [owner]}
+    await stage.client.create(JOBS, {"metadata": meta, **job}, CONTROLLER_NAMESPACE)
+    entry = RecordedTaint(node="node-0", key=OURS["key"], value=OURS["value"])
+    await Records(stage.client).change(lambda _: RescheduleRecordStatus(taints=(entry,)))
+    await set_taints(stage, "node-0", OURS)
+
+
+async def test_every_right_is_used_and_no_other_is_asked_for(tmp_path: Path) -> None:
+    async with office(tmp_path) as made:
+        await _reserved_of_each_kind(made.stage)
+        await _rescheduling(made.stage)
+        register = watched(made.stage.embedded, "remover")
+        done = await made.ask("remover", "uninstall-prepare", "--stop-controller", "-o", "json")
+        assert (done.code, done.document["left"]) == (0, []), done
+        assert "claimctl reschedule is stopped" in done.err
+        assert await taints(made.stage) == []
+        record = await Records(made.stage.client).read()
+        assert record is not None
+        assert record.status.taints == ()
+        (job,) = (await made.stage.client.list(JOBS, CONTROLLER_NAMESPACE)).items
+        assert job.spec.suspend
+        named = await made.ask("remover", "uninstall-prepare", "-n", NAMESPACE, "--verify")
+        assert named.code == 0, named
+        assert list(register.refused) == []
+        given = [each for each in permissions("users.yaml") if each.role == ROLE]
+        unused = [each for each in given if not any(map(each.allows, register.used))]
+        assert "\n".join(map(str, unused)) == ""
