@@ -146,6 +146,14 @@ class CriticalPodsArgs(PolicyModel):
     attempts: Annotated[int, Field(ge=1)] = 3
 
 
+class DeferredResizesArgs(PolicyModel):
+    """claimctl's own: room on its node for a pod whose resize the kubelet has deferred."""
+
+    stand_back: Literal["Auto", "Always", "Never"] = "Auto"
+    deferred_seconds: Number = 60
+    settle_seconds: Number = 210
+
+
 class PluginConfig(PolicyModel):
     """``args`` is read by the model of the plugin that ``name`` names."""
 
@@ -195,6 +203,7 @@ ARGS: Mapping[str, type[PolicyModel]] = {
     "RemoveDuplicates": RemoveDuplicatesArgs,
     "LowNodeUtilization": LowNodeUtilizationArgs,
     "CriticalPods": CriticalPodsArgs,
+    "DeferredResizes": DeferredResizesArgs,
 }
 """The plugins that claimctl has, each with the model of its args."""
 POINTS: Mapping[str, tuple[str, ...]] = {
@@ -202,5 +211,6 @@ POINTS: Mapping[str, tuple[str, ...]] = {
     "RemoveDuplicates": ("balance",),
     "LowNodeUtilization": ("balance",),
     "CriticalPods": ("deschedule",),
+    "DeferredResizes": ("deschedule",),
 }
 """The extension points at which each of these plugins can be enabled."""

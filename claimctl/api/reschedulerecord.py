@@ -22,6 +22,8 @@ MAX_WORKLOADS = 500
 MAX_MOVES = 16
 MAX_TAINTS = 500
 MAX_ATTEMPTS = 500
+MAX_RESIZES = 500
+MAX_VICTIMS = 128
 MAX_SKIPPED = 32
 
 
@@ -95,6 +97,29 @@ class RecordedAttempts(Model):
     """When the last attempt was given up."""
 
 
+class RecordedResize(Model):
+    """A round of evictions for a resize. It is recorded before its first eviction."""
+
+    pod_uid: Annotated[Uid, Field(alias="podUID")]
+    """The UID of the pod that is resized."""
+    namespace: Word = ""
+    """The namespace of the pod."""
+    name: ObjectName = ""
+    """The pod that is resized."""
+    generation: Count = 0
+    """The pod's generation, which says which size is meant."""
+    since: datetime | None = None
+    """When the round began."""
+    victims: Annotated[
+        tuple[Uid, ...], Field(max_length=MAX_VICTIMS, json_schema_extra=atomic_list())
+    ] = ()
+    """The UIDs of the pods to evict."""
+    free_cpu: Annotated[Count, Field(alias="freeCPU")] = 0
+    """Thousandths of a cpu that nobody was expected to have once the victims are gone."""
+    free_memory: Count = 0
+    """Bytes of memory that nobody was expected to have once the victims are gone."""
+
+
 class RecordedRun(Model):
     """The last run that acted."""
 
@@ -131,6 +156,11 @@ class RescheduleRecordStatus(Model):
         Field(max_length=MAX_ATTEMPTS, json_schema_extra=map_list("podUID")),
     ] = ()
     """The critical pods that claimctl could not help yet."""
+    resizes: Annotated[
+        tuple[RecordedResize, ...],
+        Field(max_length=MAX_RESIZES, json_schema_extra=map_list("podUID")),
+    ] = ()
+    """The resizes for which claimctl has made room, as long as they wait."""
     last_run: RecordedRun | None = None
     """The last run that acted."""
 

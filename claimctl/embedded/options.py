@@ -35,6 +35,9 @@ class Features:
     scheduler_pod_groups: bool = False
     kcm_pod_groups: bool = False
     kubelet_pod_groups: bool = False
+    resize_preemption: bool = False
+    """KEP-5836 in the API server, from 1.37 on: its metrics tell the gate. The emulated scheduler
+    makes no room for resizes."""
 
     @property
     def kcm_keeps_unknown_references(self) -> bool:

@@ -17,6 +17,7 @@ import structlog
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError
+from claimctl.rescheduler import rounds
 from claimctl.rescheduler.evicting import Answer, Evicted, Left, Refused, evict, look
 from claimctl.rescheduler.groups import Group, groups_of
 from claimctl.rescheduler.landings import Landings
@@ -136,6 +137,8 @@ class Execution:
                 return self._finished(group)
             if group.taint is not None and not await self._closed(group):
                 return self._finished(group)
+            if not await self._round_begun(group):
+                return self._finished(group)
             # before the evictions: the controller then lists no replacement in the claim, and
             # releases it as soon as the last pod is done
             for each in group.reallocations:
@@ -176,9 +179,35 @@ class Execution:
         group.leave(None, Reason.CHANGED, f"the node cannot be closed: {detail}")
         return False
 
+    async def _round_begun(self, group: Group) -> bool:
+        """Whether the resize still waits, and its round is noted."""
+        if group.resize is None:
+            return True
+        if await self._waits_no_longer(group):
+            return False
+        if not group.noted:
+            step, now = group.resize, self.clock.now()
+            try:
+                await self.records.change(lambda status: rounds.with_round(status, step, now))
+            except NoRecord as error:
+                why = f"{error}; without a record no pod is evicted for a resize"
+                group.leave(None, Reason.FAILED, why)
+                return False
+            group.noted = True
+        return True
+
+    async def _waits_no_longer(self, group: Group) -> bool:
+        """Leave the rest of a group alone whose resize needs no room any more."""
+        left = await rounds.look(self.client, group.resize) if group.resize is not None else None
+        if left is not None:
+            group.leave(None, left.reason, left.detail)
+        return left is not None
+
     async def _evict_all(self, group: Group) -> None:
         for step in group.steps:
             while step.result is Result.PLANNED:
+                if group.started and await self._waits_no_longer(group):
+                    return
                 answer = await self._evict(group, step)
                 if isinstance(answer, Evicted):
                     break
@@ -246,6 +275,8 @@ class Execution:
                 return False
             self._partly(group)
         self._told(group)
+        if group.resize is not None and group.started:
+            self.signs.made_room(group.resize, group)
         return True
 
     def _partly(self, group: Group) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from claimctl.rescheduler.steps import Result, Step
-from claimctl.rescheduling.plan import Move, Plan, PodRef, Reallocation, TaintStep
+from claimctl.rescheduling.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
 from claimctl.rescheduling.reasons import Reason
 
 
@@ -17,6 +17,10 @@ class Group:
     steps: list[Step]
     taint: TaintStep | None = None
     reallocations: tuple[Reallocation, ...] = ()
+    resize: ResizeStep | None = None
+    """The resize for which the pods are evicted."""
+    noted: bool = False
+    """Whether the round of the resize is in the record."""
     retry_at: float = 0.0
     tries: int = 0
     unsure: set[str] = field(default_factory=set)
@@ -57,6 +61,7 @@ class Group:
 def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
     """The groups in the order of the plan."""
     taints = {step.unit: step for step in plan.taints}
+    resizes = {step.unit: step for step in plan.resizes}
     units: dict[str, Group] = {}
     found: list[Group] = []
     for step in steps:
@@ -65,7 +70,8 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
             units[unit].steps.append(step)
             continue
         asked = tuple(each for each in plan.reallocations if unit and each.unit == unit)
-        group = Group([step], taints.get(unit) if unit else None, asked)
+        taint = taints.get(unit) if unit else None
+        group = Group([step], taint, asked, resizes.get(unit) if unit else None)
         found.append(group)
         if unit:
             units[unit] = group

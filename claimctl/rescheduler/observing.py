@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from claimctl.kube.client import Client
+from claimctl.rescheduler import rounds
+from claimctl.rescheduler.gates import resize_gate
 from claimctl.rescheduler.outcomes import settled
 from claimctl.rescheduler.records import Records, remembered
-from claimctl.rescheduling.observed import Observed
+from claimctl.rescheduling.kubelet import deferred
+from claimctl.rescheduling.observed import Gate, Observed
 from claimctl.wire.base import Wire, decode
 from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.meta import ObjectHeader
@@ -93,6 +96,10 @@ class Observation:
     clock: Clock
     records: Records
     status: RescheduleRecordStatus = field(default_factory=RescheduleRecordStatus)
+    resizes: bool = False
+    """Whether to ask who makes room for resizes, too."""
+    over: frozenset[str] = frozenset()
+    """The UIDs of pods whose rounds of resizes are over."""
     _unreadable: list[Unreadable] = field(default_factory=list)
 
     async def read(self) -> Observed:
@@ -109,11 +116,15 @@ class Observation:
         groups = await self._list(GROUPS)
         pods = await self._list(ALL_PODS)
         now = self.clock.now()
-        self.status = settled(record.status, pods, now) if record is not None else self.status
+        server = await _release(self.client)
+        if record is not None:
+            self.over = rounds.finished(record.status, pods)
+            self.status = rounds.without(settled(record.status, pods, now), self.over)
         return Observed(
             now=now,
             cluster_uid=await cluster_uid(self.client),
-            server=await _release(self.client),
+            server=server,
+            resize_gate=await self._gate(server, pods),
             claims=claims,
             slices=slices,
             reservations=reservations,
@@ -132,6 +143,12 @@ class Observation:
             record=remembered(self.status) if record is not None else None,
             unreadable=tuple(self._unreadable),
         )
+
+    async def _gate(self, server: Release, pods: tuple[SchedulingPod, ...]) -> Gate:
+        """Asked only where a resize waits."""
+        if not self.resizes or not any(deferred(pod) is not None for pod in pods):
+            return Gate.OFF
+        return await resize_gate(self.client, server)
 
     async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
+from claimctl.rescheduler.rounds import round_of
 from claimctl.rescheduling.record import (
     Attempts,
     Outcome,
@@ -102,7 +105,9 @@ class Records:
 def _whole(status: RescheduleRecordStatus) -> dict[str, object]:
     """The status for a merge patch, in which an absent field means 'as before'."""
     plain = to_plain(status)
-    return {key: plain.get(key) for key in ("workloads", "taints", "attempts", "lastRun")}
+    return {
+        key: plain.get(key) for key in ("workloads", "taints", "attempts", "resizes", "lastRun")
+    }
 
 
 def remembered(status: RescheduleRecordStatus) -> Record:
@@ -111,6 +116,9 @@ def remembered(status: RescheduleRecordStatus) -> Record:
         workloads={each.uid: _memory(each) for each in status.workloads},
         taints=tuple(entry for each in status.taints if (entry := _entry(each)) is not None),
         attempts={each.pod_uid: Attempts(each.count, each.last) for each in status.attempts},
+        rounds={
+            each.pod_uid: found for each in status.resizes if (found := round_of(each)) is not None
+        },
     )
 
 
@@ -172,12 +180,7 @@ def with_move(
         moves=newest,
     )
     ordered = sorted(known.values(), key=lambda each: (_latest(each), each.uid))
-    return RescheduleRecordStatus(
-        workloads=tuple(ordered[-MAX_WORKLOADS:]),
-        taints=status.taints,
-        attempts=status.attempts,
-        last_run=status.last_run,
-    )
+    return replace(status, workloads=tuple(ordered[-MAX_WORKLOADS:]))
 
 
 def _latest(workload: RecordedWorkload) -> float:

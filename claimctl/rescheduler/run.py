@@ -9,6 +9,7 @@ from random import Random
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
+from claimctl.rescheduler import rounds
 from claimctl.rescheduler.evicting import Evicted, Left, evict, look
 from claimctl.rescheduler.execution import Execution
 from claimctl.rescheduler.observing import Observation, kept_outcomes
@@ -19,7 +20,7 @@ from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import Taints
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.policy import Policy
+from claimctl.rescheduling.policy import DeferredResizes, Policy
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Clock
 
@@ -63,8 +64,11 @@ class Runner:
         observation = self._observation()
         plan = self._plan(await observation.read())
         judged = observation.status
-        if judged.workloads:
-            await self.records.change(lambda status: kept_outcomes(status, judged))
+        over = observation.over
+        if judged.workloads or over:
+            await self.records.change(
+                lambda status: rounds.without(kept_outcomes(status, judged), over)
+            )
         return await self.execute(plan)
 
     async def execute(self, plan: Plan) -> Report:
@@ -121,7 +125,8 @@ class Runner:
         return await taints.sweep(everything=everything)
 
     def _observation(self) -> Observation:
-        return Observation(self.client, self.clock, self.records)
+        resizes = self.policy.names(DeferredResizes)
+        return Observation(self.client, self.clock, self.records, resizes=resizes)
 
     def _plan(self, observed: Observed) -> Plan:
         plan = self.planner(observed, self.policy)

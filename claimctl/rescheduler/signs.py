@@ -11,12 +11,14 @@ from claimctl.kube.events import EventRecorder
 from claimctl.rescheduler.groups import Group
 from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import Closed, End
-from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.plan import Plan, ResizeStep
 from claimctl.telemetry.face import Metric, Telemetry, Value
+from claimctl.text import counted
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.records import RecordedTaint
 
 EVICTED = "Rescheduled"
+ROOM_MADE = "RoomForResize"
 TAINTED, UNTAINTED = "NodeClosed", "NodeOpened"
 _ACTION = "Reschedule"
 _OWNERS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
@@ -74,6 +76,18 @@ class Signs:
     def untainted(self, entry: RecordedTaint, end: End) -> None:
         why = "in time" if end is End.MET else "at its deadline"
         self._node(entry, UNTAINTED, f"the taint {entry.key}={entry.value} was removed {why}")
+
+    def made_room(self, resize: ResizeStep, group: Group) -> None:
+        """Tell the pod that is to grow."""
+        if self.events is None:
+            return
+        pod = resize.pod
+        about = ObjectReference(
+            api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
+        )
+        evicted = sum(step.result is Result.EVICTED for step in group.steps)
+        note = f"evicted {counted(evicted, 'pod')} on {pod.node}, so that it can grow"
+        self.events.record(about, type="Normal", reason=ROOM_MADE, note=note, action=_ACTION)
 
     def ended(self, report: Report) -> None:
         """Count what became of the moves."""

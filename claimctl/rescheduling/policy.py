@@ -198,3 +198,11 @@ class Policy:
     eviction_failure_event: bool = False
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     """Names of schedulers whose decisions are predicted; pods of others are left alone."""
+
+    def names(self, strategy: type[Strategy]) -> bool:
+        """Whether a profile has such a strategy."""
+        return any(
+            isinstance(each, strategy)
+            for profile in self.profiles
+            for each in (*profile.deschedule, *profile.balance)
+        )

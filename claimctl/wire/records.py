@@ -50,6 +50,17 @@ class RecordedAttempts(Wire, frozen=True, kw_only=True):
     last: datetime | None = None
 
 
+class RecordedResize(Wire, frozen=True, kw_only=True):
+    pod_uid: str = msgspec.field(name="podUID")
+    namespace: str = ""
+    name: str = ""
+    generation: int = 0
+    since: datetime | None = None
+    victims: tuple[str, ...] = ()
+    free_cpu: int = msgspec.field(name="freeCPU", default=0)
+    free_memory: int = 0
+
+
 class RecordedRun(Wire, frozen=True, kw_only=True):
     ended: datetime | None = None
     digest: str = ""
@@ -62,6 +73,7 @@ class RescheduleRecordStatus(Wire, frozen=True, kw_only=True):
     workloads: tuple[RecordedWorkload, ...] = ()
     taints: tuple[RecordedTaint, ...] = ()
     attempts: tuple[RecordedAttempts, ...] = ()
+    resizes: tuple[RecordedResize, ...] = ()
     last_run: RecordedRun | None = None
 
 

@@ -57,13 +57,19 @@ class Permission:
     resource: str
     verb: str
     names: tuple[str, ...] = ()
+    path: str = ""
+    """A path such as /metrics, instead of a resource."""
 
     def __str__(self) -> str:
+        if self.path:
+            return f"{self.role}: {self.verb} {self.path}"
         where = f" in {self.namespace}" if self.namespace else ""
         named = f" {list(self.names)}" if self.names else ""
         return f"{self.role}: {self.verb} {self.resource}.{self.group}{named}{where}"
 
     def rule(self) -> Body:
+        if self.path:
+            return {"nonResourceURLs": [self.path], "verbs": [self.verb]}
         return {
             "apiGroups": [self.group],
             "resources": [self.resource],
@@ -89,7 +95,14 @@ def bodies(*files: str) -> Iterator[Body]:
 
 def permissions(*files: str) -> list[Permission]:
     """Every permission that the roles in ``files`` grant."""
-    return [
+    paths = [
+        Permission(body["metadata"]["name"], "", "", "", verb, path=path)
+        for body in bodies(*files)
+        for rule in body.get("rules", ())
+        for path in rule.get("nonResourceURLs", ())
+        for verb in rule["verbs"]
+    ]
+    return paths + [
         Permission(
             body["metadata"]["name"],
             body["metadata"].get("namespace", ""),
@@ -101,7 +114,7 @@ def permissions(*files: str) -> list[Permission]:
         for body in bodies(*files)
         if "rules" in body
         for rule in body["rules"]
-        for group in rule["apiGroups"]
+        for group in rule.get("apiGroups", ())
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]

@@ -8,17 +8,21 @@ from random import Random
 
 from msgspec.structs import replace as changed
 
+from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.rescheduler.loop import Loop, election_settings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduling.plan import Plan, Reallocation
+from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
 from tests.e2e.moving import evictions, move, plan_of, runner, running, taint_step, taints
+from tests.e2e.rescheduling import runner as policy_runner
+from tests.e2e.resizing import node_with, resize, resizes, until_deferred
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
@@ -40,7 +44,9 @@ async def test_every_permission_is_used_and_no_other_is_asked_for() -> None:
         loop.runner.stop.set()
         await run
         assert list(register.refused) == []
-        unused = [each for each in given if not any(map(each.allows, register.used))]
+        # the path is asked for by newer servers: test_the_gate_is_asked_for_with_its_right
+        wanted = [each for each in given if not each.path]
+        unused = [each for each in wanted if not any(map(each.allows, register.used))]
         assert "\n".join(map(str, unused)) == ""
 
 
@@ -76,3 +82,26 @@ async def _is_done(stage: Stage) -> bool:
         if each.plural == "claimreservations"
     )
     return len(evictions(stage)) == 1 and asked and await taints(stage) == []
+
+
+async def test_the_gate_is_asked_for_with_its_right() -> None:
+    """Without the right, claimctl does not guess."""
+    newer = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 37), nodes=2)
+    async with embedded_stage(strict(newer)) as stage:
+        register = watched(stage.embedded, USER)
+        given = permissions(RIGHTS)
+        (path,) = [each for each in given if each.path]
+        await grant(stage, [each for each in given if each is not path], RIGHTS)
+        transport = await as_account(stage, ACCOUNT)
+        await node_with(stage, big=(30, "high"), low=(30, "low"))
+        await resize(stage, "big", 60)
+        await until_deferred(stage, "big")
+        plan = await policy_runner(stage, resizes(), transport).plan()
+        assert (plan.moves, len(register.refused)) == ((), 1)
+        assert {each.reason for each in plan.skipped} == {Reason.GATE_UNKNOWN}
+        role = stage.embedded.admin.get("clusterroles", "", ACCOUNT)
+        rules = [*role["rules"], path.rule()]
+        stage.embedded.admin.update("clusterroles", {**role, "rules": rules})
+        plan = await policy_runner(stage, resizes(), transport).plan()
+        assert len(plan.moves) == 1
+        assert any(map(path.allows, register.used))

@@ -12,7 +12,7 @@ from claimctl.embedded.errors import StatusError, unknown_resource
 from claimctl.embedded.http import answers, dispatch
 from claimctl.embedded.http.documents.lookup import Documents, version_info
 from claimctl.embedded.http.exchange import Exchange
-from claimctl.embedded.http.metrics import METRICS_PATH, RequestMetrics
+from claimctl.embedded.http.metrics import METRICS_PATH, RequestMetrics, gates_of
 from claimctl.embedded.http.routing import Route, route
 from claimctl.embedded.http.tables.shapes import Tables
 from claimctl.embedded.kinds.authorization import Attributes
@@ -81,7 +81,9 @@ class Handler:
         self.guard.check(Attributes(actor, request.method.lower(), path=request.path))
         if request.path == METRICS_PATH:
             version = version_info(self.api.features.version)["gitVersion"]
-            content_type, text = self.metrics.page(self.api.store, version)
+            content_type, text = self.metrics.page(
+                self.api.store, version, gates_of(self.api.features)
+            )
             return answers.whole(200, content_type, text, {})
         document = self.documents.get(request.path, request.headers.get("accept", ""))
         if document is None:

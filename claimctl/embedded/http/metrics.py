@@ -7,16 +7,18 @@ version and the process.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from claimctl.embedded.http.routing import Route
+from claimctl.embedded.options import Features
 from claimctl.embedded.storage.store import Store
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 METRICS_PATH = "/metrics"
+_RESIZE_GATE_SINCE = (1, 37)
 _METHODS = {"get": "GET", "create": "POST", "update": "PUT", "deletecollection": "DELETECOLLECTION"}
 _REQUEST_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "code")
 
@@ -41,17 +43,18 @@ class RequestMetrics:
             str(code),
         ] += 1
 
-    def page(self, store: Store, version: str) -> tuple[str, bytes]:
+    def page(self, store: Store, version: str, gates: Mapping[str, bool]) -> tuple[str, bytes]:
         """The content type and the text of ``/metrics``.
 
         Args:
             version: the version that the server emulates, like ``v1.36.2``.
+            gates: the feature gates that it tells.
         """
         from prometheus_client import CollectorRegistry, ProcessCollector
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
         from prometheus_client.registry import Collector
 
-        families = list(self._families(store, version))
+        families = [*self._families(store, version), _enabled(gates)]
 
         class Collected(Collector):
             def collect(self) -> Iterator[Metric]:
@@ -79,3 +82,20 @@ class RequestMetrics:
         build = GaugeMetricFamily("kubernetes_build_info", text, labels=("git_version",))
         build.add_metric((version,), 1)
         yield build
+
+
+def _enabled(gates: Mapping[str, bool]) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
+    text = "1 for a feature gate that is on."
+    enabled = GaugeMetricFamily("kubernetes_feature_enabled", text, labels=("name", "stage"))
+    for name, on in gates.items():
+        enabled.add_metric((name, "ALPHA"), float(on))
+    return enabled
+
+
+def gates_of(features: Features) -> dict[str, bool]:
+    """The gates that an API server of this version has and claimctl asks for."""
+    if features.version < _RESIZE_GATE_SINCE:
+        return {}
+    return {"InPlacePodVerticalScalingSchedulerPreemption": features.resize_preemption}

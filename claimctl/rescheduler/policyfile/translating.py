@@ -57,6 +57,12 @@ def _strategy(plugin: Plugin) -> policy.Strategy:
                 pod_scheduled_timeout_seconds=float(args.pod_scheduled_timeout_seconds),
                 attempts=args.attempts,
             )
+        case models.DeferredResizesArgs() as args:
+            return policy.DeferredResizes(
+                stand_back=policy.StandBack(args.stand_back),
+                deferred_seconds=float(args.deferred_seconds),
+                settle_seconds=float(args.settle_seconds),
+            )
     raise AssertionError(f"{plugin.name} has no strategy")
 
 

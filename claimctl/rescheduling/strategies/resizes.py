@@ -309,6 +309,7 @@ class _Room:
             generation=self._pod.pod.metadata.generation,
             unit=unit,
             victims=tuple(victims),
-            free_cpu=cpu,
-            free_memory=memory,
+            # a node that has shrunk may have less than its pods hold
+            free_cpu=max(cpu, 0),
+            free_memory=max(memory, 0),
         )

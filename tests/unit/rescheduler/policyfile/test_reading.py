@@ -130,6 +130,14 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         f"{EVICTOR}.namespaces: include and exclude exclude each other",
     ),
     (
+        with_args("DeferredResizes", standBack="Sometimes"),
+        f'{EVICTOR}.standBack: "Sometimes" is not known: Auto, Always or Never is expected',
+    ),
+    (
+        with_args("DeferredResizes", seconds=5),
+        f"{EVICTOR}.seconds: unknown field: is settleSeconds meant?",
+    ),
+    (
         with_args("CriticalPods", systemNamespaces=[]),
         f"{EVICTOR}.systemNamespaces: names no namespace",
     ),

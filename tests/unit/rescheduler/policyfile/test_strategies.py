@@ -75,6 +75,8 @@ def test_low_node_utilization_without_thresholds_is_idle_and_says_so() -> None:
 def test_our_own_plugins_are_on_only_where_the_file_names_them() -> None:
     assert "CriticalPods" not in on(strategies())
     assert on(strategies(CriticalPods={"enabled": True})) == ["CriticalPods", "RemoveDuplicates"]
+    assert "DeferredResizes" not in on(strategies())
+    assert "DeferredResizes" in on(strategies(DeferredResizes={"enabled": True}))
 
 
 def test_a_strategy_that_claimctl_lacks_may_be_switched_off() -> None:

@@ -51,8 +51,10 @@ profiles:
       evictionLimits: {node: 5}
   - name: CriticalPods
     args: {unschedulableSeconds: 5, podScheduledTimeoutSeconds: 60, attempts: 1}
+  - name: DeferredResizes
+    args: {standBack: Never, deferredSeconds: 7, settleSeconds: 8}
   plugins:
-    deschedule: {enabled: [CriticalPods]}
+    deschedule: {enabled: [CriticalPods, DeferredResizes]}
     balance: {enabled: [RemoveDuplicates, LowNodeUtilization]}
 """
 
@@ -87,7 +89,10 @@ def test_every_value_reaches_the_plan() -> None:
                     no_eviction_policy=policy.NoEvictionPolicy.MANDATORY,
                     move_held_claims=policy.MoveHeldClaims.WHOLE_UNIT,
                 ),
-                deschedule=(policy.CriticalPods(("kube-system",), 5.0, 60.0, 1),),
+                deschedule=(
+                    policy.CriticalPods(("kube-system",), 5.0, 60.0, 1),
+                    policy.DeferredResizes(policy.StandBack.NEVER, 7.0, 8.0),
+                ),
                 balance=(
                     policy.RemoveDuplicates(("Job",), policy.Namespaces(exclude=("dev",))),
                     policy.LowNodeUtilization(
