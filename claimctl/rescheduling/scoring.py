@@ -16,6 +16,7 @@ from claimctl.rescheduling.world import HOSTNAME, World, WorldNode, WorldPod
 from claimctl.reservation.reachability import matches_term, tolerates
 from claimctl.wire.scheduling import (
     PodAffinity,
+    PodAffinityTerm,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
@@ -183,30 +184,43 @@ def _judged(
 
 
 def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
-    """The weights of the incoming pod's preferred terms, by the domains of the pods they mean.
+    """The weights of preferred terms, by the domains of the pods they mean.
 
-    The preferences of pods that run already are not counted.
+    The terms of the incoming pod count, and those of pods on nodes that mean the incoming pod.
     """
-    affinity = pod.pod.spec.affinity
-    if affinity is None:
-        return None
-    terms = [(each, 1) for each in _preferred(affinity.pod_affinity)]
-    terms += [(each, -1) for each in _preferred(affinity.pod_anti_affinity)]
-    if not terms:
-        return None
     sums = [0] * len(nodes)
-    for each, sign in terms:
-        term = each.pod_affinity_term
+    for term, weight in _own_terms(pod):
         namespaces = world.namespaces_of(term, pod.namespace)
         per_node = world.matching(namespaces, term.label_selector)
-        counts = spread.by_domain(world, term.topology_key, per_node)
-        for index, node in enumerate(nodes):
-            value = node.labels.get(term.topology_key, "")
-            sums[index] += sign * each.weight * counts.get(value, 0)
+        _add(world, sums, nodes, term.topology_key, weight, per_node)
+    for each in world.wishes(pod):
+        _add(world, sums, nodes, each.term.topology_key, each.weight, each.per_node)
     least, most = min(sums), max(sums)
     if least == most:
         return None
     return [TOP * (each - least) // (most - least) for each in sums]
+
+
+def _add(
+    world: World,
+    sums: list[int],
+    nodes: Sequence[WorldNode],
+    key: str,
+    weight: int,
+    per_node: Mapping[str, int],
+) -> None:
+    counts = spread.by_domain(world, key, per_node)
+    for index, node in enumerate(nodes):
+        sums[index] += weight * counts.get(node.labels.get(key, ""), 0)
+
+
+def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
+    affinity = pod.pod.spec.affinity
+    if affinity is not None:
+        for each in _preferred(affinity.pod_affinity):
+            yield each.pod_affinity_term, each.weight
+        for each in _preferred(affinity.pod_anti_affinity):
+            yield each.pod_affinity_term, -each.weight
 
 
 def _preferred(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:

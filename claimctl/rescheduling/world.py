@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.rescheduling.labels import selects
+from claimctl.rescheduling.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
 from claimctl.rescheduling.quantities import CPU, MEMORY, PODS, amounts
 from claimctl.rescheduling.requests import pod_requests, scored_requests
 from claimctl.reservation.pods import TERMINAL_PHASES
@@ -30,8 +31,6 @@ Port = tuple[str, str, int]
 """Protocol, address of the host and port."""
 GroupKey = tuple[str, str, tuple[str, ...]]
 """Namespace, UID of the controller owner, and the sorted images of the containers."""
-Corner = tuple[str | None, tuple[str, str] | None]
-"""A namespace (None: all) and a label that a selector asks for (None: no particular one)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -112,15 +111,6 @@ class Matching:
         return here and selects(self._selector, pod.labels)
 
 
-@dataclass(slots=True, eq=False)
-class AntiTerm:
-    """A required anti-affinity term of existing pods, and the nodes on which they are."""
-
-    term: PodAffinityTerm
-    namespaces: frozenset[str] | None
-    per_node: dict[str, int] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class Domains:
     """The nodes and domains that count for a spread constraint. No move changes them.
@@ -172,8 +162,8 @@ class World:
         self._by_namespace: dict[str, dict[str, WorldPod]] = {}
         self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
         self._watching: dict[Corner, list[Matching]] = {}
-        self._anti: dict[tuple[str, bytes], AntiTerm] = {}
-        self._anti_in: dict[Corner, list[AntiTerm]] = {}
+        self._anti = PodTerms()
+        self._wishes = PodTerms()
         self._journal: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], Mapping[str, int]] = {}
         for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
@@ -247,8 +237,8 @@ class World:
         self._change_ports(node, pod, sign)
         pod.node = name if sign > 0 else ""
         if pod.group is not None:
-            _count(self.groups.setdefault(pod.group, {}), name, sign)
-            _count(self.owned.setdefault(pod.owner_uid, {}), name, sign)
+            count(self.groups.setdefault(pod.group, {}), name, sign)
+            count(self.owned.setdefault(pod.owner_uid, {}), name, sign)
         self._count_terms(pod, name, sign)
 
     def _change_ports(self, node: WorldNode, pod: WorldPod, sign: int) -> None:
@@ -260,12 +250,26 @@ class World:
 
     def _count_terms(self, pod: WorldPod, node: str, sign: int) -> None:
         if self._watching:
-            for corner in _corners_of(pod):
+            for corner in corners_of(pod.namespace, pod.labels):
                 for matching in self._watching.get(corner, ()):
                     if matching.matches(pod):
-                        _count(matching.per_node, node, sign)
-        for term in required_anti_affinity(pod.pod.spec.affinity):
-            _count(self._anti_term(term, pod).per_node, node, sign)
+                        count(matching.per_node, node, sign)
+        affinity = pod.pod.spec.affinity
+        if affinity is None:
+            return
+        for term in required_anti_affinity(affinity):
+            count(self._term(self._anti, pod, term).per_node, node, sign)
+        for term, weight in wishes(affinity):
+            count(self._term(self._wishes, pod, term, weight).per_node, node, sign)
+
+    def _term(
+        self, terms: PodTerms, pod: WorldPod, term: PodAffinityTerm, weight: int = 0
+    ) -> PodTerm:
+        found = terms.known(pod.namespace, term, weight)
+        if found is None:
+            namespaces = self.namespaces_of(term, pod.namespace)
+            found = terms.learn(pod.namespace, term, weight, namespaces)
+        return found
 
     # questions
 
@@ -285,20 +289,20 @@ class World:
         found = self._matching.get(key)
         if found is None:
             found = self._matching[key] = Matching(namespaces, selector, staying)
-            for corner in _corners(namespaces, selector):
+            for corner in corners(namespaces, selector):
                 self._watching.setdefault(corner, []).append(found)
             for pod in self._in(namespaces):
                 if found.matches(pod):
-                    _count(found.per_node, pod.node, 1)
+                    count(found.per_node, pod.node, 1)
         return found.per_node
 
-    def anti_terms(self, pod: WorldPod) -> Iterator[AntiTerm]:
+    def anti_terms(self, pod: WorldPod) -> Iterator[PodTerm]:
         """The required anti-affinity terms, of pods on nodes, that mean the pod."""
-        if self._anti_in:
-            for corner in _corners_of(pod):
-                for each in self._anti_in.get(corner, ()):
-                    if each.per_node and selects(each.term.label_selector, pod.labels):
-                        yield each
+        return self._anti.meaning(pod.namespace, pod.labels)
+
+    def wishes(self, pod: WorldPod) -> Iterator[PodTerm]:
+        """The terms of pods on nodes that mean the pod, and for which nodes near them score."""
+        return self._wishes.meaning(pod.namespace, pod.labels)
 
     def namespaces_of(self, term: PodAffinityTerm, namespace: str) -> frozenset[str] | None:
         """The namespaces that a term of a pod in ``namespace`` means; None for all."""
@@ -322,40 +326,6 @@ class World:
         for name in sorted(namespaces):
             yield from self._by_namespace.get(name, {}).values()
 
-    def _anti_term(self, term: PodAffinityTerm, pod: WorldPod) -> AntiTerm:
-        key = (pod.namespace, encode(term))
-        found = self._anti.get(key)
-        if found is None:
-            namespaces = self.namespaces_of(term, pod.namespace)
-            found = self._anti[key] = AntiTerm(term, namespaces)
-            for corner in _corners(namespaces, term.label_selector):
-                self._anti_in.setdefault(corner, []).append(found)
-        return found
-
-
-def _corners(namespaces: frozenset[str] | None, selector: LabelSelector | None) -> list[Corner]:
-    """Where to file what a selector means, so that few others are looked at for one pod."""
-    labels = selector.match_labels if selector else None
-    label = min(labels.items()) if labels else None
-    return [(name, label) for name in (sorted(namespaces) if namespaces is not None else (None,))]
-
-
-def _corners_of(pod: WorldPod) -> Iterator[Corner]:
-    """Where everything is filed that may mean the pod."""
-    for name in (pod.namespace, None):
-        yield name, None
-        for label in pod.labels.items():
-            yield name, label
-
-
-def _count(per_node: dict[str, int], node: str, change: int) -> None:
-    """Change a number of pods; a node without pods is absent."""
-    left = per_node.get(node, 0) + change
-    if left:
-        per_node[node] = left
-    else:
-        del per_node[node]
-
 
 def _group(pod: SchedulingPod, owner: str) -> GroupKey | None:
     if pod.metadata.deleting:
@@ -376,6 +346,19 @@ def room_of(pod: SchedulingPod) -> str:
 def required_anti_affinity(affinity: Affinity | None) -> tuple[PodAffinityTerm, ...]:
     anti = affinity.pod_anti_affinity if affinity else None
     return anti.required if anti else ()
+
+
+def wishes(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
+    """The terms by which a pod makes nodes near it better or worse for others, with weights.
+
+    The terms of a required affinity count 1 (hardPodAffinityWeight of the default scheduler).
+    """
+    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    if near is not None:
+        yield from ((term, 1) for term in near.required)
+        yield from ((each.pod_affinity_term, each.weight) for each in near.preferred)
+    if away is not None:
+        yield from ((each.pod_affinity_term, -each.weight) for each in away.preferred)
 
 
 def host_ports(pod: SchedulingPod) -> tuple[Port, ...]:

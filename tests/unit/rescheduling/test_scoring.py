@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.rescheduling.scoring import scores
-from claimctl.rescheduling.world import World
+from claimctl.rescheduling.world import HOSTNAME, World
 from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
 from tests.support.scheduling import node, pod
 
 GI = 1024**3
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def scored(
@@ -144,3 +146,24 @@ def test_preferred_pods() -> None:
         "b": 0,
         "c": 2 * 50,
     }
+
+
+def test_what_pods_on_nodes_want_near_them_counts() -> None:
+    """The terms of a pod that runs: preferred ones with their weights, required affinity with 1."""
+    nodes = [node("a"), node("b"), node("c")]
+    near_web = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
+    wishes: list[dict[str, Any]] = [
+        {"podAffinity": {REQUIRED: [near_web]}},
+        {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": near_web}]}},
+    ]
+    asking = pod("p", owner=None, labels={"app": "web"})
+    others = [
+        pod(f"q{number}", each, owner=None, spec={"affinity": wish})
+        for number, (each, wish) in enumerate(zip("ab", wishes, strict=True))
+    ]
+    plain = [pod(each.metadata.name, each.spec.node_name, owner=None) for each in others]
+    found, before = scored(nodes, asking, *others), scored(nodes, asking, *plain)
+    # 1, -1 and 0 become 100, 0 and 50
+    assert {name: found[name] - before[name] for name in found} == {"a": 200, "b": 0, "c": 100}
+    stranger = pod("p", owner=None, labels={"app": "db"})
+    assert scored(nodes, stranger, *others) == scored(nodes, stranger, *plain)
