@@ -29,10 +29,12 @@ class Stickiness(StrEnum):
     """The replacement exists before the claim is free, and comes back. If the node is closed to the
     replacement, the scheduler deallocates the claim for it."""
     MAY_RETURN = "MayReturn"
-    """The same for a StatefulSet, which waits until the old pod is gone: where the replacement goes
-    depends on the release and on chance. With the node closed it moves."""
+    """The same for a StatefulSet, which waits until the old pod is gone, and for a Job: where the
+    replacement goes depends on the release and on chance. With the node closed it moves."""
 
 
+_UNCERTAIN = frozenset({"StatefulSet", "Job"})
+"""Owners whose replacements came back on one release and moved on another one."""
 STICKY = frozenset(Stickiness) - {Stickiness.GOES_WITH_POD, Stickiness.NOT_ALLOCATED}
 """While the node is open, these claims are still allocated when the replacement is scheduled."""
 
@@ -55,4 +57,4 @@ def stickiness(claim: KnownClaim, leaving: frozenset[str], owner_kind: str) -> S
         return Stickiness.FOREIGN
     if claim.held:
         return Stickiness.HELD
-    return Stickiness.MAY_RETURN if owner_kind == "StatefulSet" else Stickiness.WHILE_OPEN
+    return Stickiness.MAY_RETURN if owner_kind in _UNCERTAIN else Stickiness.WHILE_OPEN

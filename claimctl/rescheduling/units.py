@@ -205,7 +205,7 @@ _WHY = {
     Stickiness.HELD: "is held, and its devices are on this node",
     Stickiness.FOREIGN: "is held by something that claimctl cannot ask to give it up",
     Stickiness.WHILE_OPEN: "is still allocated when the replacement is made, so that it comes back",
-    Stickiness.MAY_RETURN: "may still be allocated when the StatefulSet makes the replacement",
+    Stickiness.MAY_RETURN: "may still be allocated when the replacement is made",
 }
 
 

@@ -103,7 +103,7 @@ LISTED = claim("slice", "gpu-0", listed=[entry("a")])
             Stickiness.FOREIGN,
             id="a hold that the status records for an earlier claim of the name",
         ),
-        pytest.param(of(LISTED, owner="Job"), Stickiness.WHILE_OPEN, id="last consumer, of a Job"),
+        pytest.param(of(LISTED, owner="Job"), Stickiness.MAY_RETURN, id="last consumer, of a Job"),
         pytest.param(
             of(LISTED, owner="StatefulSet"),
             Stickiness.MAY_RETURN,

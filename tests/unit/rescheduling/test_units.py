@@ -73,7 +73,7 @@ def test_a_pod_with_a_generated_claim_is_alone() -> None:
     [
         (HELD, "ReplicaSet", (A, B), Reason.PINNED),
         (FREE, "ReplicaSet", (A,), Reason.PINNED),
-        (FREE, "Job", (A,), Reason.PINNED),
+        (FREE, "Job", (A,), Reason.MAY_RETURN),
         (FREE, "StatefulSet", (A,), Reason.MAY_RETURN),
         (FREE, "StatefulSet", (A, B), Reason.PINNED),
         (NET, "ReplicaSet", (A, B), None),
