@@ -30,10 +30,9 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, NotFound
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling import own_taints
-from claimctl.rescheduling.facts import CRITICAL
+from claimctl.rescheduling.criticality import is_critical
 from claimctl.rescheduling.own_taints import CRITICAL_TAINT
 from claimctl.rescheduling.plan import PodRef, TaintStep
-from claimctl.rescheduling.policy import CRITICAL_PRIORITY
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
@@ -292,17 +291,22 @@ class Taints:
         if await self.records.read() is not None:
             await self.records.change(change)
 
-    async def _is_placed(self, entry: RecordedTaint) -> bool:
-        """Whether the critical pod has a node, is gone or is not critical any more."""
+    async def is_placed(self, critical: PodRef) -> bool:
+        """Whether a critical pod has a node, is gone or is not critical any more."""
         try:
-            pod = await self.client.get(_PODS, entry.pod_name, entry.pod_namespace)
+            pod = await self.client.get(_PODS, critical.name, critical.namespace)
         except NotFound:
             return True
         return (
-            pod.metadata.uid != entry.pod_uid
+            pod.metadata.uid != critical.uid
             or pod.metadata.deleting
             or bool(pod.spec.node_name)
-            or not is_critical(pod)
+            or not is_critical(pod, {critical.namespace})
+        )
+
+    async def _is_placed(self, entry: RecordedTaint) -> bool:
+        return await self.is_placed(
+            PodRef(namespace=entry.pod_namespace, name=entry.pod_name, uid=entry.pod_uid)
         )
 
     async def _has_left(self, entry: RecordedTaint) -> bool:
@@ -316,13 +320,6 @@ class Taints:
         if any(pod.metadata.uid == entry.pod_uid for pod in pods):
             return False
         return all(pod.spec.node_name or pod.metadata.deleting for pod in pods)
-
-
-def is_critical(pod: SchedulingPod) -> bool:
-    """Whether the pod has a critical priority, or the annotation of 2018."""
-    return (pod.spec.priority or 0) >= CRITICAL_PRIORITY or (
-        pod.metadata.annotation(CRITICAL) is not None
-    )
 
 
 def _same_place(taint: Taint, step: TaintStep) -> bool:

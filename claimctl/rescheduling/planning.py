@@ -152,6 +152,7 @@ def _protections(
         priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
         schedulers=policy.schedulers,
         node_selector=policy.node_selector,
+        system_namespaces=policy.system_namespaces,
     )
 
 

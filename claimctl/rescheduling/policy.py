@@ -14,6 +14,8 @@ from claimctl.wire.scheduling import LabelSelector
 CRITICAL_PRIORITY = 2_000_000_000
 """From this priority on a pod is critical (SystemCriticalPriority of Kubernetes)."""
 DEFAULT_SCHEDULER = "default-scheduler"
+SYSTEM_NAMESPACES = frozenset({"kube-system"})
+"""Where the annotation of 2018 makes a pod critical, unless ``CriticalPods`` names others."""
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Before the name of a DeviceClass: the resource 'a device of this class' (KEP-5004)."""
 
@@ -130,7 +132,7 @@ class LowNodeUtilization:
 class CriticalPods:
     """Make room for critical pods that the scheduler's own preemption cannot help."""
 
-    system_namespaces: tuple[str, ...] = ("kube-system",)
+    system_namespaces: tuple[str, ...] = tuple(SYSTEM_NAMESPACES)
     unschedulable_seconds: float = 30.0
     pod_scheduled_timeout_seconds: float = 600.0
     attempts: int = 3
@@ -206,3 +208,15 @@ class Policy:
             for profile in self.profiles
             for each in (*profile.deschedule, *profile.balance)
         )
+
+    @property
+    def system_namespaces(self) -> frozenset[str]:
+        """Where nobody evicts a pod with the annotation of 2018, whatever the strategy is."""
+        named = (
+            namespace
+            for profile in self.profiles
+            for each in (*profile.deschedule, *profile.balance)
+            if isinstance(each, CriticalPods)
+            for namespace in each.system_namespaces
+        )
+        return SYSTEM_NAMESPACES.union(named)

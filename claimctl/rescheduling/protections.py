@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from claimctl.rescheduling.budgets import Budgets
+from claimctl.rescheduling.criticality import is_critical
 from claimctl.rescheduling.facts import (
-    CRITICAL,
     DO_NOT_DISRUPT,
     EVICT,
     MIRROR,
@@ -21,8 +21,8 @@ from claimctl.rescheduling.facts import (
 )
 from claimctl.rescheduling.labels import selects
 from claimctl.rescheduling.policy import (
-    CRITICAL_PRIORITY,
     DEFAULT_SCHEDULER,
+    SYSTEM_NAMESPACES,
     Evictor,
     NoEvictionPolicy,
     Protection,
@@ -34,7 +34,6 @@ from claimctl.reservation.pods import TERMINAL_PHASES, claim_names
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.scheduling import LabelSelector
 
-SYSTEM_NAMESPACE = "kube-system"
 _REPLACING = {
     ("apps", "ReplicaSet"),
     ("apps", "StatefulSet"),
@@ -57,6 +56,7 @@ class Protections:
         priority_threshold: the value of the evictor's threshold; None without one.
         schedulers: the schedulers whose pods may be moved.
         node_selector: the nodes from which pods may be moved; None: all.
+        system_namespaces: where the annotation of 2018 makes a pod critical.
         min_replicas: the owner must have at least this many pods.
     """
 
@@ -68,6 +68,7 @@ class Protections:
     priority_threshold: int | None = None
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     node_selector: LabelSelector | None = None
+    system_namespaces: frozenset[str] = SYSTEM_NAMESPACES
     _known: dict[str, Obstacle | None] = field(default_factory=dict)
 
     def obstacle(self, pod: WorldPod) -> Obstacle | None:
@@ -118,7 +119,7 @@ class Protections:
         """Rules about what the pod is."""
         on, meta = self.evictor.protections, pod.pod.metadata
         priority = pod.pod.spec.priority or 0
-        if Protection.SYSTEM_CRITICAL in on and is_critical(pod):
+        if Protection.SYSTEM_CRITICAL in on and is_critical(pod.pod, self.system_namespaces):
             yield Reason.CRITICAL, pod.pod.spec.priority_class_name or str(priority)
         owner = meta.controller()
         if owner is not None and owner.kind == "DaemonSet":
@@ -185,10 +186,3 @@ class Protections:
         if self.node_selector is None or node is None:
             return True
         return selects(self.node_selector, node.labels)
-
-
-def is_critical(pod: WorldPod) -> bool:
-    """A critical priority, or the annotation of 2018 in the system's namespace."""
-    marked = pod.pod.metadata.annotation(CRITICAL) is not None
-    high = (pod.pod.spec.priority or 0) >= CRITICAL_PRIORITY
-    return high or (marked and pod.namespace == SYSTEM_NAMESPACE)

@@ -20,8 +20,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace as with_unit
 
+from claimctl.rescheduling.criticality import is_critical, is_critical_by_priority
 from claimctl.rescheduling.devices import Placement, Unit
-from claimctl.rescheduling.facts import CRITICAL, by_name, reference
+from claimctl.rescheduling.facts import by_name, reference
 from claimctl.rescheduling.fit import Unknown
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
@@ -37,11 +38,8 @@ from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.scheduling import SchedulingPod
 
-CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 FIRST_BACK_OFF = timedelta(minutes=10)
 """After the first attempt in vain; it doubles with each further one."""
-_MARKS = ("", "true")
-"""Values of the annotation: Kubernetes asked for '', the manifests of 2018 also have 'true'."""
 
 
 def rescue_critical(run: Run, context: Context, wanted: CriticalPods, observed: Observed) -> None:
@@ -60,13 +58,8 @@ def _waits(pod: SchedulingPod, context: Context, wanted: CriticalPods, now: date
     if since is None or pod.spec.node_name or pod.metadata.deleting or pod.spec.scheduling_gates:
         return False
     known = (pod.spec.scheduler_name or "default-scheduler") in context.protections.schedulers
-    critical = pod.spec.priority_class_name in CRITICAL_CLASSES or _is_marked(pod, wanted)
+    critical = is_critical(pod, wanted.system_namespaces)
     return known and critical and (now - since).total_seconds() >= wanted.unschedulable_seconds
-
-
-def _is_marked(pod: SchedulingPod, wanted: CriticalPods) -> bool:
-    mark = pod.metadata.annotation(CRITICAL)
-    return mark in _MARKS and pod.metadata.namespace in wanted.system_namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +114,7 @@ class _Rescue:
         self._run, self._context, self._wanted = run, context, wanted
         self._record, self._now = observed.record or Record(), observed.now
         self._pod = run.world.seen(pod)
-        self._real = pod.spec.priority_class_name in CRITICAL_CLASSES
+        self._real = is_critical_by_priority(pod)
         self._priority = (pod.spec.priority or 0) if self._real else CRITICAL_PRIORITY
         self._taint = Taint(
             key=CRITICAL_TAINT,

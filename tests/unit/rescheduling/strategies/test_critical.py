@@ -182,11 +182,17 @@ def test_claimctl_does_not_act(waiting: SchedulingPod, reason: Reason) -> None:
     [
         critical("wanted", schedulerName="other"),
         critical("wanted", schedulingGates=[{"name": "gate"}]),
-        critical("wanted", priorityClassName="high"),
+        critical("wanted", priorityClassName="high", priority=1000),
         critical("wanted", status={"conditions": []}),
         critical("wanted", nodeName="node-0"),
-        critical("wanted", priorityClassName="", annotations={MARK: ""}),
-        critical("wanted", priorityClassName="", annotations={MARK: "no"}, namespace="kube-system"),
+        critical("wanted", priorityClassName="", priority=0, annotations={MARK: ""}),
+        critical(
+            "wanted",
+            priorityClassName="",
+            priority=0,
+            annotations={MARK: "no"},
+            namespace="kube-system",
+        ),
     ],
     ids=[
         "another scheduler",
