@@ -14,6 +14,7 @@ from claimctl.rescheduling.published import PublishedOn, catalogue
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.search import CannotTell, Chosen, Here, find_devices, least_devices
 from claimctl.rescheduling.selectors import selects as selected
+from claimctl.reservation.pods import unschedulable_since
 from claimctl.reservation.reachability import admits, selects
 from claimctl.reservation.reserved_for.references import LIMIT
 from claimctl.wire.devices import DeviceClaim
@@ -42,6 +43,9 @@ class Inventory:
             device.node for id_, device in self._catalogue.by_id.items() if id_ not in used
         )
         """How many devices are free by node; '' for those that several nodes can reach."""
+        self._awaited = any(map(self._waits_for_devices, observed.pods))
+        """Whether a pod waits that may take devices which several nodes can reach: once a move
+        makes room for it, it comes before the replacement."""
         self._least: dict[int, int] = {}
         """The fewest devices that a claim needs, by the identity of its request."""
         self._free: set[ClaimKey] = set()
@@ -54,6 +58,12 @@ class Inventory:
         """The pods that have left, by UID."""
         self._log: list[Callable[[], None]] = []
         self._usage: dict[str, _Usage] = {}
+
+    def _waits_for_devices(self, pod: SchedulingPod) -> bool:
+        if unschedulable_since(pod) is None or pod.spec.node_name:
+            return False
+        wanted = self._claims.named_by(pod)
+        return any(not (isinstance(each, KnownClaim) and each.allocated) for each in wanted)
 
     # moves
 
@@ -181,7 +191,8 @@ class Inventory:
         if sum(map(self._needs, wanted)) > self._free_on[node] + self._free_on[""]:
             return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
         try:
-            chosen = find_devices([spec for _, spec in wanted], self._here(node))
+            sure = not self._awaited or not pod.spec.node_name
+            chosen = find_devices([spec for _, spec in wanted], self._here(node, shared=sure))
         except CannotTell as why:
             return Obstacle(Reason.FIT_UNKNOWN, str(why))
         if chosen is None:
@@ -206,13 +217,20 @@ class Inventory:
             found = self._least[id(spec)] = least_devices(spec)
         return found
 
-    def _here(self, name: str) -> Here:
+    def _here(self, name: str, *, shared: bool) -> Here:
+        """The devices of a node.
+
+        Args:
+            shared: whether free devices that other nodes can reach, too, count.
+        """
         node = self._nodes[name]
         if name not in self._on_node:
             self._on_node[name] = self._catalogue.on(node)
         return Here(
             devices=self._on_node[name],
-            is_free=lambda device: self._in_use[device] <= 0,
+            is_free=lambda device: (
+                self._in_use[device] <= 0 and (shared or bool(self._catalogue.by_id[device].node))
+            ),
             classes=self._classes.get,
             complete=self._catalogue.complete_on(node),
         )

@@ -33,6 +33,12 @@ SLICES = (
     slice_("gpu-0", node="node-1"),
     slice_("gpu-0", node="node-2"),
 )
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 TWO_EACH = tuple(slice_("gpu-0", "gpu-1", node=f"node-{number}") for number in range(3))
 
 
@@ -312,3 +318,18 @@ def test_admin_access_takes_no_device() -> None:
     assert on.place(waiting, "node-1") == Placement(
         "uid-a", "node-1", allocates=((("ml", "a-own"), (id_("node-1"),)),)
     )
+
+
+def test_devices_of_several_nodes_are_no_place_while_a_pod_waits_for_devices() -> None:
+    """It comes before the replacement as soon as a move makes room for it."""
+    net = slice_("gpu-0", pool="net", allNodes=True)
+    a = pod("a", generated="a-own")
+    waiting = pod("w", "wanted", node="", status={"conditions": [UNSCHEDULABLE]})
+    claims = [claim("a-own", "gpu-0", owner="a"), claim("wanted")]
+    for pods, expected in (((a,), None), ((a, waiting), Reason.NO_DEVICES)):
+        on = inventory(
+            *pods, claims=claims, slices=(*SLICES[:1], net), claim_templates=[template()]
+        )
+        on.leave((a,))
+        assert reason(on.place(a, "node-1")) is expected
+    assert reason(on.place(waiting, "node-1")) is None
