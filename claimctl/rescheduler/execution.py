@@ -100,7 +100,7 @@ class Execution:
                 if self._over():
                     break
                 blocked = self._is_blocked(group)
-                if blocked or (self._may_start(group) and await self._attempt(group)):
+                if blocked or (await self._may_start(group) and await self._attempt(group)):
                     waiting.remove(group)
             if waiting and not self._over():
                 await self._tick()
@@ -109,14 +109,62 @@ class Execution:
     def _over(self) -> bool:
         return bool(self.stop.is_set() or self._halted) or self.clock.monotonic() >= self._until
 
-    def _may_start(self, group: Group) -> bool:
+    async def _may_start(self, group: Group) -> bool:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
-        return all(self._landings.in_flight(each) < room for each in group.workloads())
+        busy = any(self._landings.in_flight(each) >= room for each in group.workloads())
+        if busy and not group.rescues:
+            return False
+        return not self._crosses_a_taint(group) and await self._has_its_turn(group)
+
+    def _crosses_a_taint(self, group: Group) -> bool:
+        """Whether a taint of this run would keep a replacement from its expected node.
+
+        A move waits until the node it goes to is open again. The taint on a node waits for the
+        replacements that are on their way there. Critical pods tolerate each other's taints, so
+        that one of them might take the room of another: they come one after the other.
+        """
+        if group.rescues and any(each.group.rescues for each in self._open):
+            return True
+        if group.targets & {each.entry.node for each in self._open}:
+            return True
+        closes = group.taint.node if group.taint is not None else ""
+        return bool(closes) and any(
+            flight.move.destination == closes for flight in self._landings.open
+        )
+
+    async def _has_its_turn(self, group: Group) -> bool:
+        """Whether the groups before this one have landed, and their room is free."""
+        while group.before:
+            earlier = group.before[-1]
+            if not self._has_landed(earlier):
+                return False
+            # it may have been left alone before its own turn came
+            group.before[-1:] = earlier.before
+        while group.room:
+            if not self._has_landed(group.room[-1]):
+                return False
+            for step in group.room[-1].steps:
+                evicted = step.result is Result.EVICTED
+                if evicted and not await self._landings.has_ended(step.move.pod):
+                    return False
+            group.room.pop()
+        return True
+
+    def _has_landed(self, group: Group) -> bool:
+        return not any(
+            step.result is Result.PLANNED or self._landings.is_under_way(_uid(step))
+            for step in group.steps
+        )
 
     def _is_blocked(self, group: Group) -> bool:
-        """Leave a group whose workload has a replacement that finds no node."""
+        """Leave a group whose workload has a replacement that finds no node.
+
+        A critical pod does not wait for the replacements of other victims.
+        """
+        if group.rescues:
+            return False
         stuck = [each for each in group.workloads() if self._landings.is_stuck(each)]
         if stuck:
             detail = "an earlier replacement of the workload has no node"
@@ -163,6 +211,9 @@ class Execution:
         taint = group.taint
         if taint is None:
             return True
+        if taint.pod is not None and await self._taints.is_placed(taint.pod):
+            group.leave(None, Reason.CHANGED, f"{taint.pod} needs no room any more")
+            return False
         try:
             closed, entry = await self._taints.close(taint, taint.pod or group.first)
         except NoRecord as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from claimctl.rescheduler.steps import Result, Step
@@ -10,7 +10,7 @@ from claimctl.rescheduling.plan import Move, Plan, PodRef, Reallocation, ResizeS
 from claimctl.rescheduling.reasons import Reason
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Group:
     """A unit, or one pod alone. ``retry_at`` is of the monotonic clock."""
 
@@ -25,14 +25,36 @@ class Group:
     tries: int = 0
     unsure: set[str] = field(default_factory=set)
     """The UIDs of pods whose eviction had no answer."""
+    before: list[Group] = field(default_factory=list)
+    """For each node that this group leaves or goes to: the group before it that did so.
+
+    Each expected node was chosen in the order of the plan. In another order the scheduler finds
+    other numbers of pods on these nodes, and may choose the old node again.
+    """
+    room: list[Group] = field(default_factory=list)
+    """The groups before this one that leave a node it goes to."""
 
     @property
     def moves(self) -> list[Move]:
         return [step.move for step in self.steps]
 
     @property
+    def sources(self) -> set[str]:
+        return {move.pod.node for move in self.moves}
+
+    @property
+    def targets(self) -> set[str]:
+        """The expected nodes."""
+        return {move.destination for move in self.moves if move.destination}
+
+    @property
     def is_unit(self) -> bool:
         return len(self.steps) > 1 or self.taint is not None
+
+    @property
+    def rescues(self) -> bool:
+        """Whether it makes room for a critical pod. Nothing promises its pods another node."""
+        return self.taint is not None and self.taint.pod is not None
 
     @property
     def first(self) -> PodRef:
@@ -75,4 +97,20 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
         found.append(group)
         if unit:
             units[unit] = group
+    _order(found)
     return found
+
+
+def _order(groups: list[Group]) -> None:
+    """Note for each group which ones come before it."""
+    last: dict[str, Group] = {}
+    leaving: dict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        touched = sorted(group.sources | group.targets)
+        group.before = list(
+            {id(last[each]): last[each] for each in touched if each in last}.values()
+        )
+        group.room = [each for node in sorted(group.targets) for each in leaving[node]]
+        last |= dict.fromkeys(touched, group)
+        for node in group.sources:
+            leaving[node].append(group)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from claimctl.kube.client import Client
-from claimctl.rescheduling.plan import Move
+from claimctl.kube.errors import NotFound
+from claimctl.rescheduling.plan import Move, PodRef
 from claimctl.rescheduling.record import Outcome
+from claimctl.reservation.pods import is_done
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock
@@ -44,6 +46,8 @@ class Landings:
     """Workloads with a replacement that has no node and was given up."""
     _known: dict[str, set[str]] = field(default_factory=dict)
     """By namespace: the UIDs of pods that are no replacements, or are taken for one already."""
+    _ended: set[str] = field(default_factory=set)
+    """The UIDs of evicted pods that have been seen to take up nothing any more."""
 
     async def prepare(self, move: Move) -> None:
         """Look at the namespace before the first pod in it is evicted."""
@@ -73,6 +77,21 @@ class Landings:
     def is_stuck(self, workload: str) -> bool:
         """Whether a replacement of the workload has no node and was given up."""
         return workload in self._stuck
+
+    def is_under_way(self, uid: str) -> bool:
+        """Whether the replacement of an evicted pod is still awaited."""
+        return any(flight.move.pod.uid == uid for flight in self.open)
+
+    async def has_ended(self, evicted: PodRef) -> bool:
+        """Whether an evicted pod has ended, so that its room and its devices are free."""
+        if evicted.uid not in self._ended:
+            try:
+                pod = await self.client.get(PODS, evicted.name, evicted.namespace)
+            except NotFound:
+                pod = None
+            if pod is None or pod.metadata.uid != evicted.uid or is_done(pod):
+                self._ended.add(evicted.uid)
+        return evicted.uid in self._ended
 
     async def look(self) -> None:
         """Find the replacements that have a node now."""

@@ -56,7 +56,6 @@ NO_TESTS_OF_ITS_NAME = {
     "orphans/model.py": "data only",
     "rescheduler/evicting.py": "e2e/test_reschedule_execution.py: each answer of the server",
     "rescheduler/execution.py": "e2e/test_reschedule_execution.py",
-    "rescheduler/groups.py": "e2e/test_reschedule_execution.py: units and single pods",
     "rescheduler/landings.py": "e2e/test_reschedule_execution.py: waves",
     "rescheduler/loop.py": "e2e/test_reschedule_run.py: two processes and one Lease",
     "rescheduler/memory.py": "e2e/test_reschedule_run.py: what is remembered",

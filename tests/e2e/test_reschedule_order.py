@@ -1,0 +1,86 @@
+"""Moves that touch the same node are made in the order of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+
+from msgspec.structs import replace
+
+from claimctl.embedded.options import ClusterOptions
+from claimctl.rescheduler.steps import Result
+from claimctl.rescheduling.plan import Move
+from claimctl.rescheduling.reasons import Reason
+from claimctl.wire.scheduling import SchedulingPod
+from tests.e2e.harness import Stage, embedded_stage
+from tests.e2e.moving import (
+    QUICK,
+    critical,
+    make_room,
+    move,
+    plan_of,
+    runner,
+    running,
+    taint_step,
+    taints,
+)
+
+OPTIONS = ClusterOptions(nodes=3)
+
+
+def to(pod: SchedulingPod, node: str, **parts: str) -> Move:
+    """The move of a pod, with the workload that plans name."""
+    return replace(move(pod, **parts), destination=node)
+
+
+def times(stage: Stage) -> dict[str, tuple[float, float]]:
+    """When the deletion of each pod of the first set began, and when each pod was bound."""
+    deleted: dict[str, float] = {}
+    bound: dict[str, float] = {}
+    for revision in stage.embedded.history():
+        if revision.plural == "pods":
+            pod = revision.object()
+            name = pod["metadata"]["name"]
+            if pod["metadata"].get("deletionTimestamp"):
+                deleted.setdefault(name, revision.at)
+            if pod["spec"].get("nodeName"):
+                bound.setdefault(name, revision.at)
+    return {name: (deleted.get(name, -1.0), at) for name, at in bound.items()}
+
+
+async def test_a_move_waits_until_the_one_before_it_on_its_node_has_landed() -> None:
+    """Otherwise the scheduler finds the node emptier than planned, and may take it again."""
+    async with embedded_stage(OPTIONS) as stage:
+        (web, *_) = await running(stage)
+        others = await running(stage, "other")
+        here = web.spec.node_name
+        other = next(each for each in others if each.spec.node_name == here)
+        await stage.site.pause("scheduler")
+        moves = [to(web, "node-9"), to(other, "node-8")]
+        settings = changed(QUICK, deadline=40.0, landing=10.0)
+        report = await runner(stage, settings=settings).execute(await plan_of(stage, moves))
+        assert [step.result for step in report.steps] == [Result.EVICTED] * 2
+        found = times(stage)
+        first, second = found[web.metadata.name][0], found[other.metadata.name][0]
+        # the first replacement never gets a node: the second move waits until it is given up
+        assert second - first >= 10.0
+        await stage.site.resume("scheduler")
+
+
+async def test_a_move_waits_until_the_node_it_goes_to_is_open_again() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        (web, *_) = await running(stage)
+        others = await running(stage, "other")
+        vital = await critical(stage)
+        closed = web.spec.node_name
+        other = next(each for each in others if each.spec.node_name != closed)
+        step = await taint_step(stage, closed, vital, "u")
+        moves = [move(web, unit="u", closes=closed), to(other, closed)]
+        settings = changed(QUICK, deadline=20.0)
+        report = await runner(stage, settings=settings).execute(await plan_of(stage, moves, step))
+        assert [each.reason for each in report.steps] == [None, Reason.DEADLINE]
+        assert await taints(stage) == []
+        await make_room(stage, closed)
+        again = await runner(stage, settings=settings).execute(
+            await plan_of(stage, [to(other, closed)])
+        )
+        assert again.evicted == 1
