@@ -66,7 +66,8 @@ class Execution:
     _taints: Taints = field(init=False)
     _memory: Memory = field(init=False)
     _open: list[_Open] = field(default_factory=list)
-    _asked: list[Reallocation] = field(default_factory=list)
+    _asked: list[tuple[Reallocation, str]] = field(default_factory=list)
+    """The requests to give claims up, with the values of the taints that they are for."""
     _until: float = 0.0
     _halted: str = ""
 
@@ -190,8 +191,9 @@ class Execution:
             # before the evictions: the controller then lists no replacement in the claim, and
             # releases it as soon as the last pod is done
             for each in group.reallocations:
-                self._asked.append(each)
-                self.report.notes += await ask(self.client, each)
+                taint = group.taint.value if group.taint is not None else ""
+                self._asked.append((each, taint))
+                self.report.notes += await ask(self.client, each, taint)
             await self._evict_all(group)
             return self._finished(group)
 
@@ -404,7 +406,8 @@ class Execution:
                 await self._taints.lift(each.entry, End.MET)
                 self._open.remove(each)
             while self._asked:
-                await withdraw(self.client, self._asked.pop())
+                asked, taint = self._asked.pop()
+                await withdraw(self.client, asked.reservation, asked.namespace, taint)
             self._note_outcomes()
             await self._memory.keep(last=True)
         except KubeError as error:

@@ -1,46 +1,91 @@
-"""Asks the controller to give up a held claim. ``reschedule`` itself never writes a claim."""
+"""Asks the controller to give up a held claim. ``reschedule`` itself never writes a claim.
+
+A request says for which taint it was made. So a successor finds what a killed process left: a
+request without its taint is withdrawn.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.rescheduling.plan import Reallocation
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION
+from claimctl.wire.reservations import (
+    REALLOCATE_ANNOTATION,
+    REALLOCATE_FOR_ANNOTATION,
+    ClaimReservation,
+)
 from claimctl.wire.resources import CLAIMRESERVATIONS
 
 _TRIES = 10
+_Annotations = dict[str, str | None]
 
 
-async def ask(client: Client, wanted: Reallocation) -> list[str]:
+async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:
     """Annotate the ClaimReservation with the UID of the claim to give up.
+
+    Args:
+        taint: the value of the taint that closes the node of the claim's pods.
 
     Returns:
         What a reader of the result should know: nothing, or that the reservation is gone.
     """
-    if await _annotate(client, wanted, asked=True):
+
+    def change(found: ClaimReservation) -> _Annotations:
+        if found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
+            return {}
+        return {REALLOCATE_ANNOTATION: wanted.claim_uid, REALLOCATE_FOR_ANNOTATION: taint}
+
+    if await _annotate(client, wanted.reservation, wanted.namespace, change):
         return []
     name = f"{wanted.namespace}/{wanted.reservation}"
     return [f"the ClaimReservation {name} is gone, so nothing holds {wanted.claim}"]
 
 
-async def withdraw(client: Client, wanted: Reallocation) -> None:
-    """Remove the request, if the controller has not done so."""
-    await _annotate(client, wanted, asked=False)
+async def withdraw(client: Client, reservation: str, namespace: str, taint: str) -> None:
+    """Remove the request that was made for a taint. One that a person made stays."""
+
+    def change(found: ClaimReservation) -> _Annotations:
+        if found.metadata.annotation(REALLOCATE_FOR_ANNOTATION) != taint:
+            return {}
+        return {REALLOCATE_ANNOTATION: None, REALLOCATE_FOR_ANNOTATION: None}
+
+    await _annotate(client, reservation, namespace, change)
 
 
-async def _annotate(client: Client, wanted: Reallocation, *, asked: bool) -> bool:
-    """Add or remove the annotation. A request for another claim stays. False: it is gone."""
+async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
+    """Remove the requests of earlier processes; how many there were.
+
+    Args:
+        taints: the values of the taints that are still needed.
+    """
+    stale = [
+        (each.metadata, value)
+        for each in (await client.list_if_served(CLAIMRESERVATIONS)).items
+        if (value := each.metadata.annotation(REALLOCATE_FOR_ANNOTATION)) is not None
+        and value not in taints
+    ]
+    for meta, value in stale:
+        await withdraw(client, meta.name, meta.namespace, value)
+    return len(stale)
+
+
+async def _annotate(
+    client: Client, name: str, namespace: str, change: Callable[[ClaimReservation], _Annotations]
+) -> bool:
+    """Change annotations under the object's version. False: it is gone."""
     for attempt in range(_TRIES):
         try:
-            found = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
-            if (found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid) is asked:
+            found = await client.get(CLAIMRESERVATIONS, name, namespace)
+            annotations = change(found)
+            if not annotations:
                 return True
-            value = wanted.claim_uid if asked else None
             await client.merge_patch(
                 CLAIMRESERVATIONS,
-                wanted.reservation,
-                {"metadata": {"annotations": {REALLOCATE_ANNOTATION: value}}},
-                wanted.namespace,
+                name,
+                {"metadata": {"annotations": annotations}},
+                namespace,
                 resource_version=found.metadata.resource_version,
             )
         except NotFound:

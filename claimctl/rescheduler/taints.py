@@ -28,6 +28,7 @@ from msgspec.structs import force_setattr, replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, NotFound
+from claimctl.rescheduler.reallocating import withdraw_stale
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling import own_taints
 from claimctl.rescheduling.criticality import is_critical
@@ -160,6 +161,8 @@ class Taints:
     async def sweep(self, *, everything: bool = False) -> int:
         """Remove the taints and entries that no process needs any more; how many taints went.
 
+        The requests to give claims up that were made for such a taint go, too.
+
         Args:
             everything: remove all taints of ours, also those in use.
         """
@@ -181,7 +184,9 @@ class Taints:
                     entry.node == name and _matches(taint, entry) for entry in live
                 ):
                     removed += await self._untaint(_of_taint(name, taint))
-        self.client.telemetry.gauge(Metric.RESCHEDULE_TAINTS, len(await self._live()))
+        needed = await self._live()
+        await withdraw_stale(self.client, {entry.value for entry in needed})
+        self.client.telemetry.gauge(Metric.RESCHEDULE_TAINTS, len(needed))
         return removed
 
     async def _sweepable(

@@ -21,6 +21,9 @@ On a claim: its own UID, written by ``claimctl orphans`` just before it dealloca
 REALLOCATE_ANNOTATION = "claimctl.io/reallocate"
 """On a ClaimReservation: the UID of the claim whose devices are to be given up, so that its waiting
 pods get others. The controller removes it when it has done so."""
+REALLOCATE_FOR_ANNOTATION = "claimctl.io/reallocate-for"
+"""On a ClaimReservation, beside ``REALLOCATE_ANNOTATION``: the value of the taint for which a run
+of ``claimctl reschedule`` made the request."""
 RELEASE_REQUESTS = (RELEASE_ANNOTATION, REALLOCATE_ANNOTATION)
 """The annotations of a ClaimReservation that ask for a release of its claim."""
 FINALIZER = "claimctl.io/release"

@@ -64,7 +64,7 @@ NO_TESTS_OF_ITS_NAME = {
     "rescheduler/policyfile/model.py": "data only",
     "rescheduler/policyfile/problems.py": "policyfile/test_reading.py: a table of all faults",
     "rescheduler/policyfile/unsupported.py": "policyfile/test_reading.py",
-    "rescheduler/reallocating.py": "e2e/test_reschedule_rights.py asks for a claim",
+    "rescheduler/reallocating.py": "e2e/test_reschedule_requests.py: a kill at each write",
     "rescheduler/run.py": "e2e/test_reschedule_run.py",
     "rescheduler/settings.py": "data only",
     "rescheduler/signs.py": "e2e/test_reschedule_run.py: Events",
