@@ -67,12 +67,15 @@ class PodExplanation:
         return "Running" if pod.status.phase == "Running" else "Starting"
 
     def reasons(self) -> tuple[tuple[str, str], ...]:
-        """Why the pod does not run: (reason, message), the likely cause first."""
+        """Why the pod does not run, or not with the size that it wants: (reason, message), the
+        likely cause first."""
         match self.state:
             case "Waiting":
                 return tuple(_waiting(self))
             case "Starting":
                 return tuple(_starting(self))
+            case "Running":
+                return tuple(_resizing(self))
         return ()
 
     def advice(self) -> tuple[str, ...]:
@@ -127,6 +130,14 @@ def _starting(found: PodExplanation) -> Iterator[tuple[str, str]]:
         yield "Starting", f"the kubelet of {found.pod.spec.node_name} starts the pod"
 
 
+def _resizing(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    """Why the kubelet does not give the pod the size that its spec wants."""
+    pending = find_condition(found.pod.status.conditions, "PodResizePending")
+    if pending is not None and pending.status == "True":
+        says = pending.message or "the kubelet says no more"
+        yield f"Resize{pending.reason or 'Pending'}", says
+
+
 def _advice(found: PodExplanation) -> Iterator[str]:
     namespace = found.pod.metadata.namespace
     for reason, _ in found.reasons():
@@ -134,6 +145,7 @@ def _advice(found: PodExplanation) -> Iterator[str]:
             yield f"Delete the pod: kubectl -n {namespace} delete pod {found.pod.metadata.name}"
         elif reason in ("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"):
             yield "Wait a moment, and look again."
+    yield from _resize_advice(found)
     for use in found.uses:
         if use.problem and use.claim:
             yield f"Create claim {use.claim} in namespace {namespace}."
@@ -145,6 +157,17 @@ def _advice(found: PodExplanation) -> Iterator[str]:
     if busy is not None:
         where = f"{busy.view.name} -n {busy.view.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"
+
+
+def _resize_advice(found: PodExplanation) -> Iterator[str]:
+    meta = found.pod.metadata
+    for reason, _ in found.reasons():
+        if reason == "ResizeDeferred":
+            why = f"--policy-config-file FILE --why {meta.namespace}/{meta.name}"
+            yield f"See who could leave, if a policy has DeferredResizes: claimctl reschedule {why}"
+        elif reason == "ResizeInfeasible":
+            node = found.pod.spec.node_name
+            yield f"Ask for a size that the node has: kubectl describe node {node}"
 
 
 def holders(view: ClaimView) -> str:

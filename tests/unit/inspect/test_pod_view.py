@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from claimctl.cli.explain_pods import pod_lines
 from claimctl.inspect.explain_pods import explain_pod
 from tests.support.claim_server import NAMESPACE, Server
@@ -52,6 +54,22 @@ async def test_a_running_pod_needs_nothing() -> None:
     found = await explain_pod(server.client, NAMESPACE, "user", server.clock)
     assert (found.state, found.reasons(), found.rivals) == ("Running", (), ())
     assert pod_lines(found)[-2:] == ["What to do:", "  Nothing."]
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [("Deferred", "claimctl reschedule --policy-config-file"), ("Infeasible", "a size that the")],
+)
+async def test_a_resize_that_waits_has_its_reason(reason: str, advice: str) -> None:
+    server = Server.started()
+    server.pod("grows")
+    condition = {"type": "PodResizePending", "status": "True", "reason": reason, "message": "why"}
+    status = {"phase": "Running", "conditions": [condition]}
+    server.admin.patch("pods", NAMESPACE, "grows", {"status": status}, "status")
+    found = await explain_pod(server.client, NAMESPACE, "grows", server.clock)
+    assert found.reasons() == ((f"Resize{reason}", "why"),)
+    assert advice in found.advice()[0]
+    assert f"  Resize{reason}: why" in pod_lines(found)
 
 
 async def test_a_gated_pod_waits_for_its_gates_alone() -> None:
