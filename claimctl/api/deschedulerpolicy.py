@@ -154,6 +154,25 @@ class DeferredResizesArgs(PolicyModel):
     settle_seconds: Number = 210
 
 
+class RefusalBudget(PolicyModel):
+    """How many pods of one owner nodes may refuse within the time, before its new pods wait."""
+
+    refusals: Annotated[int, Field(ge=2, le=15)] = 5
+    window_seconds: Annotated[int, Field(ge=10)] = 600
+
+
+class UnplaceablePodsArgs(PolicyModel):
+    """claimctl's own: pods that their node refuses, or cannot start, go to other nodes."""
+
+    stuck_seconds: Annotated[int, Field(ge=1)] = 300
+    budget: RefusalBudget = RefusalBudget()
+    keep_refused: Number | None = 3
+    """How many refused pods of an owner are kept; null: all."""
+    avoid: Literal["Auto", "Admission", "Taint", "Report"] = "Auto"
+    brake: bool = False
+    """Whether new pods of an owner wait when the budget is spent."""
+
+
 class PluginConfig(PolicyModel):
     """``args`` is read by the model of the plugin that ``name`` names."""
 
@@ -204,6 +223,7 @@ ARGS: Mapping[str, type[PolicyModel]] = {
     "LowNodeUtilization": LowNodeUtilizationArgs,
     "CriticalPods": CriticalPodsArgs,
     "DeferredResizes": DeferredResizesArgs,
+    "UnplaceablePods": UnplaceablePodsArgs,
 }
 """The plugins that claimctl has, each with the model of its args."""
 POINTS: Mapping[str, tuple[str, ...]] = {
@@ -212,5 +232,6 @@ POINTS: Mapping[str, tuple[str, ...]] = {
     "LowNodeUtilization": ("balance",),
     "CriticalPods": ("deschedule",),
     "DeferredResizes": ("deschedule",),
+    "UnplaceablePods": ("deschedule",),
 }
 """The extension points at which each of these plugins can be enabled."""

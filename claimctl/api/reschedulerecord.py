@@ -25,6 +25,9 @@ MAX_ATTEMPTS = 500
 MAX_RESIZES = 500
 MAX_VICTIMS = 128
 MAX_SKIPPED = 32
+MAX_AVOIDANCES = 100
+MAX_REFUSALS = 16
+MAX_AVOIDED = 16
 
 
 class RecordedMove(Model):
@@ -120,6 +123,77 @@ class RecordedResize(Model):
     """Bytes of memory that nobody was expected to have once the victims are gone."""
 
 
+class RecordedRefusal(Model):
+    """A pod that its node refused."""
+
+    pod_uid: Annotated[Uid, Field(alias="podUID")]
+    """The UID of the pod."""
+    node: ObjectName = ""
+    """The node that refused it."""
+    at: datetime | None = None
+    """When the pod was created."""
+
+
+class RecordedAvoidedNode(Model):
+    """A node that the pods of one owner avoid, or have avoided."""
+
+    node: ObjectName
+    """The node."""
+    seen: Word = ""
+    """A digest of what the node was like. A node that has changed is tried again."""
+    times: Count = 0
+    """How often it was avoided in a row. Each time is twice as long as the one before."""
+    since: datetime | None = None
+    """Since when pods avoid it."""
+    until: datetime | None = None
+    """Until when."""
+
+
+class RecordedBrake(Model):
+    """Why new pods of an owner wait: nodes refused too many of them."""
+
+    since: datetime | None = None
+    """Since when they wait."""
+    probes: Count = 0
+    """How many pods were let through to see whether a node takes them again."""
+    next_probe: datetime | None = None
+    """When the next pod is let through."""
+
+
+class RecordedAvoidance(Model):
+    """What is done about the pods of one owner that nodes refuse.
+
+    The admission policy claimctl-avoidance reads ``nodes`` and ``braked`` when a pod is created.
+    """
+
+    owner_uid: Annotated[Uid, Field(alias="ownerUID")]
+    """The owner's UID."""
+    kind: Word = ""
+    """The owner's kind."""
+    namespace: Word = ""
+    """The owner's namespace."""
+    name: ObjectName = ""
+    """The owner's name."""
+    nodes: Annotated[
+        tuple[ObjectName, ...], Field(max_length=MAX_AVOIDED, json_schema_extra=atomic_list())
+    ] = ()
+    """The nodes that new pods of the owner avoid now."""
+    braked: bool = False
+    """Whether new pods of the owner get the scheduling gate claimctl.io/brake."""
+    refusals: Annotated[
+        tuple[RecordedRefusal, ...],
+        Field(max_length=MAX_REFUSALS, json_schema_extra=atomic_list()),
+    ] = ()
+    """The last pods that were refused, oldest first."""
+    avoided: Annotated[
+        tuple[RecordedAvoidedNode, ...],
+        Field(max_length=MAX_AVOIDED, json_schema_extra=atomic_list()),
+    ] = ()
+    """The nodes that are avoided, or were."""
+    brake: RecordedBrake | None = None
+    """Set while the owner is braked."""
+
+
 class RecordedRun(Model):
     """The last run that acted."""
 
@@ -161,6 +235,11 @@ class RescheduleRecordStatus(Model):
         Field(max_length=MAX_RESIZES, json_schema_extra=map_list("podUID")),
     ] = ()
     """The resizes for which claimctl has made room, as long as they wait."""
+    avoidances: Annotated[
+        tuple[RecordedAvoidance, ...],
+        Field(max_length=MAX_AVOIDANCES, json_schema_extra=map_list("ownerUID")),
+    ] = ()
+    """The owners whose pods avoid nodes; beyond 100, the oldest are forgotten."""
     last_run: RecordedRun | None = None
     """The last run that acted."""
 

@@ -106,7 +106,8 @@ def _whole(status: RescheduleRecordStatus) -> dict[str, object]:
     """The status for a merge patch, in which an absent field means 'as before'."""
     plain = to_plain(status)
     return {
-        key: plain.get(key) for key in ("workloads", "taints", "attempts", "resizes", "lastRun")
+        key: plain.get(key)
+        for key in ("workloads", "taints", "attempts", "resizes", "avoidances", "lastRun")
     }
 
 
@@ -119,6 +120,7 @@ def remembered(status: RescheduleRecordStatus) -> Record:
         rounds={
             each.pod_uid: found for each in status.resizes if (found := round_of(each)) is not None
         },
+        avoidances=status.avoidances,
     )
 
 

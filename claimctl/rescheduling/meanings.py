@@ -83,6 +83,13 @@ _RESIZES = {
     Reason.ROUND_DONE: "claimctl has made room for this size once, and its node has no more room "
     "than was expected then.",
 }
+_UNPLACEABLE = {
+    Reason.REFUSED_BY_NODE: "A node refused the pod, and no other node takes its replacement, or "
+    "one refusal is not enough to act.",
+    Reason.REFUSED_FOR_ITSELF: "Each node would refuse the pod, because of its own template.",
+    Reason.STUCK_AGAIN: "A replacement is stuck on the same node; it is not evicted again.",
+    Reason.BRAKED: "Nodes refuse the pods of this owner, so its new pods wait.",
+}
 _EXECUTION = {
     Reason.CHANGED: "The pod, or its node, has changed since the plan was made.",
     Reason.REFUSED: "The server refused the eviction until the run's deadline.",
@@ -100,5 +107,6 @@ MEANINGS: Mapping[Reason, str] = {
     **_CLAIMS,
     **_CRITICAL,
     **_RESIZES,
+    **_UNPLACEABLE,
     **_EXECUTION,
 }

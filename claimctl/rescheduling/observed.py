@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -47,6 +48,8 @@ class Observed:
             workload above a pod's controller.
         record: None if the cluster has no RescheduleRecord.
         resize_gate: asked for only where a policy makes room for resizes.
+        admission: whether the policy claimctl-avoidance and its binding are in the cluster.
+        unprepared: what kubelets reported with FailedPrepareDynamicResources, by the pod's UID.
         unreadable: objects that could not be decoded. What they concern is not moved.
     """
 
@@ -70,4 +73,6 @@ class Observed:
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record | None = None
     resize_gate: Gate = Gate.OFF
+    admission: bool = False
+    unprepared: Mapping[str, str] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()

@@ -12,9 +12,11 @@ CRITICAL_TAINT = "CriticalAddonsOnly"
 """The key of the taint that keeps other pods off. Critical add-ons tolerate it."""
 MOVING_TAINT = "claimctl.io/moving"
 """The key of the taint that closes the node of a unit whose held claims are given up."""
+AVOID_TAINT = "claimctl.io/avoid"
+"""The key of the taint (PreferNoSchedule) of a node that refuses the pods of an owner."""
 TAINT_VALUE_PREFIX = "claimctl-"
-"""Before the UID of a pod: the value of every taint of claimctl's."""
-OWN_KEYS = frozenset({CRITICAL_TAINT, MOVING_TAINT})
+"""Before the UID of a pod or of an owner: the value of every taint of claimctl's."""
+OWN_KEYS = frozenset({CRITICAL_TAINT, MOVING_TAINT, AVOID_TAINT})
 
 
 def is_own(key: str, value: str) -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.base import encode
+from claimctl.wire.records import RecordedAvoidance
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -78,6 +79,8 @@ class Move(Piece, frozen=True, kw_only=True):
     facts: Facts = Facts()
     why: str = ""
     """What the move is good for, in one line."""
+    cleans: bool = False
+    """Whether the pod has ended: no replacement follows, and the move is not remembered."""
 
 
 class TaintStep(Piece, frozen=True, kw_only=True):
@@ -122,6 +125,27 @@ class Reallocation(Piece, frozen=True, kw_only=True):
     unit: str = ""
 
 
+class AvoidStep(Piece, frozen=True, kw_only=True):
+    """Remember what is known of an owner's refused pods, and which nodes its new pods avoid.
+
+    This comes before all evictions. ``taints`` are for clusters without the admission policy.
+    """
+
+    entry: RecordedAvoidance
+    taints: tuple[TaintStep, ...] = ()
+    why: str = ""
+    """What is new for the owner's pods, in one line; '' if only the memory changes."""
+    refused: int = 0
+    """How many refused pods the record did not know yet."""
+
+
+class Release(Piece, frozen=True, kw_only=True):
+    """Remove the scheduling gate of the brake from a pod, after all records are written."""
+
+    pod: PodRef
+    why: str = ""
+
+
 class Skipped(Piece, frozen=True, kw_only=True):
     """A pod that a strategy considered, and why it stays."""
 
@@ -152,6 +176,10 @@ class Plan(Piece, frozen=True, kw_only=True):
     taints: tuple[TaintStep, ...] = ()
     reallocations: tuple[Reallocation, ...] = ()
     resizes: tuple[ResizeStep, ...] = ()
+    avoidances: tuple[AvoidStep, ...] = ()
+    releases: tuple[Release, ...] = ()
+    next_look: datetime | None = None
+    """When another run is due, before its interval is over."""
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[Note, ...] = ()
     digest: str = ""

@@ -22,6 +22,7 @@ from claimctl.rescheduling.policy import (
     Profile,
     RemoveDuplicates,
     Strategy,
+    UnplaceablePods,
 )
 from claimctl.rescheduling.prediction import Predictor
 from claimctl.rescheduling.protections import Protections
@@ -30,6 +31,7 @@ from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.strategies.critical import rescue_critical
 from claimctl.rescheduling.strategies.duplicates import remove_duplicates
 from claimctl.rescheduling.strategies.resizes import make_room_for_resizes
+from claimctl.rescheduling.strategies.unplaceable import place_elsewhere, stop_avoiding
 from claimctl.rescheduling.strategies.utilization import balance_usage
 from claimctl.rescheduling.units import ClaimUnits
 from claimctl.rescheduling.volumes import Volumes
@@ -77,6 +79,8 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     for profile, protections in contexts:
         for strategy in profile.deschedule:
             _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
+    if not policy.names(UnplaceablePods):
+        stop_avoiding(run, observed)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
@@ -190,6 +194,8 @@ def _apply(
             rescue_critical(run, context, strategy, observed)
         case DeferredResizes():
             make_room_for_resizes(run, context, strategy, observed)
+        case UnplaceablePods():
+            place_elsewhere(run, context, strategy, observed)
 
 
 def _result(observed: Observed, run: Run) -> Plan:
@@ -201,6 +207,9 @@ def _result(observed: Observed, run: Run) -> Plan:
         taints=tuple(run.taints),
         reallocations=tuple(run.reallocations),
         resizes=tuple(run.resizes),
+        avoidances=tuple(run.avoidances),
+        releases=tuple(run.releases),
+        next_look=run.next_look,
         skipped=tuple(skipped),
         notes=tuple(run.notes),
     ).sealed()

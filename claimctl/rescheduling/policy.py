@@ -165,7 +165,39 @@ class DeferredResizes:
     name: str = "DeferredResizes"
 
 
-Strategy = RemoveDuplicates | LowNodeUtilization | CriticalPods | DeferredResizes
+class Avoid(StrEnum):
+    """How pods are kept off a node."""
+
+    AUTO = "Auto"
+    """By the admission policy where it is installed, else by a taint."""
+    ADMISSION = "Admission"
+    TAINT = "Taint"
+    """PreferNoSchedule: a hint to the scheduler, for all pods."""
+    REPORT = "Report"
+    """Pods are not kept off."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnplaceablePods:
+    """Keep the pods of an owner off nodes that refuse them, or cannot prepare their devices.
+
+    Attributes:
+        stuck_seconds: a bound pod whose devices are not prepared after this time is stuck.
+        refusals, window_seconds: after this many refused pods of an owner within the time, its new
+            pods wait, if ``brake`` is on.
+        keep_refused: how many refused pods of an owner are kept; None: all.
+    """
+
+    stuck_seconds: float = 300.0
+    refusals: int = 5
+    window_seconds: float = 600.0
+    keep_refused: int | None = 3
+    avoid: Avoid = Avoid.AUTO
+    brake: bool = False
+    name: str = "UnplaceablePods"
+
+
+Strategy = RemoveDuplicates | LowNodeUtilization | CriticalPods | DeferredResizes | UnplaceablePods
 
 
 @dataclass(frozen=True, slots=True)

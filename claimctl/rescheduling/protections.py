@@ -44,7 +44,8 @@ _REPLACING = {
 _ALLOWED_SOURCE = "api"
 
 
-def _replaces(owner: OwnerReference | None) -> bool:
+def replaces(owner: OwnerReference | None) -> bool:
+    """Whether it is known that the owner makes pods again."""
     return owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _REPLACING
 
 
@@ -125,7 +126,7 @@ class Protections:
         if owner is not None and owner.kind == "DaemonSet":
             if Protection.DAEMON_SETS in on:
                 yield Reason.DAEMON_SET, owner.name
-        elif not _replaces(owner) and not self._failed_bare(pod):
+        elif not replaces(owner) and not self._failed_bare(pod):
             yield Reason.NO_OWNER, f"{owner.kind} {owner.name}" if owner else ""
         if self.priority_threshold is not None and priority >= self.priority_threshold:
             yield Reason.PRIORITY, f"{priority} >= {self.priority_threshold}"

@@ -84,6 +84,15 @@ class Reason(StrEnum):
     GATE_UNKNOWN = "GateUnknown"
     NOT_ENOUGH = "NotEnoughLowerPriority"
     ROUND_DONE = "RoundDone"
+    # pods that their node cannot run
+    REFUSED_BY_NODE = "RefusedByNode"
+    """A node refused the pod for the first time, or the pod waits for a later look."""
+    REFUSED_FOR_ITSELF = "RefusedForItself"
+    """Every node would refuse the pod: the fault is in its template."""
+    STUCK_AGAIN = "StuckAgain"
+    """A replacement is stuck on the same node; it is not evicted again."""
+    BRAKED = "Braked"
+    """New pods of the owner wait, because nodes refuse them."""
     # while a plan is executed
     CHANGED = "Changed"
     REFUSED = "RefusedByBudget"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from claimctl.wire.records import RecordedAvoidance
+
 
 class Outcome(StrEnum):
     """What became of a move."""
@@ -99,3 +101,4 @@ class Record:
     """By the UID of the critical pod."""
     rounds: Mapping[str, Round] = field(default_factory=dict)
     """By the UID of the pod that is resized: the last round for it."""
+    avoidances: tuple[RecordedAvoidance, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from claimctl.rescheduling.budgets import Budgets
 from claimctl.rescheduling.devices import Devices, Unit, Units
@@ -11,11 +12,13 @@ from claimctl.rescheduling.facts import facts_of, reference
 from claimctl.rescheduling.ledger import Ledger
 from claimctl.rescheduling.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.rescheduling.plan import (
+    AvoidStep,
     Move,
     Note,
     Owner,
     PodRef,
     Reallocation,
+    Release,
     ResizeStep,
     Skipped,
     TaintStep,
@@ -58,6 +61,10 @@ class Run:
     taints: list[TaintStep] = field(default_factory=list)
     reallocations: list[Reallocation] = field(default_factory=list)
     resizes: list[ResizeStep] = field(default_factory=list)
+    avoidances: list[AvoidStep] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    next_look: datetime | None = None
+    """When the next run is due at the latest; None: as the interval says."""
     notes: list[Note] = field(default_factory=list)
     skipped: dict[str, Skipped] = field(default_factory=dict)
     """The last reason for each pod, by UID."""
@@ -214,6 +221,22 @@ class Run:
                 closes=closes,
                 facts=facts_of(pod.pod),
                 why=why,
+            )
+        )
+
+    def cleaned(self, pod: SchedulingPod, context: Context, why: str) -> None:
+        """Remove a pod that has ended. Limits and budgets do not concern it."""
+        self.moved.add(pod.metadata.uid)
+        self.skipped.pop(pod.metadata.uid, None)
+        self.moves.append(
+            Move(
+                strategy=context.strategy,
+                profile=context.profile.name,
+                pod=reference(pod),
+                owner=self._owner(self.world.seen(pod)),
+                facts=facts_of(pod),
+                why=why,
+                cleans=True,
             )
         )
 

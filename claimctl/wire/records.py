@@ -61,6 +61,38 @@ class RecordedResize(Wire, frozen=True, kw_only=True):
     free_memory: int = 0
 
 
+class RecordedRefusal(Wire, frozen=True, kw_only=True):
+    pod_uid: str = msgspec.field(name="podUID")
+    node: str = ""
+    at: datetime | None = None
+
+
+class RecordedAvoidedNode(Wire, frozen=True, kw_only=True):
+    node: str
+    seen: str = ""
+    times: int = 0
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class RecordedBrake(Wire, frozen=True, kw_only=True):
+    since: datetime | None = None
+    probes: int = 0
+    next_probe: datetime | None = None
+
+
+class RecordedAvoidance(Wire, frozen=True, kw_only=True):
+    owner_uid: str = msgspec.field(name="ownerUID")
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    nodes: tuple[str, ...] = ()
+    braked: bool = False
+    refusals: tuple[RecordedRefusal, ...] = ()
+    avoided: tuple[RecordedAvoidedNode, ...] = ()
+    brake: RecordedBrake | None = None
+
+
 class RecordedRun(Wire, frozen=True, kw_only=True):
     ended: datetime | None = None
     digest: str = ""
@@ -74,6 +106,7 @@ class RescheduleRecordStatus(Wire, frozen=True, kw_only=True):
     taints: tuple[RecordedTaint, ...] = ()
     attempts: tuple[RecordedAttempts, ...] = ()
     resizes: tuple[RecordedResize, ...] = ()
+    avoidances: tuple[RecordedAvoidance, ...] = ()
     last_run: RecordedRun | None = None
 
 

@@ -19,10 +19,12 @@ from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
+    ContainerState,
     ContainerStatus,
     PersistentVolumeClaimSource,
     Pod,
     PodExtendedResourceClaimStatus,
+    PodSchedulingGate,
     PodSpec,
     PodStatus,
     Volume,
@@ -146,7 +148,12 @@ class SchedulingVolume(Volume, frozen=True, kw_only=True):
     empty_dir: Present | None = None
 
 
+class NamedSchedulingGate(PodSchedulingGate, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class SchedulingPodSpec(PodSpec, frozen=True, kw_only=True):
+    scheduling_gates: tuple[NamedSchedulingGate, ...] = ()
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -161,7 +168,17 @@ class SchedulingPodSpec(PodSpec, frozen=True, kw_only=True):
     volumes: tuple[SchedulingVolume, ...] = ()
 
 
+class ContainerWaiting(Wire, frozen=True, kw_only=True):
+    reason: str = ""
+    message: str = ""
+
+
+class SchedulingContainerState(ContainerState, frozen=True, kw_only=True):
+    waiting: ContainerWaiting | None = None
+
+
 class SchedulingContainerStatus(ContainerStatus, frozen=True, kw_only=True):
+    state: SchedulingContainerState = SchedulingContainerState()
     allocated_resources: ResourceList | None = None
     """The requests that the kubelet has admitted."""
     resources: Resources | None = None

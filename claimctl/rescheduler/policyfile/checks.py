@@ -18,6 +18,7 @@ from claimctl.api.deschedulerpolicy import (
     PolicyModel,
     RemoveDuplicatesArgs,
     Thresholds,
+    UnplaceablePodsArgs,
 )
 from claimctl.downgrade import label_selectors
 from claimctl.rescheduler.policyfile.problems import Path, at
@@ -52,6 +53,9 @@ def problems(args: PolicyModel, path: Path) -> Iterator[str]:
             yield from utilization(args, path)
         case CriticalPodsArgs() if not args.system_namespaces:
             yield at((*path, "systemNamespaces"), "names no namespace")
+        case UnplaceablePodsArgs() if args.brake and args.avoid in ("Taint", "Report"):
+            text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
+            yield at((*path, "brake"), text)
 
 
 def node_selector(text: str, path: Path) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -35,6 +35,7 @@ from claimctl.rescheduler.policyfile.unsupported import Unsupported
 
 EVICTOR = "DefaultEvictor"
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
+_ONCE = "UnplaceablePods"
 _METRICS = ("metricsCollector", "metricsProviders")
 _TYPE_META = ("apiVersion", "kind")
 """Args may say of which type they are, as all objects of Kubernetes."""
@@ -85,6 +86,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
         _Reading(profile, ("profiles", index), unsupported).profile()
         for index, profile in enumerate(policy.profiles)
     ]
+    raised(_named_twice(profiles))
     return CheckedPolicy(
         profiles=tuple(profiles),
         node_selector=policy.node_selector or "",
@@ -96,6 +98,15 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
         skipped=unsupported.skipped,
         notes=() if profiles else ("the policy has no profile, so nothing is done",),
     )
+
+
+def _named_twice(profiles: Sequence[CheckedProfile]) -> list[str]:
+    """The strategies with a memory of their own belong into one profile."""
+    found: list[str] = []
+    for index, profile in enumerate(profiles):
+        if any(each.name == _ONCE for each in profile.deschedule):
+            found.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
+    return [f"{line} in another profile already" for line in found[1:]]
 
 
 @dataclass(slots=True)

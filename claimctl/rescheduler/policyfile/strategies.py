@@ -23,7 +23,7 @@ from claimctl.rescheduler.policyfile.problems import Path, at, parsed, raised
 from claimctl.rescheduler.policyfile.unsupported import Unsupported
 
 PROFILE = "strategies"
-_OWN = ("CriticalPods", "DeferredResizes")
+_OWN = ("UnplaceablePods", "CriticalPods", "DeferredResizes")
 """claimctl's own plugins: they are on only where the file names them."""
 _THRESHOLDS = ("params", "nodeResourceUtilizationThresholds")
 

@@ -63,7 +63,20 @@ def _strategy(plugin: Plugin) -> policy.Strategy:
                 deferred_seconds=float(args.deferred_seconds),
                 settle_seconds=float(args.settle_seconds),
             )
+        case models.UnplaceablePodsArgs() as args:
+            return _unplaceable(args)
     raise AssertionError(f"{plugin.name} has no strategy")
+
+
+def _unplaceable(args: models.UnplaceablePodsArgs) -> policy.UnplaceablePods:
+    return policy.UnplaceablePods(
+        stuck_seconds=float(args.stuck_seconds),
+        refusals=args.budget.refusals,
+        window_seconds=float(args.budget.window_seconds),
+        keep_refused=args.keep_refused,
+        avoid=policy.Avoid(args.avoid),
+        brake=args.brake,
+    )
 
 
 def _evictor(args: models.DefaultEvictorArgs) -> policy.Evictor:

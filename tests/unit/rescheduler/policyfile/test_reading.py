@@ -142,6 +142,16 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         f"{EVICTOR}.systemNamespaces: names no namespace",
     ),
     (
+        with_args("UnplaceablePods", budget={"refusals": 1}),
+        f"{EVICTOR}.budget.refusals: ",
+    ),
+    (with_args("UnplaceablePods", refusals=3), f"{EVICTOR}.refusals: "),
+    (with_args("UnplaceablePods", avoid="Never"), f"{EVICTOR}.avoid: "),
+    (
+        with_args("UnplaceablePods", avoid="Taint", brake=True),
+        f"{EVICTOR}.brake: needs avoid: Auto or Admission, since Taint makes no pod wait",
+    ),
+    (
         enabling("deschedule", "RemoveDuplicates"),
         "profiles[0].plugins.deschedule.enabled[0]: RemoveDuplicates belongs below plugins.balance",
     ),
@@ -266,6 +276,15 @@ def test_the_order_of_plugins_is_that_of_the_file() -> None:
         thresholds={"cpu": 20.0}, target_thresholds={"cpu": 50.0}
     )
     assert profile.deschedule == (Plugin("CriticalPods", CriticalPodsArgs()),)
+
+
+def test_refused_pods_are_the_task_of_one_profile() -> None:
+    profile = {"plugins": {"deschedule": {"enabled": ["UnplaceablePods"]}}}
+    document = policy({})
+    document["profiles"] = [{"name": "one", **profile}, {"name": "two", **profile}]
+    assert problems(document) == [
+        "profiles[1].plugins.deschedule: UnplaceablePods is enabled in another profile already"
+    ]
 
 
 def test_a_policy_without_profiles_says_that_nothing_is_done() -> None:
