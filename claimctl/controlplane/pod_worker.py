@@ -8,9 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from claimctl.embedded.components.kubelet.admission import injected
 from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
 from claimctl.embedded.components.kubelet.sizes import Sizes
-from claimctl.embedded.components.kubelet.statuses import failed, finished, running, stopped
+from claimctl.embedded.components.kubelet.statuses import (
+    failed,
+    finished,
+    rejected,
+    running,
+    stopped,
+)
 from claimctl.embedded.components.objects import (
     annotations_of,
     controller_of,
@@ -154,10 +161,16 @@ class PodWorker:
             await self.until(self.released)
         elif self.booted:
             await self._boot()
+        elif not self.ran and (refusal := self._refusal()) is not None:
+            await self._report(rejected(self.pod, now(), *refusal))
         elif await self._started():
             await self._run()
         else:
             await self.until(lambda: self.leaving, _RETRY_SECONDS)
+
+    def _refusal(self) -> tuple[str, str] | None:
+        """Why the node refuses the pod, as an annotation of the pod asks; None if it does not."""
+        return injected(self.pod, {"metadata": {"name": node_name(self.pod)}})
 
     async def _in_touch(self) -> None:
         node = node_name(self.pod)

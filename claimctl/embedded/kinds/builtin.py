@@ -12,14 +12,20 @@ from claimctl.embedded.text.data import table
 RESIZE_SINCE = (1, 33)
 """The first version in which pods/resize is on by default."""
 _POD_GROUPS = ("podgroups", "workloads")
+_MUTATING_POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+"""Served by default from 1.36 on."""
 
 
 def builtin_kinds(features: Features) -> Kinds:
     """The kinds that a server with these gates serves, without CustomResourceDefinitions."""
-    served = (
-        kind for kind in _table() if features.api_pod_groups or kind.plural not in _POD_GROUPS
-    )
+    served = (kind for kind in _table() if _is_served(kind, features))
     return Kinds(tuple(_of_release(kind, features.version) for kind in served))
+
+
+def _is_served(kind: Kind, features: Features) -> bool:
+    if kind.plural in _POD_GROUPS:
+        return features.api_pod_groups
+    return kind.plural not in _MUTATING_POLICIES or features.version >= (1, 36)
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ from claimctl.embedded.managed_fields.managers import FieldWrite, has_two_orders
 from claimctl.embedded.schema.conversion import Unconvertible
 from claimctl.embedded.storage.raw_json import sorted_keys
 from claimctl.embedded.storage.store import decode, encode
+from claimctl.embedded.verbs import mutating
 from claimctl.embedded.verbs.incoming import Write as Write
 from claimctl.embedded.verbs.incoming import check_api_version, check_name, inward
 from claimctl.embedded.verbs.reading import Target
@@ -53,6 +54,9 @@ def _insert(write: Write, obj: Object) -> Object:
     for key in unset:
         meta.pop(key, None)
     write.strategy.default(obj, state.features)
+    mutating.check(write.target.kind, obj)
+    obj = mutating.mutated(state, write.target.kind, obj)
+    meta = obj["metadata"]
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = metadata.generated_name(meta["generateName"], state.rng)
     meta["uid"] = metadata.new_uid(state.rng)

@@ -46,7 +46,7 @@ class Admission:
         """Admit a pod; or return why its node refuses it."""
         asked = Asked.of(pod)
         room = self._rooms.setdefault(name(node), Room())
-        refusal = _injected(pod, node) or _too_much(asked, node, room) or _elsewhere(pod, node)
+        refusal = injected(pod, node) or _too_much(asked, node, room) or _elsewhere(pod, node)
         if refusal is None:
             room.put(asked)
             self._nodes[uid(pod)] = name(node)
@@ -81,7 +81,8 @@ class Admission:
         return Node({uid(pod): pod for pod in known}, {uid(pod): self.sizes(pod) for pod in known})
 
 
-def _injected(pod: Object, node: Object) -> Refusal | None:
+def injected(pod: Object, node: Object) -> Refusal | None:
+    """The refusal for which annotations of the pod or of the node ask."""
     reason = annotations_of(node).get(REFUSES, "")
     for each in annotations_of(pod).get(REFUSED_ON, "").split(","):
         where, _, why = each.strip().partition("=")

@@ -339,8 +339,10 @@ class Kubelet(Component[Task]):
     def _stop(self, pod: Object) -> None:
         if not deleting(pod):
             return
-        if not ended(pod) and phase(pod) != "Pending":
-            self._status(pod, stopped(pod, self.context.now()))
+        if not ended(pod):
+            # since Kubernetes 1.27, a pod that never started gets a terminal phase, too
+            pending = phase(pod) == "Pending"
+            self._status(pod, {"phase": "Failed"} if pending else stopped(pod, self.context.now()))
         with suppress(NotFound):
             self.api.delete("pods", *key_of(pod), DeleteOptions(uid(pod), grace_period_seconds=0))
 
