@@ -135,11 +135,13 @@ async def _real(
 
 
 async def _release(session: Session, wanted: Wanted) -> int:
+    from claimctl.rescheduler.avoiding import Avoiding
     from claimctl.rescheduler.taints import Taints
 
     records = Records(session.client, wanted.record)
+    released = await Avoiding(session.client, session.clock, records).stop()
     removed = await Taints(session.client, session.clock, records).sweep(everything=True)
-    typer.echo(f"{removed} taints removed", err=True)
+    typer.echo(f"{removed} taints removed, {released} braked pods released", err=True)
     return ExitCode.OK
 
 

@@ -285,6 +285,7 @@ class Client:
         namespace: str = "",
         *,
         resource_version: str,
+        field_selector: str = "",
         timeout_seconds: int = 300,
         opened: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent[T], None]:
@@ -302,7 +303,8 @@ class Client:
             Unreachable: the connection broke.
         """
         limits = Limits(timeout=timeout_seconds)
-        call = self._call("GET", resource, namespace, query=limits.query(resource_version))
+        query = (*limits.query(resource_version), *_selectors("", field_selector))
+        call = self._call("GET", resource, namespace, query=query)
         response = await self._sender.open(call)
         try:
             if opened is not None:

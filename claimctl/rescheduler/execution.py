@@ -18,11 +18,12 @@ import structlog
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.rescheduler import rounds
+from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.evicting import Answer, Evicted, Left, Refused, evict, look
 from claimctl.rescheduler.groups import Group, groups_of
 from claimctl.rescheduler.landings import Landings
 from claimctl.rescheduler.memory import Memory
-from claimctl.rescheduler.reallocating import ask, withdraw
+from claimctl.rescheduler.reallocating import FOR_AVOIDANCE, ask, waits, withdraw
 from claimctl.rescheduler.records import NoRecord, Records
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
@@ -30,6 +31,7 @@ from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import Closed, End, Taints
 from claimctl.rescheduling.own_taints import MOVING_TAINT
 from claimctl.rescheduling.plan import Plan, Reallocation
+from claimctl.rescheduling.policy import UnplaceablePods
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.records import RecordedTaint
 from claimctl.wire.seams import Clock
@@ -68,6 +70,9 @@ class Execution:
     _open: list[_Open] = field(default_factory=list)
     _asked: list[tuple[Reallocation, str]] = field(default_factory=list)
     """The requests to give claims up, with the values of the taints that they are for."""
+    _standing: list[Reallocation] = field(default_factory=list)
+    """Those that no eviction of this run is for."""
+    _patience: float = 0.0
     _until: float = 0.0
     _halted: str = ""
 
@@ -82,6 +87,7 @@ class Execution:
         self._until = self.clock.monotonic() + self.settings.deadline
         groups = groups_of(self.plan, self.report.steps)
         try:
+            groups = await self._keep_off(groups)
             left = await self._execute(groups)
             for group in left:
                 self._give_up(group)
@@ -92,6 +98,34 @@ class Execution:
         self.report.interrupted = self.stop.is_set()
         self.signs.ended(self.report)
         return self.report
+
+    async def _keep_off(self, groups: list[Group]) -> list[Group]:
+        """Keep pods off nodes before any eviction; the groups that may still be evicted."""
+        avoiding = Avoiding(self.client, self.clock, self.records)
+        steps = self.plan.avoidances
+        try:
+            self.report.notes += await avoiding.remember(steps)
+        except NoRecord as error:
+            why = f"{error}; without a record no pod is kept off a node"
+            self.report.notes.append(why)
+            without = [each for each in groups if each.moves[0].strategy == UnplaceablePods().name]
+            for group in without:
+                group.leave(None, Reason.FAILED, why)
+                self._told(group)
+            return [each for each in groups if each not in without]
+        for step in steps:
+            self.signs.avoided(step)
+        for asked in self.plan.reallocations:
+            if not asked.unit:
+                self._asked.append((asked, FOR_AVOIDANCE))
+                self._standing.append(asked)
+                self.report.notes += await ask(self.client, asked, FOR_AVOIDANCE)
+        self._patience = self.clock.monotonic() + self.settings.landing
+        for each in self.plan.releases:
+            if self.stop.is_set():
+                break
+            await avoiding.release(each.pod)
+        return groups
 
     async def _execute(self, groups: Sequence[Group]) -> list[Group]:
         """Try the groups; those that are left were not finished in time."""
@@ -191,7 +225,7 @@ class Execution:
             # before the evictions: the controller then lists no replacement in the claim, and
             # releases it as soon as the last pod is done
             for each in group.reallocations:
-                taint = group.taint.value if group.taint is not None else ""
+                taint = group.taint.value if group.taint is not None else FOR_AVOIDANCE
                 self._asked.append((each, taint))
                 self.report.notes += await ask(self.client, each, taint)
             await self._evict_all(group)
@@ -284,7 +318,8 @@ class Execution:
                 await self._was_evicted(group, step)
             if seen is not None:
                 return seen
-        await self._landings.prepare(step.move)
+        if not step.move.cleans:
+            await self._landings.prepare(step.move)
         answer = await evict(self.client, step.move, self.settings.grace_period)
         if isinstance(answer, Evicted):
             await self._was_evicted(group, step)
@@ -294,6 +329,9 @@ class Execution:
         if step.result is Result.EVICTED:
             return
         step.result, step.reason, step.detail = Result.EVICTED, None, ""
+        if step.move.cleans:
+            self.signs.told(step)
+            return
         await self._landings.prepare(step.move)
         taint = group.taint
         within = taint.timeout_seconds if taint is not None else self.settings.landing
@@ -395,9 +433,14 @@ class Execution:
                 step.outcome, step.landed = flight.outcome, flight.landed
 
     async def _settle(self) -> None:
-        """Wait for the replacements, and until no taint is needed."""
-        while (self._landings.open or self._open) and not self.stop.is_set():
+        """Wait for the replacements, and until no taint or request is needed."""
+        while not self.stop.is_set():
+            if self._standing and self.clock.monotonic() >= self._patience:
+                self._standing.clear()
+            if not (self._landings.open or self._open or self._standing):
+                break
             await self._tick()
+            self._standing = [each for each in self._standing if await waits(self.client, each)]
 
     async def _clean_up(self) -> None:
         """Remove the taints and requests that are still there, and remember."""

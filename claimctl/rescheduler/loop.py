@@ -1,10 +1,15 @@
-"""Runs again and again while this process has the Lease."""
+"""Runs again and again while this process has the Lease.
+
+With UnplaceablePods, a pod that a node refuses begins a run at once, and so does a probe that is
+due.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 import structlog
 
@@ -13,10 +18,14 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.steps import Report
+from claimctl.rescheduler.waking import Refusals
 from claimctl.rescheduling.plan import Plan
+from claimctl.rescheduling.policy import UnplaceablePods
 
 log = structlog.get_logger(__name__)
 
+SHORTEST_PAUSE = 0.2
+"""Seconds between the end of a run and the next one at least."""
 LEASE = "claimctl-rescheduler"
 
 
@@ -38,6 +47,7 @@ class Loop:
     interval: float
     events: EventRecorder
     dry_run: bool = False
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Run until ``runner.stop`` is set.
@@ -59,27 +69,46 @@ class Loop:
                 task.cancel()
 
     async def _lead(self) -> None:
-        writing = asyncio.create_task(self.events.run(), name="events")
+        helpers = [asyncio.create_task(self.events.run(), name="events")]
+        if self.runner.policy.names(UnplaceablePods):
+            refusals = Refusals(self.runner.client, self.runner.clock, self._woken, self.runner.rng)
+            helpers.append(asyncio.create_task(refusals.run(), name="refusals"))
         try:
             while not self.runner.stop.is_set():
-                await self._once()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self.interval):
-                        await self.runner.stop.wait()
+                await self._wait(await self._once())
         finally:
-            writing.cancel()
-            with suppress(asyncio.CancelledError):
-                await writing
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
             await self.events.drain()
 
-    async def _once(self) -> None:
+    async def _wait(self, due: datetime | None) -> None:
+        """Wait for the interval, until ``due``, for a refused pod, or for the end."""
+        pause = self.interval
+        if due is not None:
+            left = (due - self.runner.clock.now()).total_seconds()
+            pause = max(min(pause, left), SHORTEST_PAUSE)
+        tasks = [asyncio.create_task(each.wait()) for each in (self.runner.stop, self._woken)]
+        await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        if self._woken.is_set() and not self.runner.stop.is_set():
+            # several pods are refused at about the same time
+            await self.runner.clock.sleep(SHORTEST_PAUSE)
+            self._woken.clear()
+
+    async def _once(self) -> datetime | None:
+        """Make a run; return when the next one is due before the interval is over."""
         try:
             if self.dry_run:
                 told_plan(await self.runner.plan())
-            else:
-                told(await self.runner.run())
+                return None
+            report = await self.runner.run()
         except KubeError as error:
             log.warning("run failed, trying again after the interval", error=str(error))
+            return None
+        told(report)
+        return report.plan.next_look
 
 
 def told_plan(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
 from claimctl.rescheduler import rounds
 from claimctl.rescheduler.gates import resize_gate
 from claimctl.rescheduler.outcomes import settled
@@ -19,6 +20,7 @@ from claimctl.rescheduler.records import Records, remembered
 from claimctl.rescheduling.kubelet import deferred
 from claimctl.rescheduling.observed import Gate, Observed
 from claimctl.wire.base import Wire, decode
+from claimctl.wire.coordination import Event
 from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.records import RescheduleRecordStatus
@@ -26,6 +28,7 @@ from claimctl.wire.releases import Release
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
+    EVENTS,
     JOBS,
     NAMESPACES,
     NODES,
@@ -52,6 +55,10 @@ from claimctl.wire.unreadable import Unreadable
 T = TypeVar("T")
 
 SYSTEM_NAMESPACE = "kube-system"
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+ADMISSION_POLICY = "claimctl-avoidance"
+ADMISSION_VERSIONS = ("v1", "v1beta1")
+"""Of MutatingAdmissionPolicies. v1alpha1 (1.32) cannot read variables in a JSON patch."""
 
 
 def _as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
@@ -100,6 +107,8 @@ class Observation:
     """Whether to ask who makes room for resizes, too."""
     over: frozenset[str] = frozenset()
     """The UIDs of pods whose rounds of resizes are over."""
+    places: bool = False
+    """Whether to look at what UnplaceablePods needs, too: admission policies and Events."""
     _unreadable: list[Unreadable] = field(default_factory=list)
 
     async def read(self) -> Observed:
@@ -141,6 +150,8 @@ class Observation:
             device_classes=await self._list(DEVICE_CLASSES),
             downgrade_plans=await self._list(DOWNGRADEPLANS),
             record=remembered(self.status) if record is not None else None,
+            admission=self.places and await keeps_off(self.client),
+            unprepared=await self._unprepared() if self.places else {},
             unreadable=tuple(self._unreadable),
         )
 
@@ -150,11 +161,46 @@ class Observation:
             return Gate.OFF
         return await resize_gate(self.client, server)
 
+    async def _unprepared(self) -> dict[str, str]:
+        """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
+        chosen = f"reason={PREPARE_FAILED}"
+        found = await self.client.list(EVENTS, field_selector=chosen, partial=True)
+        events = sorted(found.items, key=_told_at)
+        return {each.regarding.uid: each.note for each in events if each.reason == PREPARE_FAILED}
+
     async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it."""
         found = await self.client.list_if_served(resource)
         self._unreadable += found.unreadable
         return found.items
+
+
+def _told_at(event: Event) -> tuple[str, str]:
+    last = event.series.last_observed_time if event.series else ""
+    created = event.metadata.creation_timestamp
+    return last or event.event_time or (created.isoformat() if created else ""), event.note
+
+
+async def keeps_off(client: Client) -> bool:
+    """Whether the policy claimctl-avoidance and its binding are in the cluster.
+
+    Raises:
+        KubeError: a request failed, or a right is missing.
+    """
+    for version in ADMISSION_VERSIONS:
+        try:
+            for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"):
+                await client.get(_admission(version, kind), ADMISSION_POLICY)
+        except NotFound:
+            continue
+        return True
+    return False
+
+
+def _admission(version: str, kind: str) -> Resource[ObjectHeader]:
+    plural = "mutatingadmissionpolicies" if kind.endswith("Policy") else f"{kind.lower()}s"
+    group = "admissionregistration.k8s.io"
+    return Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
 
 
 async def cluster_uid(client: Client) -> str:

@@ -18,6 +18,8 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.resources import CLAIMRESERVATIONS
 
+FOR_AVOIDANCE = "claimctl-avoidance"
+"""In place of a taint's value: the pods avoid the node without a taint."""
 _TRIES = 10
 _Annotations = dict[str, str | None]
 
@@ -52,6 +54,15 @@ async def withdraw(client: Client, reservation: str, namespace: str, taint: str)
         return {REALLOCATE_ANNOTATION: None, REALLOCATE_FOR_ANNOTATION: None}
 
     await _annotate(client, reservation, namespace, change)
+
+
+async def waits(client: Client, wanted: Reallocation) -> bool:
+    """Whether the controller has not yet given the claim up."""
+    try:
+        found = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
+    except NotFound:
+        return False
+    return found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
 
 
 async def withdraw_stale(client: Client, taints: Collection[str]) -> int:

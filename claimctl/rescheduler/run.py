@@ -10,6 +10,7 @@ from random import Random
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler import rounds
+from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.evicting import Evicted, Left, evict, look
 from claimctl.rescheduler.execution import Execution
 from claimctl.rescheduler.observing import Observation, kept_outcomes
@@ -20,7 +21,7 @@ from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import Taints
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.policy import DeferredResizes, Policy
+from claimctl.rescheduling.policy import DeferredResizes, Policy, UnplaceablePods
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Clock
 
@@ -121,12 +122,15 @@ class Runner:
 
     async def sweep(self, *, everything: bool = False) -> int:
         """Remove the taints and entries that earlier processes left; how many taints went."""
+        if everything:
+            await Avoiding(self.client, self.clock, self.records).stop()
         taints = Taints(self.client, self.clock, self.records)
         return await taints.sweep(everything=everything)
 
     def _observation(self) -> Observation:
         resizes = self.policy.names(DeferredResizes)
-        return Observation(self.client, self.clock, self.records, resizes=resizes)
+        places = self.policy.names(UnplaceablePods)
+        return Observation(self.client, self.clock, self.records, resizes=resizes, places=places)
 
     def _plan(self, observed: Observed) -> Plan:
         plan = self.planner(observed, self.policy)

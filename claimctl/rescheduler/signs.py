@@ -11,7 +11,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.rescheduler.groups import Group
 from claimctl.rescheduler.steps import Report, Result, Step
 from claimctl.rescheduler.taints import Closed, End
-from claimctl.rescheduling.plan import Plan, ResizeStep
+from claimctl.rescheduling.plan import AvoidStep, Plan, ResizeStep
 from claimctl.telemetry.face import Metric, Telemetry, Value
 from claimctl.text import counted
 from claimctl.wire.coordination import ObjectReference
@@ -19,6 +19,7 @@ from claimctl.wire.records import RecordedTaint
 
 EVICTED = "Rescheduled"
 ROOM_MADE = "RoomForResize"
+AVOIDED, BRAKED, UNAVOIDED = "NodeAvoided", "PodsBraked", "NodeNotAvoided"
 TAINTED, UNTAINTED = "NodeClosed", "NodeOpened"
 _ACTION = "Reschedule"
 _OWNERS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
@@ -67,6 +68,24 @@ class Signs:
             self._event(step, "Normal", EVICTED, f"evicted: {step.move.why or step.move.strategy}")
         elif self.failures:
             self._event(step, "Warning", result, step.detail)
+
+    def avoided(self, step: AvoidStep) -> None:
+        """Count refused pods, and tell the owner what its new pods avoid."""
+        if step.refused:
+            self.telemetry.add(Metric.RESCHEDULE_REFUSED, {}, step.refused)
+        entry = step.entry
+        if self.events is None or not step.why:
+            return
+        about = ObjectReference(
+            api_version=_OWNERS.get(entry.kind, ""),
+            kind=entry.kind,
+            namespace=entry.namespace,
+            name=entry.name,
+            uid=entry.owner_uid,
+        )
+        reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
+        kind = "Warning" if entry.braked or entry.nodes else "Normal"
+        self.events.record(about, type=kind, reason=reason, note=step.why, action=_ACTION)
 
     def tainted(self, entry: RecordedTaint, closed: Closed) -> None:
         if closed is Closed.OURS:

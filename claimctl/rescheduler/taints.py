@@ -32,7 +32,7 @@ from claimctl.rescheduler.reallocating import withdraw_stale
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling import own_taints
 from claimctl.rescheduling.criticality import is_critical
-from claimctl.rescheduling.own_taints import CRITICAL_TAINT
+from claimctl.rescheduling.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.rescheduling.plan import PodRef, TaintStep
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
@@ -151,8 +151,8 @@ class Taints:
 
     async def ended(self, entry: RecordedTaint) -> End | None:
         """Whether the purpose of a taint is met, or its time is over."""
-        met = self._is_placed if entry.key == CRITICAL_TAINT else self._has_left
-        if await met(entry):
+        met = {CRITICAL_TAINT: self._is_placed, AVOID_TAINT: self._is_trusted}
+        if await met.get(entry.key, self._has_left)(entry):
             return End.MET
         if entry.deadline is None or self.clock.now() >= entry.deadline:
             return End.TIMED_OUT
@@ -313,6 +313,12 @@ class Taints:
         return await self.is_placed(
             PodRef(namespace=entry.pod_namespace, name=entry.pod_name, uid=entry.pod_uid)
         )
+
+    async def _is_trusted(self, entry: RecordedTaint) -> bool:
+        """Whether no owner avoids the node any more."""
+        record = await self.records.read()
+        avoided = record.status.avoidances if record is not None else ()
+        return not any(entry.node in each.nodes for each in avoided)
 
     async def _has_left(self, entry: RecordedTaint) -> bool:
         """Whether a unit has left its node and no pod of its namespace waits for a node.

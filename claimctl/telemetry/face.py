@@ -37,6 +37,8 @@ class Metric(StrEnum):
     RESCHEDULE_SKIPPED = "claimctl_reschedule_skipped_total"
     RESCHEDULE_MOVES = "claimctl_reschedule_moves_total"
     RESCHEDULE_TAINTS = "claimctl_reschedule_taints"
+    RESCHEDULE_AVOIDANCES = "claimctl_reschedule_avoidances"
+    RESCHEDULE_REFUSED = "claimctl_reschedule_refused_pods_total"
     RESCHEDULE_RUN_SECONDS = "claimctl_reschedule_run_duration_seconds"
     BUILD_INFO = "claimctl_build_info"
     REQUESTS = "rest_client_requests_total"

@@ -12,6 +12,7 @@ from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.orphans.judge import judge, own_holds
 from claimctl.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.rescheduling.plan import PodRef
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.pod_groups.membership import shares
 from claimctl.reservation.pods import Consumers, claim_names, is_done
@@ -32,6 +33,8 @@ from claimctl.wire.resources import (
     LEASES,
     NODES,
     PODGROUPS,
+    PODS,
+    RESCHEDULERECORDS,
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
@@ -75,6 +78,8 @@ def leftovers(
         *(_group(each, scan, run) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
         *(_tainted(node, taint) for node, taint in scan.tainted),
+        *(_avoiding(name) for name in scan.avoiding),
+        *(_braked(pod) for pod in scan.braked),
         *((_RUNS,) if runs_without_crds(scan) else ()),
         *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
     )
@@ -370,6 +375,16 @@ def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference,
 def _tainted(node: str, taint: Taint) -> Leftover:
     text = f"has the taint {taint.key}={taint.value} of a run of claimctl reschedule"
     return Leftover(NODES.kind, "", node, Why.TAINTED, text)
+
+
+def _avoiding(record: str) -> Leftover:
+    text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
+    return Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
+
+
+def _braked(pod: PodRef) -> Leftover:
+    text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
+    return Leftover(PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
 
 
 def _plan(plan: DowngradePlan) -> Leftover:

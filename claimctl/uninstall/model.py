@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from claimctl.orphans.model import ScannedClaim
+from claimctl.rescheduling.plan import PodRef
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
@@ -43,6 +44,10 @@ class Why(StrEnum):
     not exist any more, and would add their holds again."""
     TAINTED = "Tainted"
     """The node has a taint of ``claimctl reschedule``."""
+    AVOIDS = "KeepsPodsOff"
+    """The RescheduleRecord keeps pods off nodes, by the policy claimctl-avoidance."""
+    BRAKED = "Braked"
+    """The pod waits for ``claimctl reschedule`` to remove its scheduling gate."""
     UNDER_WAY = "DowngradeUnderWay"
     """A DowngradePlan is being carried out."""
 
@@ -81,6 +86,10 @@ class Scan:
     """Names of nodes with a taint of ``claimctl reschedule``."""
     nodes_unreadable: bool = False
     """Whether the user may not read nodes, so that nobody knows their taints."""
+    avoiding: tuple[str, ...] = ()
+    """Names of the RescheduleRecords that keep pods off nodes."""
+    braked: tuple[PodRef, ...] = ()
+    """Pods with the scheduling gate of ``claimctl reschedule``."""
     cron_jobs: tuple[ObjectMeta, ...] = ()
     """CronJobs whose Jobs get annotations of claimctl."""
     unreadable: tuple[Unreadable, ...] = ()

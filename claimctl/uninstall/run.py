@@ -26,8 +26,10 @@ from claimctl.kube.errors import NotFound
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
+from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import Taints
+from claimctl.rescheduling.refusals import BRAKE_GATE
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.text import listed
@@ -45,7 +47,7 @@ from claimctl.uninstall.model import Leftover, Scan, Why
 from claimctl.uninstall.scan import require_namespaces, scan
 from claimctl.uninstall.successor import NoSuccessor, Successor
 from claimctl.uninstall.writes import Removed, Writer
-from claimctl.wire.resources import NAMESPACES, NODES
+from claimctl.wire.resources import NAMESPACES, NODES, PODS, RESCHEDULERECORDS
 from claimctl.wire.seams import Clock
 
 POLL_SECONDS = 2.0
@@ -196,6 +198,7 @@ class Uninstall:
         self._successor.check()
         if not found.tended and found.served and _for_controller(found):
             await self._succeed()
+        await self._stop_avoiding(found)
         await self._untaint(found)
         if runs_without_crds(found):
             return
@@ -204,6 +207,17 @@ class Uninstall:
             may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
             await writer.each(writer.unguard, may)
         self._free_orphans(found)
+
+    async def _stop_avoiding(self, found: Scan) -> None:
+        """Let the pods go that ``claimctl reschedule`` keeps off nodes."""
+        for name in found.avoiding:
+            await Avoiding(self._client, self._clock, Records(self._client, name)).forget()
+            self._writer.note(RESCHEDULERECORDS.kind, "", name, "avoidances")
+        for pod in found.braked:
+            avoiding = Avoiding(self._client, self._clock, Records(self._client))
+            if await avoiding.release(pod):
+                gate = f"scheduling gate {BRAKE_GATE}"
+                self._writer.note(PODS.kind, pod.namespace, pod.name, gate)
 
     async def _untaint(self, found: Scan) -> None:
         """Remove the taints of ``claimctl reschedule`` from the nodes."""

@@ -16,7 +16,9 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.orphans.scan import Scan as ClaimScan
 from claimctl.orphans.scan import scan_claims
+from claimctl.rescheduler.avoiding import braked_pods
 from claimctl.rescheduling.own_taints import own_taints
+from claimctl.rescheduling.plan import PodRef
 from claimctl.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
@@ -29,6 +31,7 @@ from claimctl.wire.resources import (
     NAMESPACES,
     NODES,
     PODGROUPS,
+    RESCHEDULERECORDS,
     WORKLOADS,
     Resource,
 )
@@ -106,6 +109,8 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         plans=() if scope else await _plans(client),
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
+        avoiding=() if scope else await _avoiding(client),
+        braked=() if scope else await _braked(client),
         cron_jobs=tuple(found.cron_jobs),
         unreadable=tuple(found.unreadable),
         served=await _served(client),
@@ -146,6 +151,21 @@ async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
     except Forbidden:
         return None
     return tuple(own_taints(nodes.items))
+
+
+async def _avoiding(client: Client) -> tuple[str, ...]:
+    try:
+        records = (await client.list_if_served(RESCHEDULERECORDS)).items
+    except Forbidden:
+        return ()
+    return tuple(each.metadata.name for each in records if each.status.avoidances)
+
+
+async def _braked(client: Client) -> tuple[PodRef, ...]:
+    try:
+        return tuple(await braked_pods(client))
+    except Forbidden:
+        return ()
 
 
 async def _served(client: Client) -> bool:

@@ -14,9 +14,11 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.rescheduler.loop import Loop, election_settings
 from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduling.plan import Plan, Reallocation
+from claimctl.rescheduling.plan import Plan, PodRef, Reallocation, Release
+from claimctl.rescheduling.policy import Policy, Profile, UnplaceablePods
 from claimctl.rescheduling.reasons import Reason
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
+from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, PODS
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
@@ -25,6 +27,7 @@ from tests.e2e.rescheduling import runner as policy_runner
 from tests.e2e.resizing import node_with, resize, resizes, until_deferred
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
 from tests.e2e.site import CONTROLLER_NAMESPACE
+from tests.e2e.unplaceable import install_policy
 
 RIGHTS = "rescheduler/rights.yaml"
 ACCOUNT = "claimctl-rescheduler"
@@ -36,6 +39,7 @@ async def test_every_permission_is_used_and_no_other_is_asked_for() -> None:
         register = watched(stage.embedded, USER)
         given = permissions(RIGHTS)
         await grant(stage, given, RIGHTS)
+        await install_policy(stage)
         transport = await as_account(stage, ACCOUNT)
         plan = await _plan(stage)
         loop = _loop(stage, transport, plan)
@@ -59,7 +63,15 @@ async def _plan(stage: Stage) -> Plan:
     asked = Reallocation(
         namespace=NAMESPACE, reservation="train-slice", claim="slice", claim_uid="c-1", unit="u"
     )
-    return changed(plan, reallocations=(asked,)).sealed()
+    release = Release(pod=await _braked_pod(stage))
+    return changed(plan, reallocations=(asked,), releases=(release,)).sealed()
+
+
+async def _braked_pod(stage: Stage) -> PodRef:
+    gates = {"schedulingGates": [{"name": BRAKE_GATE}], "containers": [{"name": "c", "image": "x"}]}
+    body = {"metadata": {"name": "waits", "namespace": NAMESPACE}, "spec": gates}
+    made = await stage.create(PODS, body)
+    return PodRef(namespace=NAMESPACE, name="waits", uid=made.metadata.uid)
 
 
 def _loop(stage: Stage, transport: Transport, plan: Plan) -> Loop:
@@ -67,7 +79,8 @@ def _loop(stage: Stage, transport: Transport, plan: Plan) -> Loop:
     client.use_version(PODGROUPS.group, "v1alpha2")
     events = EventRecorder(client, stage.clock, "claimctl.io/rescheduler", "one")
     made = runner(stage, plan=plan)
-    process = replace(made, client=client, signs=Signs(client.telemetry, events))
+    policy = Policy(profiles=(Profile(deschedule=(UnplaceablePods(),)),))
+    process = replace(made, client=client, policy=policy, signs=Signs(client.telemetry, events))
     process.records = replace(made.records, client=client)
     settings = election_settings(CONTROLLER_NAMESPACE)
     election = LeaderElection(client, stage.clock, settings, "one", rng=Random(0))

@@ -70,6 +70,7 @@ NO_TESTS_OF_ITS_NAME = {
     "rescheduler/signs.py": "e2e/test_reschedule_run.py: Events",
     "rescheduler/steps.py": "data only",
     "rescheduler/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",
+    "rescheduler/waking.py": "e2e/test_reschedule_unplaceable.py: a refused pod wakes the loop",
     "rescheduling/devices.py": "interfaces only",
     "rescheduling/observed.py": "data only",
     "rescheduling/policy.py": "data only",

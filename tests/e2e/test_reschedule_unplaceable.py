@@ -1,0 +1,380 @@
+"""Pods that nodes refuse run elsewhere, and nothing is made without end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from claimctl.kube.errors import KubeError
+from claimctl.rescheduling.own_taints import AVOID_TAINT
+from claimctl.rescheduling.reasons import Reason
+from claimctl.rescheduling.refusals import AVOIDS
+from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.wire.scheduling import SchedulingPod
+from claimctl.wire.seams import Clock
+from tests.e2e import manifests
+from tests.e2e.dying_transport import DyingTransport
+from tests.e2e.harness import Stage, embedded_stage
+from tests.e2e.rescheduling import PEOPLE, is_held, places, reasons, runner, taints, workload
+from tests.e2e.uninstalling import Remover
+from tests.e2e.unplaceable import (
+    braked,
+    ever_refused,
+    install_policy,
+    looping,
+    pods,
+    refuse,
+    refused,
+    refused_on,
+    remove_policy,
+    status,
+    unplaceable,
+)
+
+TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2)
+SLOW = replace(TWO, timings=Timings(pod_start=1.0))
+OLD = replace(SLOW, kubernetes_version=(1, 34))
+BUDGET = 5
+
+
+@dataclass
+class Shifted:
+    """A clock whose wall time is wrong."""
+
+    inner: Clock
+    by: timedelta
+
+    def now(self) -> datetime:
+        return self.inner.now() + self.by
+
+    def monotonic(self) -> float:
+        return self.inner.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.inner.sleep(seconds)
+
+
+BRAKE = unplaceable(brake=True, budget={"refusals": BUDGET, "windowSeconds": 600})
+
+
+async def _runs(stage: Stage, node: str = "", count: int = 1, app: str = "web") -> bool:
+    found = await places(stage, app)
+    return (found[node] if node else sum(found.values())) == count
+
+
+async def attractive(stage: Stage, node: int = 0) -> None:
+    """The scheduler prefers the node: all others have more to do."""
+    for index, name in enumerate(stage.site.nodes):
+        if index != node:
+            there = {"nodeSelector": {"kubernetes.io/hostname": name}}
+            body = workload(f"filler-{index}", 1, requests={"cpu": "20"}, spec=there)
+            await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(len(stage.site.nodes) - 1)
+
+
+@pytest.mark.parametrize("options", [SLOW, OLD], ids=["admission", "taint"])
+async def test_pods_run_elsewhere_after_at_most_three_refusals(options: ClusterOptions) -> None:
+    """Scenario 22: by the admission policy, and where it is not served, by the hint of a taint."""
+    async with embedded_stage(options) as stage:
+        served = await install_policy(stage)
+        bad, good = stage.site.nodes
+        await attractive(stage)
+        async with looping(stage, unplaceable()):
+            await stage.clock.sleep(2)
+            await stage.create(DEPLOYMENTS, refused_on(bad))
+            await stage.until(lambda: _runs(stage, good), "it runs elsewhere")
+            assert 2 <= len(ever_refused(stage)) <= 3
+            (runs,) = [each for each in await pods(stage) if _is_live(each)]
+            assert runs.metadata.annotation(AVOIDS) == (bad if served else None)
+            hint = AVOID_TAINT in {key for key, _ in await taints(stage)}
+            assert hint is not served
+            # nobody else avoids it
+            await stage.create(DEPLOYMENTS, workload("other", 1))
+            await stage.until(lambda: _runs(stage, app="other"), "another workload runs")
+            if served:
+                assert await _runs(stage, bad, app="other")
+
+
+def _is_live(pod: SchedulingPod) -> bool:
+    return pod.metadata.name.startswith("web") and pod.status.phase == "Running"
+
+
+async def _is_forgotten(stage: Stage) -> bool:
+    return (await _of(stage)).avoidances == ()
+
+
+async def _of(stage: Stage, policy: str = BRAKE) -> RescheduleRecordStatus:
+    return await status(runner(stage, policy))
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_all_nodes_refuse_for_an_hour_and_then_no_more(replicas: int) -> None:
+    """Scenario 23: the brake. Upstream makes 1,800 pods a minute."""
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        async with looping(stage, BRAKE):
+            await refuse(stage)
+            await stage.create(DEPLOYMENTS, workload("web", replicas))
+            await stage.clock.sleep(3600)
+            (entry,) = (await _of(stage)).avoidances
+            assert entry.brake is not None
+            probes = entry.brake.probes
+            assert (entry.braked, entry.nodes, probes > 10) == (True, (), True)
+            # one of each further replica may be on its way when the brake acts
+            assert len(ever_refused(stage)) <= BUDGET + probes + replicas - 1
+            assert len(await refused(stage)) <= 3
+            assert len(await braked(stage)) == replicas
+            await refuse(stage, None)
+            await stage.until(lambda: _runs(stage, count=replicas), "all run", within=340)
+            await stage.until(lambda: _is_forgotten(stage), "the brake is forgotten")
+            assert await braked(stage) == []
+
+
+async def test_without_the_strategy_pods_are_made_without_end() -> None:
+    """What the brake prevents: the fault is real in the embedded cluster."""
+    async with embedded_stage(SLOW) as stage:
+        await refuse(stage)
+        await stage.create(DEPLOYMENTS, workload("web", 1))
+        await stage.clock.sleep(120)
+        assert len(ever_refused(stage)) > 60
+
+
+# What is left behind
+
+WRITES = 5
+"""Of the run below: record, release of a pod, two evictions of old pods, and one never reached."""
+
+
+async def _braked_scene(stage: Stage) -> None:
+    """A braked owner with two waiting pods and five refused ones; no process runs."""
+    await install_policy(stage)
+    await refuse(stage)
+    await stage.create(DEPLOYMENTS, workload("web", 2))
+    keeping = unplaceable(brake=True, keepRefused=None)
+    async with looping(stage, keeping):
+        await stage.until(lambda: _count(stage, 2), "two pods wait")
+    await stage.clock.sleep(30)
+
+
+async def _count(stage: Stage, count: int) -> bool:
+    return len(await braked(stage)) == count
+
+
+@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
+@pytest.mark.parametrize("write", range(1, WRITES + 1))
+async def test_a_process_that_is_killed_at_any_write_leaves_nothing_behind(
+    write: int, delivered: bool
+) -> None:
+    async with embedded_stage(SLOW) as stage:
+        await _braked_scene(stage)
+        before = len(ever_refused(stage))
+        killed = DyingTransport(
+            stage.site.connection(PEOPLE), write, delivered=delivered, concerned=lambda path: True
+        )
+        killed.arm()
+        with suppress(KubeError):
+            await runner(stage, BRAKE, killed).run()
+        # a successor brakes on, and lets one pod through at a time
+        async with looping(stage, BRAKE):
+            await stage.clock.sleep(300)
+            entry = (await _of(stage)).avoidances[0]
+            assert entry.brake is not None
+            assert len(ever_refused(stage)) - before <= entry.brake.probes
+            await refuse(stage, None)
+            await stage.until(lambda: _runs(stage, count=2), "all run", within=340)
+            await stage.until(lambda: _is_forgotten(stage), "nothing is left")
+        assert await braked(stage) == []
+
+
+async def test_an_uninstall_lets_braked_pods_go() -> None:
+    async with embedded_stage(SLOW) as stage:
+        await _braked_scene(stage)
+        command = Remover(stage, namespaces=())
+        found = {each.reason for each in (await command.look()).left}
+        assert {"KeepsPodsOff", "Braked"} <= found
+        await refuse(stage, None)
+        assert (await command.run()).left == ()
+        assert await braked(stage) == []
+        await stage.until(lambda: _runs(stage, count=2), "all run")
+        assert await _is_forgotten(stage)
+
+
+async def test_the_taint_of_an_avoidance_goes_with_an_uninstall_and_with_its_time() -> None:
+    async with embedded_stage(OLD) as stage:
+        bad, _ = stage.site.nodes
+        await attractive(stage)
+        async with looping(stage, unplaceable()):
+            await stage.clock.sleep(2)
+            await stage.create(DEPLOYMENTS, refused_on(bad))
+            await stage.until(lambda: _runs(stage), "it runs")
+            assert AVOID_TAINT in {key for key, _ in await taints(stage)}
+            await stage.clock.sleep(700)
+            assert await taints(stage) == []
+        await stage.delete(PODS, (await _newest(stage)))
+        async with looping(stage, unplaceable()):
+            await stage.clock.sleep(10)
+        await runner(stage, unplaceable()).sweep(everything=True)
+        assert await taints(stage) == []
+        assert await _is_forgotten(stage)
+
+
+async def _newest(stage: Stage) -> str:
+    return next(each.metadata.name for each in await pods(stage) if _is_live(each))
+
+
+# Faults
+
+
+async def test_a_policy_object_that_is_removed_ends_the_brake() -> None:
+    """Scenario 28: braked pods go on, and the run says why."""
+    async with embedded_stage(SLOW) as stage:
+        await _braked_scene(stage)
+        await remove_policy(stage, "MutatingAdmissionPolicyBinding")
+        await refuse(stage, None)
+        report = await runner(stage, BRAKE).run()
+        assert ["not installed" in each.why for each in report.plan.avoidances] == [True]
+        await stage.until(lambda: _runs(stage, count=2), "all run")
+        assert await braked(stage) == []
+
+
+async def test_an_api_server_that_restarts_changes_nothing() -> None:
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        bad, good = stage.site.nodes
+        await attractive(stage)
+        async with looping(stage, unplaceable()):
+            await stage.clock.sleep(2)
+            await stage.site.restart_api_server()
+            await stage.create(DEPLOYMENTS, refused_on(bad))
+            await stage.until(lambda: _runs(stage, good), "it runs elsewhere", within=120)
+
+
+async def test_the_record_is_read_anew_so_that_a_second_process_adds_nothing() -> None:
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        await refuse(stage)
+        await stage.create(DEPLOYMENTS, workload("web", 1))
+        two = [runner(stage, BRAKE) for _ in range(2)]
+        for _ in range(30):
+            await asyncio.gather(*(each.run() for each in two))
+            await stage.clock.sleep(1)
+        (entry,) = (await _of(stage)).avoidances
+        assert entry.brake is not None
+        # a probe that both let through is one pod
+        assert len(ever_refused(stage)) <= BUDGET + entry.brake.probes + 1
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+async def test_a_clock_that_jumps_leaves_no_pod_waiting(days: int) -> None:
+    async with embedded_stage(SLOW) as stage:
+        await _braked_scene(stage)
+        await refuse(stage, None)
+        process = runner(stage, BRAKE)
+        process.clock = Shifted(stage.clock, timedelta(days=days))
+        for _ in range(4):
+            await process.run()
+            await stage.clock.sleep(5)
+        assert await _runs(stage, count=2)
+        assert await braked(stage) == []
+
+
+# stuck pods
+
+DRIVER = "embedded.claimctl.io/prepare-fails"
+
+
+async def _fails(stage: Stage, node: str, error: str | None) -> None:
+    await stage.site.patch_node(node, {"metadata": {"annotations": {DRIVER: error}}})
+
+
+async def _stuck(stage: Stage, *, held: bool) -> str:
+    """A pod with a claim is bound to a node whose driver is away; its node."""
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = workload("web", 1, claim="slice")
+    if held:
+        body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+    for node in stage.site.nodes:
+        await _fails(stage, node, "the driver is away")
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until(lambda: _is_bound(stage), "the pod has a node")
+    if held:
+        await stage.until(lambda: is_held(stage), "the claim is held")
+    (pod,) = await pods(stage)
+    for node in stage.site.nodes:
+        if node != pod.spec.node_name:
+            await _fails(stage, node, None)
+    return pod.spec.node_name
+
+
+async def _is_bound(stage: Stage) -> bool:
+    return any(each.spec.node_name for each in await pods(stage))
+
+
+def _evicted(stage: Stage) -> int:
+    """How many pods of the workload were ever deleted."""
+    gone = {
+        each.object()["metadata"]["uid"]
+        for each in stage.embedded.history()
+        if each.plural == "pods" and each.object()["metadata"].get("deletionTimestamp")
+    }
+    return len(gone)
+
+
+STUCK = unplaceable(stuckSeconds=20)
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_pod_whose_devices_cannot_be_prepared_runs_elsewhere(held: bool) -> None:
+    """Scenario 25: the controller gives a held claim up; the pod is evicted once."""
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        bad = await _stuck(stage, held=held)
+        async with looping(stage, STUCK, interval=5.0):
+            await stage.until(lambda: _runs(stage), "it runs", within=120)
+            assert not await _runs(stage, bad)
+            await stage.clock.sleep(120)
+        assert _evicted(stage) == 1
+        assert all(
+            "claimctl.io/reallocate" not in (each.metadata.annotations or {})
+            for each in await stage.reservations()
+        )
+
+
+async def test_where_every_driver_fails_a_pod_is_not_evicted_again_and_again() -> None:
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        await _stuck(stage, held=True)
+        for node in stage.site.nodes:
+            await _fails(stage, node, "the driver is away")
+        async with looping(stage, STUCK, interval=5.0):
+            await stage.clock.sleep(1800)
+        # one eviction for each node, at most
+        assert _evicted(stage) <= len(stage.site.nodes)
+
+
+async def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
+    """Scenario 26."""
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        await stage.started()
+        await stage.create(RESOURCECLAIMS, manifests.claim())
+        body = workload("web", 1, claim="slice")
+        body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
+        await stage.create(DEPLOYMENTS, body)
+        await stage.until(lambda: _runs(stage), "it runs")
+        (first,) = await pods(stage)
+        await _fails(stage, first.spec.node_name, "the driver is away")
+        await stage.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 2}})
+        async with looping(stage, STUCK, interval=5.0):
+            await stage.clock.sleep(600)
+        assert _evicted(stage) == 1
+        plan = await runner(stage, STUCK).plan()
+        assert set(reasons(plan).values()) == {Reason.STUCK_AGAIN}
+        assert await _runs(stage)
