@@ -162,7 +162,7 @@ class PodWorker:
         elif self.booted:
             await self._boot()
         elif not self.ran and (refusal := self._refusal()) is not None:
-            await self._report(rejected(self.pod, now(), *refusal))
+            await self.report(rejected(self.pod, now(), *refusal))
         elif await self._started():
             await self._run()
         else:
