@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -124,6 +124,8 @@ moving: $(STAMP) ## measure where evicted pods with claims go on a real control 
 
 reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the real run, a second run (SEED=0 COUNT=100)
 	$(BIN)/python -m tests.clusters --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(ARGS)
+placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
+	VERSION=$(VERSION) GATES=$(GATES) $(BIN)/python -m tests.placing
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m tests.conformance $(ARGS)
