@@ -124,6 +124,7 @@ moving: $(STAMP) ## measure where evicted pods with claims go on a real control 
 
 reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the real run, a second run (SEED=0 COUNT=100)
 	$(BIN)/python -m tests.clusters --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(ARGS)
+
 placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
 	VERSION=$(VERSION) GATES=$(GATES) $(BIN)/python -m tests.placing
 
