@@ -61,16 +61,14 @@ def run(server: Server, claims: int, arguments: Sequence[str], *, again: bool = 
     Raises:
         RuntimeError: it did not exit with 0.
     """
-    before, began = server.counts().requests, time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-    )
+    before, began = server.requests(), time.monotonic()
+    process = _started(arguments)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - began
     if process.returncode not in ((0, 1) if again else (0,)):
         raise RuntimeError(f"{' '.join(arguments)} exited with {process.returncode}")
-    found = Cost(seconds, used.ru_maxrss / 1024, server.counts().requests - before, claims)
+    found = Cost(seconds, used.ru_maxrss / 1024, server.requests() - before, claims)
     tell(f"{claims} claims: {seconds:.1f} s, {found.memory:.0f} MB, {found.requests} requests")
     return found
 
@@ -96,6 +94,46 @@ def busy(size: Size, rate: float) -> tuple[int, list[str]]:
         actions, wrong = server.wrong()
     tell(f"{actions} pods started, ended or were force-deleted; wrong: {wrong[:5]}")
     return actions, wrong
+
+
+def interrupted(size: Size, rate: float, kills: int) -> tuple[int, list[str]]:
+    """The same, but the first runs are killed at different places, and then two run at once.
+
+    Raises:
+        RuntimeError: a run ended before it was killed.
+    """
+    with serving(size) as server:
+        arguments = (*PREPARE, str(server.kubeconfig))
+        server.churn(rate)
+        for number in range(kills):
+            # together, they do most of the work: all of them have something left to write
+            _kill(server, arguments, writes=(number % 3 + 1) * size.claims // (2 * kills + 2))
+        for each in [_started(arguments) for _ in range(2)]:
+            if each.wait() not in (0, 1):
+                raise RuntimeError(f"one of two runs exited with {each.returncode}")
+        server.churn(0)
+        run(server, size.claims, arguments)
+        actions, wrong = server.wrong()
+    tell(f"{kills} runs were killed, two ran at once; {actions} changes; wrong: {wrong[:5]}")
+    return actions, wrong
+
+
+def _kill(server: Server, arguments: Sequence[str], writes: int) -> None:
+    """Begin a run and kill it after so many writes."""
+    before, process = server.writes(), _started(arguments)
+    while server.writes() - before < writes:
+        if process.poll() is not None:
+            raise RuntimeError(f"it exited with {process.returncode} before it was killed")
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    tell(f"killed after {server.writes() - before} writes")
+
+
+def _started(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    )
 
 
 def loop(size: Size, claims: int) -> Cost:
@@ -133,6 +171,10 @@ def _measure(options: argparse.Namespace) -> Iterator[Line]:
         actions, wrong = busy(size, options.churn)
         during = f"{what} in {dialect}, while {actions:,} pods start and end"
         yield Line(f"{during}: wrong lists", len(wrong), goal=at_most(0))
+        if options.kills:
+            _, wrong = interrupted(size, options.churn, options.kills)
+            during = f"{what} in {dialect}, {options.kills} runs killed, two at once"
+            yield Line(f"{during}: wrong lists", len(wrong), goal=at_most(0))
     yield Line(
         f"{what}: memory",
         ours.memory,
@@ -147,6 +189,7 @@ def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=int, default=1_000)
     parser.add_argument("--pods", type=int, default=50, help="pods of each claim")
     parser.add_argument("--churn", type=float, default=20.0, help="changes of pods a second")
+    parser.add_argument("--kills", type=int, default=0, help="runs that are killed")
     parser.add_argument("--loop", type=int, default=50, help="claims that the loop prepares")
 
 
