@@ -33,9 +33,12 @@ from claimctl.wire.resources import DOWNGRADEPLANS, LEASES, NAMESPACES
 from claimctl.wire.seams import Clock
 
 LEASE_NAME = "claimctl-controller"
-QUIET_SECONDS = 10.0
+QUIET_SECONDS = 120.0
 """Another client's plan is taken over after this many seconds without a write to it. A run writes
-nothing while it waits for the scheduler's cache, so this exceeds the default settle time."""
+nothing while it waits for the scheduler's cache, nor while it lists pods: of 50,000 pods, for ten
+seconds and more, and longer on a busy server."""
+LOOK_SECONDS = 5.0
+"""How often a client looks whether another one has written the plan."""
 _RUNS = 5
 
 
@@ -225,12 +228,14 @@ async def carry_out(
 
 async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
     """Wait until no client has written the plan for ``QUIET_SECONDS``, or until it is over."""
-    while True:
+    since = clock.monotonic()
+    while not is_carried_out(plan) and clock.monotonic() - since < QUIET_SECONDS:
+        await clock.sleep(LOOK_SECONDS)
         version = plan.metadata.resource_version
-        await clock.sleep(QUIET_SECONDS)
         plan = await client.get(DOWNGRADEPLANS, plan.metadata.name)
-        if plan.metadata.resource_version == version or is_carried_out(plan):
-            return plan
+        if plan.metadata.resource_version != version:
+            since = clock.monotonic()
+    return plan
 
 
 async def follow(

@@ -170,6 +170,25 @@ async def test_somebody_elses_write_to_the_plan_does_not_stop_the_work() -> None
     assert (found.status, found.metadata.labels) == (status, {"seen": "yes"})
 
 
+async def test_of_two_commands_one_waits_although_the_other_lists_pods_for_long() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await plans.begin(server.client, DowngradePlanSpec())
+    lists = 0
+
+    def slowly(_: int) -> Fault:
+        nonlocal lists
+        lists += 1
+        return Fault(delay=25.0)
+
+    server.upon("list", "pods", slowly)
+    both = (plans.carry_out(server.client, plan, server.clock, lambda _: None) for _ in range(2))
+    found = await asyncio.gather(*both)
+    assert [each.phase for each in found] == ["Prepared", "Prepared"]
+    assert lists == 2
+
+
 async def advance(client: Client, phase: str, done: int) -> None:
     """What a controller writes."""
     (plan,) = (await client.list(DOWNGRADEPLANS)).items
