@@ -83,6 +83,8 @@ class Observed:
     slices: tuple[ResourceSlice, ...] = ()
     stale_taints: tuple[tuple[str, Taint], ...] = ()
     """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
+    avoidances: tuple[tuple[str, str, str], ...] = ()
+    """Namespace and name of owners whose pods nodes refuse, and what is the matter."""
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -120,6 +122,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
         "mixed-versions": "every kubelet knows PodGroups",
         "refused-pods": "no Event of a kubelet that refuses a pod",
         "unreadable-objects": "every object can be read",
+        "avoidances": "no owner's pods wait because nodes refuse them",
         "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
@@ -138,6 +141,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
         *_kubelets(observed),
         *_refused(observed),
         *_tainted(observed),
+        *_avoiding(observed),
     )
 
 
@@ -268,6 +272,12 @@ def _tainted(observed: Observed) -> Iterator[Finding]:
             "see `claimctl reschedule --release-taints`"
         )
         yield Finding("stale-taints", text, object=node)
+
+
+def _avoiding(observed: Observed) -> Iterator[Finding]:
+    for namespace, name, what in observed.avoidances:
+        text = f"{what}; see `claimctl reschedule --release-taints`"
+        yield Finding("avoidances", text, namespace, name)
 
 
 def uids(found: Listing[Any]) -> frozenset[str]:

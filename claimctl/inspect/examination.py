@@ -22,6 +22,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.scan import Scan, scan_claims
+from claimctl.rescheduling.avoidance import complaints
 from claimctl.rescheduling.own_taints import stale_taints
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.dialects import DIALECTS
@@ -173,7 +174,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     if groups:
         listed[wire.PODGROUPS.plural] = await reader.listing(wire.PODGROUPS, "dangling-references")
     nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
-    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints")
+    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances")
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers")
     others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]
@@ -197,6 +198,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         behind=await _behind(reader, clock, reserved.items),
         slices=slices.items,
         stale_taints=_stale_taints(nodes.items, records.items, clock),
+        avoidances=_avoidances(records.items, clock),
     )
 
 
@@ -205,6 +207,16 @@ def _stale_taints(
 ) -> tuple[tuple[str, Taint], ...]:
     entries = [entry for each in records for entry in each.status.taints]
     return tuple(stale_taints(nodes, entries, clock.now()))
+
+
+def _avoidances(
+    records: Iterable[RescheduleRecord], clock: Clock
+) -> tuple[tuple[str, str, str], ...]:
+    entries = [entry for each in records for entry in each.status.avoidances]
+    return tuple(
+        (entry.namespace, f"{entry.kind.lower()}/{entry.name}", what)
+        for entry, what in complaints(entries, clock.now())
+    )
 
 
 async def _scan(reader: _Reader, clock: Clock) -> Scan | None:

@@ -27,7 +27,11 @@ from claimctl.wire.resources import (
     WORKLOADS,
     Resource,
 )
+from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
+
+_WHOLE_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+"""With the fields that tell why a node refused a pod."""
 
 SHOWN = 3
 """How many waiting pods of a workload are explained."""
@@ -83,7 +87,7 @@ async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -
     Raises:
         NotFound: the pod does not exist.
     """
-    pod = await client.get(PODS, name, namespace)
+    pod = await client.get(_WHOLE_PODS, name, namespace)
     return await _explained(client, pod, clock, {})
 
 

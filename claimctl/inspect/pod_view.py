@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from claimctl.inspect.claim_view import ClaimView
 from claimctl.inspect.explain import Explanation
+from claimctl.rescheduling.refusals import AVOIDS, is_braked
 from claimctl.reservation.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
+from claimctl.wire.scheduling import SchedulingPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class PodExplanation:
                 return tuple(_starting(self))
             case "Running":
                 return tuple(_resizing(self))
+            case "Failed":
+                return tuple(_refused(self))
         return ()
 
     def advice(self) -> tuple[str, ...]:
@@ -84,6 +88,11 @@ class PodExplanation:
 
 
 def _waiting(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    avoids = found.pod.metadata.annotation(AVOIDS)
+    if isinstance(found.pod, SchedulingPod) and is_braked(found.pod):
+        text = "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
+        yield "Braked", text
+        return
     if gates := found.pod.spec.scheduling_gates:
         text = counted(len(gates), "scheduling gate keeps", "scheduling gates keep")
         yield "SchedulingGated", f"{text} schedulers from the pod"
@@ -93,6 +102,8 @@ def _waiting(found: PodExplanation) -> Iterator[tuple[str, str]]:
     scheduled = find_condition(found.pod.status.conditions, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
+        if avoids:
+            yield "Avoids", f"nodes that refused pods of its owner: {avoids}"
     elif not any(use.problem for use in found.uses):
         name = found.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
@@ -130,6 +141,15 @@ def _starting(found: PodExplanation) -> Iterator[tuple[str, str]]:
         yield "Starting", f"the kubelet of {found.pod.spec.node_name} starts the pod"
 
 
+def _refused(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    """Why the kubelet ended the pod before a container ran."""
+    if not isinstance(found.pod, SchedulingPod):
+        return
+    status = found.pod.status
+    if status.message.startswith("Pod was rejected"):
+        yield status.reason or "Refused", f"{found.pod.spec.node_name}: {status.message}"
+
+
 def _resizing(found: PodExplanation) -> Iterator[tuple[str, str]]:
     """Why the kubelet does not give the pod the size that its spec wants."""
     pending = find_condition(found.pod.status.conditions, "PodResizePending")
@@ -145,6 +165,10 @@ def _advice(found: PodExplanation) -> Iterator[str]:
             yield f"Delete the pod: kubectl -n {namespace} delete pod {found.pod.metadata.name}"
         elif reason in ("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"):
             yield "Wait a moment, and look again."
+        elif reason in ("Braked", "Avoids"):
+            name = f"{namespace}/{found.pod.metadata.name}"
+            why = f"--policy-config-file FILE --why {name}"
+            yield f"See what is done about it: claimctl reschedule {why}"
     yield from _resize_advice(found)
     for use in found.uses:
         if use.problem and use.claim:

@@ -9,7 +9,7 @@ hours. The node is tried again earlier if it has changed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ FIRST = timedelta(minutes=10)
 LONGEST = timedelta(hours=6)
 MOST_NODES = 16
 MOST_REFUSALS = 16
+NEGLECTED = timedelta(hours=1)
+"""A run that was due so long ago will not come."""
 _SKEW = timedelta(minutes=1)
 """A time that is later than now by more than this was written before the clock was set back."""
 
@@ -60,6 +62,24 @@ def in_force(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
 
 def _lasts(each: RecordedAvoidedNode, now: datetime) -> bool:
     return each.until is not None and now < each.until <= now + LONGEST
+
+
+def complaints(
+    entries: Iterable[RecordedAvoidance], now: datetime
+) -> Iterator[tuple[RecordedAvoidance, str]]:
+    """The owners whose pods wait, or avoid nodes although nobody looks after that any more."""
+    for each in entries:
+        due = each.brake.next_probe if each.brake is not None else None
+        until = [one.until for one in each.avoided if one.node in each.nodes]
+        if each.braked:
+            late = due is None or due + NEGLECTED < now
+            told = "no run lets one through" if late else "a run lets one through now and then"
+            yield each, f"nodes refuse its pods, so new ones wait; {told}"
+        elif each.nodes and all(one is None or one + NEGLECTED < now for one in until):
+            yield (
+                each,
+                f"its pods avoid {', '.join(each.nodes)} longer than they should: no run ends it",
+            )
 
 
 def refusers(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:

@@ -47,3 +47,9 @@ def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
     (found,) = findings(Observed("hold", stale_taints=(("n1", taint),)))
     assert (found.check, found.object) == ("stale-taints", "n1")
     assert "claimctl reschedule --release-taints" in found.message
+
+
+def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
+    (found,) = findings(Observed("hold", avoidances=(("team", "replicaset/web", "they wait"),)))
+    assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")
+    assert "claimctl reschedule --release-taints" in found.message

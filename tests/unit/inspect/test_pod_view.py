@@ -86,3 +86,30 @@ async def test_a_gated_pod_waits_for_its_gates_alone() -> None:
     assert found.reasons() == (
         ("SchedulingGated", "1 scheduling gate keeps schedulers from the pod"),
     )
+
+
+async def test_a_pod_that_a_node_refused_or_that_waits_for_the_brake_says_so() -> None:
+    server = Server.started()
+    for name in ("refused", "braked", "avoiding"):
+        server.pod(name, node="node-0" if name == "refused" else "")
+    text = "Pod was rejected: Resources cannot be allocated with Topology locality"
+    status = {"phase": "Failed", "reason": "TopologyAffinityError", "message": text}
+    server.admin.patch("pods", NAMESPACE, "refused", {"status": status}, "status")
+    gate = {"spec": {"schedulingGates": [{"name": "claimctl.io/brake"}]}}
+    made = server.admin.get("pods", NAMESPACE, "braked")
+    server.admin.delete("pods", NAMESPACE, "braked")
+    fresh = {key: made["metadata"][key] for key in ("name", "namespace")}
+    server.admin.create("pods", {"metadata": fresh, "spec": {**made["spec"], **gate["spec"]}})
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    server.admin.patch(
+        "pods", NAMESPACE, "avoiding", {"status": {"conditions": [scheduled]}}, "status"
+    )
+    annotations = {"metadata": {"annotations": {"claimctl.io/avoids": "node-1"}}}
+    server.admin.patch("pods", NAMESPACE, "avoiding", annotations)
+    told = {}
+    for name in ("refused", "braked", "avoiding"):
+        found = await explain_pod(server.client, NAMESPACE, name, server.clock)
+        told[name] = found.reasons()[-1]
+    assert told["refused"] == ("TopologyAffinityError", f"node-0: {text}")
+    assert told["braked"][0] == "Braked"
+    assert told["avoiding"] == ("Avoids", "nodes that refused pods of its owner: node-1")

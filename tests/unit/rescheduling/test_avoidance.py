@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.rescheduling import avoidance
+from claimctl.rescheduling import avoidance, brake
 from claimctl.wire.base import from_plain
 from claimctl.wire.devices import SchedulingSlice
 from claimctl.wire.records import RecordedAvoidance, RecordedRefusal
@@ -143,3 +143,19 @@ def test_no_list_outgrows_the_record_and_no_avoidance_outlasts_six_hours(
             if each.node in avoidance.in_force(entry, now):
                 assert each.until is not None
                 assert now < each.until <= now + avoidance.LONGEST
+
+
+def told(entry: RecordedAvoidance, hours: float) -> list[str]:
+    return [what for _, what in avoidance.complaints([entry], NOW + timedelta(hours=hours))]
+
+
+def test_a_braked_owner_and_one_that_nobody_looks_after_are_told() -> None:
+    entry = avoidance.avoiding(EMPTY, "node-0", "x", NOW)
+    kept = replace(entry, nodes=("node-0",))
+    assert told(entry, 9) == told(kept, 1) == []
+    assert told(kept, 2) == ["its pods avoid node-0 longer than they should: no run ends it"]
+    on = brake.braked(EMPTY, NOW)
+    assert told(on, 0) == [
+        "nodes refuse its pods, so new ones wait; a run lets one through now and then"
+    ]
+    assert told(on, 2) == ["nodes refuse its pods, so new ones wait; no run lets one through"]
