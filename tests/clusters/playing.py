@@ -80,7 +80,7 @@ async def played(seed: int) -> Played:
     cluster = made(seed)
     result = Played(seed, cluster.strategy)
     async with embedded_stage(cluster.options) as stage:
-        if not await _build(stage, cluster):
+        if not await build(stage, cluster):
             result.restless = True
             return result
         await _rounds(stage, cluster, result)
@@ -92,7 +92,7 @@ async def played(seed: int) -> Played:
 # The cluster
 
 
-async def _build(stage: Stage, cluster: Made) -> bool:
+async def build(stage: Stage, cluster: Made) -> bool:
     """Make the cluster; whether it settled."""
     api = stage.embedded.admin
     for index, each in enumerate(cluster.nodes):
@@ -163,13 +163,15 @@ async def settled(cluster: Cluster, quiet: float = QUIET) -> bool:
 async def _rounds(stage: Stage, cluster: Made, result: Played) -> None:
     """Run until a plan is not cut short by budgets or limits; then one run more.
 
-    Each run has a new record, so that no cooldown hides a move.
+    If a pod that waited before a run has a node after it, there is another run, too: nobody has
+    planned for that pod. Each run has a new record, so that no cooldown hides a move.
     """
     for number in range(ROUNDS):
         result.rounds += 1
+        waiting = _waiting(stage.embedded)
         report = await _one(stage, cluster, result, number)
-        plan = report.plan
-        if not plan.moves or not any(each.reason in _HINDERED for each in plan.skipped):
+        hindered = any(each.reason in _HINDERED for each in report.plan.skipped)
+        if not report.plan.moves or not (hindered or waiting - _waiting(stage.embedded)):
             break
     process = _process(stage, cluster, ROUNDS)
     again = await process.plan()
@@ -263,6 +265,10 @@ def _why_pending(pod: Body) -> str:
 
 def _pods(cluster: Cluster) -> list[Any]:
     return [pod for space in (*SPACES, SYSTEM) for pod in cluster.admin.list("pods", space)]
+
+
+def _waiting(cluster: Cluster) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in _pods(cluster) if not pod["spec"].get("nodeName")}
 
 
 def _deleted(cluster: Cluster, since: int) -> dict[str, str]:
