@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from claimctl.rescheduling.policy import (
     DeferredResizes,
     Evictor,
     Limits,
+    MoveHeldClaims,
     Policy,
     Profile,
     Protection,
@@ -25,6 +27,7 @@ from claimctl.rescheduling.reasons import Reason
 from claimctl.rescheduling.record import Record, Round
 from claimctl.wire.base import from_plain
 from claimctl.wire.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
+from tests.support import devices
 from tests.support.alpha import alpha_victims, fit, held_by, least_victims
 from tests.support.resizes import Sizes, grows, sized
 from tests.support.scheduling import NOW, budget, node, observed
@@ -194,6 +197,36 @@ def test_pods_of_a_group_leave_together_and_count_each() -> None:
     assert sorted(victims(made)) == ["small0-0", "small1-0", "small2-0"]
     made = planned(BIG, *gang, small(3, 2000), pod_groups=(group,), cpu="5100m")
     assert victims(made) == ["small3-0"]
+
+
+def test_a_group_with_one_pod_of_a_high_priority_stays() -> None:
+    group = from_plain(
+        {"metadata": {"name": "gang", "namespace": "team"}, "spec": {"disruptionMode": "PodGroup"}},
+        SchedulingPodGroup,
+    )
+    gang = [
+        small(n, 1500, spec=GROUP, more={"owner": "gang"}, priority=priority)
+        for n, priority in enumerate((0, 1000))
+    ]
+    assert reason(planned(BIG, *gang, pod_groups=(group,))) is Reason.NOT_ENOUGH
+
+
+@pytest.mark.parametrize("moved", MoveHeldClaims)
+def test_pods_that_a_held_claim_keeps_on_the_node_stay(moved: MoveHeldClaims) -> None:
+    """Their replacements would have no place, even where the policy moves whole units."""
+    requests = {"containers": [{"resources": {"requests": {"cpu": "1500m"}}}]}
+    pods = [devices.pod(f"a-{n}", "slice", workload="a", spec=requests) for n in range(2)]
+    listed = [devices.HOLD, *(devices.entry(f"a-{n}") for n in range(2))]
+    seen = devices.observed(
+        pods=(grows("big-0", 1000, 3000, on="node-0"), *pods),
+        nodes=[devices.node("node-0", cpu="4"), devices.node("node-1", cpu="4")],
+        slices=[devices.slice_("gpu-0", node="node-0"), devices.slice_("gpu-1", node="node-1")],
+        claims=[devices.claim("slice", "gpu-0", listed=listed)],
+        reservations=[devices.reservation()],
+        pod_groups=(),
+    )
+    made = plan(replace(seen, now=NOW), policy(move_held_claims=moved))
+    assert reason(made) is Reason.NOT_ENOUGH
 
 
 # two resizes
