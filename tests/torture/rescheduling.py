@@ -45,10 +45,17 @@ profiles:
       thresholds: {pods: 0.3}
       targetThresholds: {pods: 0.4}
   - {name: CriticalPods, args: {unschedulableSeconds: 1, podScheduledTimeoutSeconds: 20}}
+  - {name: DeferredResizes, args: {deferredSeconds: 0, settleSeconds: 5}}
   plugins:
-    deschedule: {enabled: [CriticalPods]}
+    deschedule: {enabled: [CriticalPods, DeferredResizes]}
     balance: {enabled: [RemoveDuplicates, LowNodeUtilization]}
 """
+
+
+def _sized(cpu: str) -> dict[str, Any]:
+    return {"name": "main", "image": "web", "resources": {"requests": {"cpu": cpu}}}
+
+
 WEB: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": NAMESPACE},
     "spec": {
@@ -56,11 +63,22 @@ WEB: dict[str, Any] = {
         "selector": {"matchLabels": {"app": "web"}},
         "template": {
             "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "main", "image": "web"}]},
+            "spec": {"containers": [_sized("8")]},
         },
     },
 }
 """A workload without claims."""
+GROWS: dict[str, Any] = {
+    "metadata": {"name": "grows", "namespace": NAMESPACE},
+    "spec": {
+        "selector": {"matchLabels": {"app": "grows"}},
+        "template": {
+            "metadata": {"labels": {"app": "grows"}},
+            "spec": {"containers": [_sized("16")], "priorityClassName": "grows"},
+        },
+    },
+}
+"""A workload whose pod wants other sizes at times, up to nearly a node."""
 SETTINGS = RunSettings(deadline=10.0, landing=5.0, poll=0.5, retry=Backoff(first=0.5, cap=2.0))
 PAUSES = (0.1, 1.0, 3.0, 8.0)
 
@@ -91,11 +109,14 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
 
 async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
     admin = testbed.cluster.admin
-    admin.create("deployments", WEB)
+    admin.create("priorityclasses", {"metadata": {"name": "grows"}, "value": 1000})
+    for each in (WEB, GROWS):
+        admin.create("deployments", each)
     for number in count():
         if number % 3 == 0:
             _want_all_devices(testbed, f"vital-{number}", rng)
             await _crowd(testbed, rng)
+        _resize(testbed, rng)
         await asyncio.sleep(rng.choice(PAUSES))
         plan_ = FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 60)]))
         runner = _runner(testbed, plan_, rng)
@@ -103,6 +124,18 @@ async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
             report = await runner.run()
             counts["reschedule run"] += 1
             counts["moved pod"] += report.evicted
+            counts["room for a resize"] += len(report.plan.resizes)
+
+
+def _resize(testbed: Testbed, rng: Random) -> None:
+    """The pods that grow want another size; a pod that is going does not mind."""
+    admin = testbed.cluster.admin
+    for pod in admin.list("pods", NAMESPACE):
+        if pod["metadata"]["name"].startswith("grows-"):
+            patch = {"spec": {"containers": [_sized(rng.choice(("16", "40", "60")))]}}
+            admin.patch(
+                "pods", NAMESPACE, pod["metadata"]["name"], patch, "resize", kind="strategic"
+            )
 
 
 async def _crowd(testbed: Testbed, rng: Random) -> None:

@@ -40,12 +40,14 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
 
 def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESCHEDULE", "1")
-    moved = 0
+    moved = rooms = 0
     for seed in range(4):
         explored = explore(seed)
         assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
         moved += explored.faults["moved pod"]
+        rooms += explored.faults["room for a resize"]
     assert moved
+    assert rooms
 
 
 PRINT_DIGESTS = """
