@@ -85,6 +85,8 @@ class Observed:
     """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
     avoidances: tuple[tuple[str, str, str], ...] = ()
     """Namespace and name of owners whose pods nodes refuse, and what is the matter."""
+    resizes: tuple[tuple[str, str, str], ...] = ()
+    """Namespace and name of pods for which others left in vain, and what is the matter."""
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -123,6 +125,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
         "refused-pods": "no Event of a kubelet that refuses a pod",
         "unreadable-objects": "every object can be read",
         "avoidances": "no owner's pods wait because nodes refuse them",
+        "resizes": "no pod left in vain so that another one can grow",
         "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
@@ -142,6 +145,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
         *_refused(observed),
         *_tainted(observed),
         *_avoiding(observed),
+        *_resizing(observed),
     )
 
 
@@ -278,6 +282,12 @@ def _avoiding(observed: Observed) -> Iterator[Finding]:
     for namespace, name, what in observed.avoidances:
         text = f"{what}; see `claimctl reschedule --release-taints`"
         yield Finding("avoidances", text, namespace, name)
+
+
+def _resizing(observed: Observed) -> Iterator[Finding]:
+    for namespace, name, what in observed.resizes:
+        text = f"{what}; see `claimctl explain pod/{name} -n {namespace}`"
+        yield Finding("resizes", text, namespace, f"pod/{name}")
 
 
 def uids(found: Listing[Any]) -> frozenset[str]:

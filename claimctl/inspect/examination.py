@@ -24,6 +24,7 @@ from claimctl.kube.errors import Forbidden
 from claimctl.orphans.scan import Scan, scan_claims
 from claimctl.rescheduling.avoidance import complaints
 from claimctl.rescheduling.own_taints import stale_taints
+from claimctl.rescheduling.rounds import in_vain
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.wire import resources as wire
@@ -174,7 +175,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     if groups:
         listed[wire.PODGROUPS.plural] = await reader.listing(wire.PODGROUPS, "dangling-references")
     nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
-    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances")
+    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers")
     others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]
@@ -199,6 +200,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         slices=slices.items,
         stale_taints=_stale_taints(nodes.items, records.items, clock),
         avoidances=_avoidances(records.items, clock),
+        resizes=_resizes(records.items, clock),
     )
 
 
@@ -217,6 +219,11 @@ def _avoidances(
         (entry.namespace, f"{entry.kind.lower()}/{entry.name}", what)
         for entry, what in complaints(entries, clock.now())
     )
+
+
+def _resizes(records: Iterable[RescheduleRecord], clock: Clock) -> tuple[tuple[str, str, str], ...]:
+    rounds = [entry for each in records for entry in each.status.resizes]
+    return tuple((each.namespace, each.name, what) for each, what in in_vain(rounds, clock.now()))
 
 
 async def _scan(reader: _Reader, clock: Clock) -> Scan | None:

@@ -119,7 +119,7 @@ async def test_the_doctor_answers_everybody_and_says_what_may_not_be_read(tmp_pa
         assert (answer.code, answer.document["findings"]) == (0, []), answer
     assert _unknown(full) == set()
     assert full.document["dialect"] == viewer.document["dialect"] == "hold"
-    assert _unknown(own) == {"avoidances", "refused-pods", "stale-taints"}
+    assert _unknown(own) == {"avoidances", "refused-pods", "resizes", "stale-taints"}
     assert "orphans" not in _unknown(viewer)
     assert {"permissions", "controller"} <= _unknown(viewer)
     assert {"orphans", "controller", "permissions", "dialect"} <= _unknown(stranger)

@@ -12,7 +12,7 @@ CHECKS = {
     *("kubernetes", "resource.k8s.io", "podgroups", "dialect", "installation", "controller"),
     *("deployment", "drivers", "permissions", "reservations", "annotations", "orphans"),
     *("near-limit", "dangling-references", "refused-pods", "unreadable-objects", "stale-taints"),
-    "avoidances",
+    *("avoidances", "resizes"),
 }
 
 

@@ -49,6 +49,12 @@ def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
     assert "claimctl reschedule --release-taints" in found.message
 
 
+def test_a_pod_for_which_others_left_in_vain_is_named() -> None:
+    (found,) = findings(Observed("hold", resizes=(("team", "big", "it waits"),)))
+    assert (found.check, found.namespace, found.object) == ("resizes", "team", "pod/big")
+    assert found.message == "it waits; see `claimctl explain pod/big -n team`"
+
+
 def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
     (found,) = findings(Observed("hold", avoidances=(("team", "replicaset/web", "they wait"),)))
     assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")

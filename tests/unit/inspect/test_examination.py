@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.cluster_checks import Verdict
+from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
@@ -122,3 +124,14 @@ async def test_a_taint_of_a_killed_run_is_found_on_its_node() -> None:
     ]
     made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"taints": taints}})
     assert problems(await diagnosed(made)) == [("stale-taints", "n1")]
+
+
+async def test_a_resize_that_waits_although_pods_left_for_it_is_found() -> None:
+    made = Server.started()
+    elected(made)
+    made.admin.create("reschedulerecords", {"metadata": {"name": "claimctl"}})
+    since = micro_time(made.clock.now() - timedelta(minutes=30))
+    entry = {"podUID": "p", "namespace": "team", "name": "big", "since": since, "victims": ["v"]}
+    status = {"status": {"resizes": [entry]}}
+    made.admin.patch("reschedulerecords", "", "claimctl", status, "status")
+    assert problems(await diagnosed(made)) == [("resizes", "pod/big")]
