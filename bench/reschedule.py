@@ -1,8 +1,10 @@
 """What one plan of ``claimctl reschedule`` costs, and how that grows with the cluster.
 
 Each size is planned in a process of its own: it decodes pages of 500 objects as a LIST gives them,
-and plans duplicates and usage. A tenth of the pods has a claim; the pods of a workload are crowded
-on some nodes.
+and plans. A tenth of the pods has a claim. There are two cases:
+
+``balance``: duplicates and usage. The pods of a workload are crowded on some nodes.
+``critical``: a critical pod waits for a device, and each node has its devices in one claim.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
@@ -24,6 +26,7 @@ from bench.table import Line, Part, register, tell
 PER_NODE, REPLICAS, DEVICES = 10, 20, 4
 """Pods of a node, pods of a workload, and devices of a node."""
 CLASS, DRIVER, NAMESPACE = "gpu.example.com", "gpu.example.com", "ml"
+Objects = Iterator[dict[str, Any]]
 POLICY: dict[str, Any] = {
     "apiVersion": "descheduler/v1alpha2",
     "kind": "DeschedulerPolicy",
@@ -43,6 +46,19 @@ POLICY: dict[str, Any] = {
         }
     ],
 }
+CRITICAL: dict[str, Any] = {
+    "apiVersion": "descheduler/v1alpha2",
+    "kind": "DeschedulerPolicy",
+    "profiles": [
+        {
+            "name": "all",
+            "pluginConfig": [{"name": "DefaultEvictor", "args": {"moveHeldClaims": "WholeUnit"}}],
+            "plugins": {"deschedule": {"enabled": ["CriticalPods"]}},
+        }
+    ],
+}
+CRITICAL_PODS = 5
+"""How many critical pods wait in the second plan of that case."""
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -148,8 +164,74 @@ def _pages(items: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     yield json.dumps({"metadata": {}, "items": page}).encode()
 
 
-def planned(nodes: int) -> dict[str, float]:
-    """Decode a cluster and plan; CPU seconds of both, the peak MB, and the moves."""
+def _critical_pod(number: int) -> dict[str, Any]:
+    """A critical pod that waits for a device."""
+    name = f"critical-{number}"
+    waits = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "lastTransitionTime": "2025-12-31T00:00:00Z",
+    }
+    return {
+        "metadata": {"name": name, "namespace": "kube-system", "uid": f"u-{name}"},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "priority": 2_000_000_000,
+            "priorityClassName": "system-cluster-critical",
+            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+            "containers": [{"name": "main", "image": "critical"}],
+        },
+        "status": {"phase": "Pending", "conditions": [waits]},
+    }
+
+
+def _wanted_claim(number: int) -> dict[str, Any]:
+    """The claim of a critical pod, without devices."""
+    name = f"critical-{number}"
+    return {
+        "metadata": {"name": name, "namespace": "kube-system", "uid": f"w-{name}"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": CLASS}}]}},
+    }
+
+
+def _full(nodes: int, waiting: int) -> tuple[Objects, Objects]:
+    """The pods and claims of the case ``critical``: each node's devices are in one claim."""
+
+    def pods() -> Iterator[dict[str, Any]]:
+        for number in range(nodes * PER_NODE):
+            pod = _pod(number, nodes)
+            pod["spec"]["nodeName"] = f"node-{number // PER_NODE}"
+            yield pod
+        yield from map(_critical_pod, range(waiting))
+
+    def claims() -> Iterator[dict[str, Any]]:
+        for number in range(0, nodes * PER_NODE, PER_NODE):
+            pod = _pod(number, nodes)
+            pod["spec"]["nodeName"] = f"node-{number // PER_NODE}"
+            claim = _claim(number, pod)
+            results = claim["status"]["allocation"]["devices"]["results"]
+            results[:] = [{**results[0], "device": f"gpu-{each}"} for each in range(DEVICES)]
+            yield claim
+        yield from map(_wanted_claim, range(waiting))
+
+    return pods(), claims()
+
+
+def _crowded(nodes: int) -> tuple[Objects, Objects]:
+    """The pods and claims of the case ``balance``."""
+    numbers = range(nodes * PER_NODE)
+    claims = (_claim(each, _pod(each, nodes)) for each in numbers if each % 10 == 0)
+    return (_pod(each, nodes) for each in numbers), claims
+
+
+def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
+    """Decode a cluster and plan; CPU seconds of both, the peak MB, and the moves.
+
+    Args:
+        waiting: critical pods that wait for devices; 0 for the case ``balance``.
+    """
     from claimctl.kube.codec import decode_page
     from claimctl.rescheduler import observing
     from claimctl.rescheduler.policyfile.reading import checked
@@ -168,21 +250,19 @@ def planned(nodes: int) -> dict[str, float]:
             decoding += time.process_time() - began
         return tuple(found)
 
-    pods = range(nodes * PER_NODE)
+    pods, claims = _full(nodes, waiting) if waiting else _crowded(nodes)
     observed = Observed(
         now=_NOW,
         server=(1, 36),
-        pods=listed(observing.ALL_PODS, (_pod(each, nodes) for each in pods)),
+        pods=listed(observing.ALL_PODS, pods),
         nodes=listed(observing.ALL_NODES, map(_node, range(nodes))),
         slices=listed(observing.SLICES, map(_slice, range(nodes))),
-        claims=listed(
-            observing.CLAIMS, (_claim(each, _pod(each, nodes)) for each in pods if each % 10 == 0)
-        ),
+        claims=listed(observing.CLAIMS, claims),
         device_classes=listed(
             observing.DEVICE_CLASSES, iter([{"metadata": {"name": CLASS}, "spec": {}}])
         ),
     )
-    policy = translated(checked(POLICY))
+    policy = translated(checked(CRITICAL if waiting else POLICY))
     began = time.process_time()
     made = plan(observed, policy)
     took = time.process_time() - began
@@ -196,27 +276,40 @@ def planned(nodes: int) -> dict[str, float]:
     }
 
 
-def _child(nodes: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.reschedule", str(nodes)]
+def _child(nodes: int, waiting: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.reschedule", str(nodes), str(waiting)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Line]:
+    yield from _case(options, "balance", 0)
+    one = yield from _case(options, "a critical pod", 1)
+    more = [_child(options.nodes, CRITICAL_PODS)["plan"] for _ in range(options.runs)]
+    each = (median(more) - one) / (CRITICAL_PODS - 1)
+    name = f"reschedule, each further critical pod: {options.nodes:,} nodes: CPU of the plan"
+    yield Line(name, each, unit="s", runs=options.runs)
+
+
+def _case(options: argparse.Namespace, case: str, waiting: int) -> Generator[Line, None, float]:
+    """Measure one case at three sizes; the CPU seconds of the largest plan."""
     sizes = [options.nodes // 4, options.nodes // 2, options.nodes]
     taken: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
     for _ in range(options.runs):
         for size in sizes:
-            found = _child(size)
+            found = _child(size, waiting)
             taken[size].append(found)
-            tell(f"{size:6} nodes  plan {found['plan']:7.2f} s  {found['memory']:7.1f} MB  {found}")
+            tell(
+                f"{case}: {size:6} nodes  plan {found['plan']:7.2f} s  {found['memory']:7.1f} MB  "
+                f"{found}"
+            )
 
     def middle(size: int, what: str) -> float:
         return median(each[what] for each in taken[size])
 
     size, runs = options.nodes, options.runs
-    name = f"reschedule: {size:,} nodes, {size * PER_NODE:,} pods, {size:,} claims"
+    name = f"reschedule, {case}: {size:,} nodes, {size * PER_NODE:,} pods, {size:,} claims"
     yield Line(f"{name}: moves", middle(size, "moves"), runs=runs)
     yield Line(f"{name}: CPU to decode", middle(size, "decode"), unit="s", runs=runs)
     yield Line(f"{name}: CPU of the plan", middle(size, "plan"), unit="s", runs=runs)
@@ -224,7 +317,9 @@ def _measure(options: argparse.Namespace) -> Iterator[Line]:
     for what, text in (("plan", "CPU of the plan"), ("memory", "memory")):
         small, large = middle(sizes[0], what), middle(size, what)
         power = math.log(large / small) / math.log(size / sizes[0])
-        yield Line(f"reschedule: growth of the {text}, as a power of the size", power, runs=runs)
+        growth = f"reschedule, {case}: growth of the {text}, as a power of the size"
+        yield Line(growth, power, runs=runs)
+    return middle(size, "plan")
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
@@ -235,4 +330,4 @@ def _flags(parser: argparse.ArgumentParser) -> None:
 register(Part("reschedule", "CPU and memory of one plan, and how both grow", _measure, _flags))
 
 if __name__ == "__main__":
-    print(json.dumps(planned(int(sys.argv[1]))))
+    print(json.dumps(planned(int(sys.argv[1]), int(sys.argv[2]))))

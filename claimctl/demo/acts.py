@@ -10,7 +10,7 @@ from typing import Any
 
 from claimctl.audit.world import is_bound_consumer
 from claimctl.demo import objects
-from claimctl.demo.objects import DEPLOYMENT, Workload
+from claimctl.demo.objects import DEPLOYMENT, NODE, Workload
 from claimctl.demo.report import Figures
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed
 from claimctl.downgrade import plans
@@ -71,6 +71,10 @@ class Acts:
         users = world.users_of((workload.namespace, workload.claim))
         return [pod for pod in users if pod.status.phase not in {"Succeeded", "Failed"}]
 
+    def nodes(self, workload: Workload) -> set[str]:
+        """The nodes of its pods; '' for a pod without one."""
+        return {pod.spec.node_name for pod in self.pods(workload)}
+
     def succeeded(self, workload: Workload) -> int:
         users = self.stage.world.users_of((workload.namespace, workload.claim))
         return sum(pod.status.phase == "Succeeded" for pod in users)
@@ -109,6 +113,27 @@ class Acts:
 
     async def change(self, workload: Workload, spec: dict[str, Any]) -> None:
         await self.stage.user.patch(DEPLOYMENT, workload.namespace, workload.name, {"spec": spec})
+
+    async def all_free(self) -> None:
+        """Wait until no claim has devices."""
+        claims = self.stage.world.claims
+        await self.stage.until(
+            lambda: not any(each.status.allocation for each in claims.values()),
+            "all devices are free",
+            START_SECONDS,
+        )
+
+    @asynccontextmanager
+    async def only_node(self) -> AsyncIterator[str]:
+        """Within the block, all nodes but one are cordoned; its name."""
+        nodes = sorted(each["metadata"]["name"] for each in await self.stage.user.list(NODE))
+        for name in nodes[1:]:
+            await self.stage.user.patch(NODE, "", name, {"spec": {"unschedulable": True}})
+        try:
+            yield nodes[0]
+        finally:
+            for name in nodes[1:]:
+                await self.stage.user.patch(NODE, "", name, {"spec": {"unschedulable": None}})
 
     # What comes of it
 

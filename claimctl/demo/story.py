@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from claimctl.audit.world import Key
-from claimctl.demo import objects
+from claimctl.demo import objects, rescheduling
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl.demo.report import Figures, Printer, Report, Step
@@ -98,6 +98,7 @@ class Story:
             "deployment-deleted": self.deployment_deleted,
             "job-ended": self.job_ended,
             "node-cordoned": self.node_cordoned,
+            "rescheduled": self.rescheduled,
             "downgrade": self.downgrade,
         }
         if not self.plot.wide:
@@ -241,6 +242,34 @@ class Story:
         await self.stage.user.delete(DEPLOYMENT, "move", "move")
         now = self.stage.witness.devices.get(_key(move), ())
         return figures, f"{node} cordoned: Reallocated, {' -> '.join(now)}"
+
+    async def rescheduled(self) -> StepResult:
+        """Two held claims crowd a node: claimctl reschedule moves one, with all its pods."""
+        crowd = [Workload("pack", name, name, 3) for name in ("one", "two")]
+        await self.acts.room("pack")
+        await self.acts.all_free()
+        async with self.acts.only_node() as node:
+            for each in crowd:
+                await self.acts.held(each, reallocateTimeoutSeconds=60)
+        counts = [self.acts.count(each) for each in crowd]
+        pods = [f"pack/{pod.metadata.name}" for each in crowd for pod in self.acts.pods(each)]
+        await rescheduling.expect_pinned(self.stage, pods)
+        evicted = await rescheduling.as_planned(self.stage)
+        for each in crowd:
+            await self.acts.runs(each)
+            await self.acts.held_again(each)
+        await rescheduling.expect_nothing_left(self.stage)
+        away = [each for each in crowd if self.acts.nodes(each).isdisjoint({node})]
+        if len(away) != 1:
+            raise StoryFailed(f"{len(away)} of 2 workloads have left {node}")
+        figures = counts[crowd.index(away[0])]()
+        now = self.stage.witness.devices.get(_key(away[0]), ())
+        for each in crowd:
+            await self.stage.user.delete(DEPLOYMENT, "pack", each.name)
+        return figures, (
+            f"{node} is crowded, and its pods are pinned by their claims; {evicted} pods of one "
+            f"claim moved together, as the dry run said: {' -> '.join(now)}"
+        )
 
     # Downgrades
 

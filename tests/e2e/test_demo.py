@@ -20,7 +20,10 @@ from claimctl.kube.documents import DocumentClient
 from tests.e2e.commands import claimctl, command_line
 
 BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")
-ENDS = ("unreserved-workload", "deployment-deleted", "job-ended", "node-cordoned", "downgrade")
+ENDS = (
+    *("unreserved-workload", "deployment-deleted", "job-ended"),
+    *("node-cordoned", "rescheduled", "downgrade"),
+)
 
 
 async def shown(*arguments: str) -> dict[str, Any]:
@@ -57,9 +60,10 @@ def test_the_story_in_hold(version: str, tmp_path: Path) -> None:
     names = tuple(step["name"] for step in document["steps"])
     assert names == (*BOTH, "finished-pod", *ENDS, "more-than-256")
     assert figures(document, "shared-claim") == (40, 41)
+    assert figures(document, "rescheduled") == (3, 4)
     assert figures(document, "downgrade") == (120, 120)
     assert figures(document, "more-than-256") == (300, 256)
-    assert len(re.findall(r"<h3>[A-Z]: claim ", page.read_text())) == 6
+    assert len(re.findall(r"<h3>[A-Z]: claim ", page.read_text())) == 8
     (finished,) = (step for step in document["steps"] if step["name"] == "finished-pod")
     assert finished["claimRevisionsPerSecond"] <= 5
 
