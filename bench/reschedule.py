@@ -4,7 +4,8 @@ Each size is planned in a process of its own: it decodes pages of 500 objects as
 and plans. A tenth of the pods has a claim. There are two cases:
 
 ``balance``: duplicates and usage. The pods of a workload are crowded on some nodes.
-``critical``: a critical pod waits for a device, and each node has its devices in one claim.
+``critical``: a critical pod waits for a device, and each node has its devices in one claim. Each
+node is a little better than the one before, so that all of them are looked at to the end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
@@ -197,12 +198,18 @@ def _wanted_claim(number: int) -> dict[str, Any]:
 
 
 def _full(nodes: int, waiting: int) -> tuple[Objects, Objects]:
-    """The pods and claims of the case ``critical``: each node's devices are in one claim."""
+    """The pods and claims of the case ``critical``: each node's devices are in one claim.
+
+    Its pods are an hour younger than those of the node before, in the order of the nodes' names.
+    """
+    names = sorted(f"node-{number}" for number in range(nodes))
+    born = {name: _NOW - timedelta(hours=nodes - index) for index, name in enumerate(names)}
 
     def pods() -> Iterator[dict[str, Any]]:
         for number in range(nodes * PER_NODE):
             pod = _pod(number, nodes)
-            pod["spec"]["nodeName"] = f"node-{number // PER_NODE}"
+            node = pod["spec"]["nodeName"] = f"node-{number // PER_NODE}"
+            pod["metadata"]["creationTimestamp"] = f"{born[node]:%Y-%m-%dT%H:%M:%SZ}"
             yield pod
         yield from map(_critical_pod, range(waiting))
 
