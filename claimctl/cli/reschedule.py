@@ -9,7 +9,7 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently, seconds
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import namespace_name
+from claimctl.cli.options import namespace_name, object_name
 from claimctl.cli.reschedule_wanted import DryRun, Wanted
 
 EXAMPLES = (
@@ -50,7 +50,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
     record: Annotated[
         str,
         typer.Option(
-            "--record", metavar="NAME", help="The RescheduleRecord that remembers the moves."
+            "--record",
+            metavar="NAME",
+            help="The RescheduleRecord that remembers the moves.",
+            callback=object_name,
         ),
     ] = "claimctl",
     output: OutputOption = Output.TABLE,

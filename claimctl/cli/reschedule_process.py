@@ -65,7 +65,9 @@ async def _serve(wanted: Wanted, access: Access, checked: CheckedPolicy) -> sign
         await stack.enter_async_context(health_server(wanted.bind_address, probes))
         stop = Stop()
         runner.stop = stop.event
-        log.info("starting", version=__version__, server=connection.server, policy=wanted.policy)
+        log.info(
+            "starting", version=__version__, server=connection.server, policy=str(wanted.policy)
+        )
         stop.listen()
         try:
             dry_run = wanted.dry_run is not None

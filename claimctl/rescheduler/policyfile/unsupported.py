@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 
+from claimctl.api.deschedulerpolicy import ARGS
 from claimctl.rescheduler.policyfile.problems import Path, PolicyError, at
 
 FLAG = "--skip-unsupported"
@@ -17,7 +19,9 @@ class Unsupported:
     found: dict[str, None] = field(default_factory=dict)
 
     def plugin(self, path: Path, name: str) -> None:
-        self.found[at(path, f"claimctl has no plugin {name}")] = None
+        near = difflib.get_close_matches(name, ARGS, 1, cutoff=0.85)
+        hint = f": is {near[0]} meant?" if near else ""
+        self.found[at(path, f"claimctl has no plugin {name}{hint}")] = None
 
     def add(self, path: Path, why: str) -> None:
         self.found[at(path, why)] = None

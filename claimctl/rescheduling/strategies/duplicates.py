@@ -64,7 +64,7 @@ def _thin_out(run: Run, context: Context, here: Sequence[WorldPod], upper: int, 
         return unevener(run.world, steps, strictly=True)
 
     name = here[0].node
-    why = f"{name} has {len(here)} of {total} pods of the owner, {upper} is even"
+    why = f"{name} has {len(here)} of {total} pods of its owner; {upper} would be even"
     for pod in sorted(here, key=victim_rank):
         if on_node(run.world, pod, name) <= upper:
             return

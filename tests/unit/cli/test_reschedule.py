@@ -55,6 +55,11 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
             "--descheduling-interval: only with --dry-run=client, not with server",
         ),
         ([FILE, "x", "--plan-out", "p"], "--plan-out: only with --dry-run, and without --plan"),
+        (
+            [FILE, "x", "--record", "A B"],
+            "Invalid value for '--record': 'A B' is not a DNS name: lower-case letters, digits, "
+            "'-' and '.' are expected (see 'claimctl reschedule --help')",
+        ),
         ([FILE, "x", "--why", "pod"], "--why: 'pod' is not NAMESPACE/POD"),
         ([FILE, "x", "--deadline", "0"], "--deadline: more than 0 is expected, such as 5m"),
         ([FILE, "absent", "--dry-run"], "absent: cannot be read: No such file or directory"),

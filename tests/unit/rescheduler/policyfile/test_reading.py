@@ -211,6 +211,11 @@ def test_all_faults_of_a_profile_are_told_at_once() -> None:
 
 UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
     (
+        enabling("balance", "RemoveDuplicate"),
+        "profiles[0].plugins.balance.enabled[0]: claimctl has no plugin RemoveDuplicate: is "
+        "RemoveDuplicates meant?",
+    ),
+    (
         enabling("deschedule", "PodLifeTime"),
         "profiles[0].plugins.deschedule.enabled[0]: claimctl has no plugin PodLifeTime",
     ),

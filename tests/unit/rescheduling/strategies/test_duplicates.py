@@ -61,7 +61,7 @@ def test_layouts(name: str) -> None:
 
 def test_the_why_says_the_numbers() -> None:
     found = planned(*nodes("abc"), *replicas({"a": 3, "b": 3}))
-    assert found.moves[0].why == "a has 3 of 6 pods of the owner, 2 is even"
+    assert found.moves[0].why == "a has 3 of 6 pods of its owner; 2 would be even"
 
 
 def test_nodes_that_never_fit_are_not_counted() -> None:
