@@ -80,7 +80,7 @@ GROWS: dict[str, Any] = {
 }
 """A workload whose pod wants other sizes at times, up to nearly a node."""
 SETTINGS = RunSettings(deadline=10.0, landing=5.0, poll=0.5, retry=Backoff(first=0.5, cap=2.0))
-PAUSES = (0.1, 1.0, 3.0, 8.0)
+PAUSES = (1.5, 2.0, 3.0, 8.0)
 
 
 def wanted() -> bool:
@@ -92,7 +92,8 @@ def wanted() -> bool:
 async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> AsyncIterator[None]:
     """Run again and again until the end of the block; then sweep, and look for taints.
 
-    ``counts`` counts the runs and the pods that they evict.
+    ``counts`` counts the runs and the pods that they evict; the victims of critical pods also if
+    the run was killed.
     """
     runs = _runs(testbed, Random(f"reschedule {seed}"), counts)
     task = asyncio.create_task(runs, name="reschedule")
@@ -102,6 +103,7 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+    counts["victim of a critical pod"] += _victims(testbed)
     testbed.cluster.handler.fault = None
     await _runner(testbed, FaultPlan(), Random(seed)).sweep(everything=True)
     testbed.unmet += [f"a taint stays on {node}" for node in _tainted(testbed)]
@@ -161,7 +163,7 @@ def _want_all_devices(testbed: Testbed, name: str, rng: Random) -> None:
     every = {"deviceClassName": DEVICE_CLASS, "allocationMode": "All"}
     requests = [{"name": "gpu", "exactly": every}]
     admin.create("resourceclaims", {"metadata": meta, "spec": {"devices": {"requests": requests}}})
-    node = rng.choice([each["metadata"]["name"] for each in admin.list("nodes")])
+    node = _busy(testbed) or rng.choice([each["metadata"]["name"] for each in admin.list("nodes")])
     spec = {
         "containers": [{"name": "main", "image": "x"}],
         "priorityClassName": "system-cluster-critical",
@@ -170,6 +172,16 @@ def _want_all_devices(testbed: Testbed, name: str, rng: Random) -> None:
         "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
     }
     admin.create("pods", {"metadata": meta, "spec": spec})
+
+
+def _busy(testbed: Testbed) -> str:
+    """A node with devices that a claim of the workloads has."""
+    for claim in testbed.cluster.admin.list("resourceclaims", NAMESPACE):
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            if not claim["metadata"]["name"].startswith("vital-"):
+                return str(result["pool"])
+    return ""
 
 
 def _runner(testbed: Testbed, faults: FaultPlan, rng: Random) -> Runner:
@@ -185,6 +197,23 @@ def _runner(testbed: Testbed, faults: FaultPlan, rng: Random) -> Runner:
         signs=Signs(client.telemetry),
         rng=rng,
     )
+
+
+def _victims(testbed: Testbed) -> int:
+    """How many pods the runs evicted from nodes that were tainted for a critical pod."""
+    rooms: set[str] = set()
+    found: set[str] = set()
+    for revision in testbed.cluster.history():
+        if revision.plural == "nodes":
+            rooms.discard(revision.name)
+            taints = revision.object()["spec"].get("taints") or ()
+            if any(each["key"] == CRITICAL_TAINT for each in taints):
+                rooms.add(revision.name)
+        elif revision.plural == "pods" and revision.actor == USER:
+            pod = revision.object()
+            if pod["spec"].get("nodeName") in rooms:
+                found.add(pod["metadata"]["uid"])
+    return len(found)
 
 
 def _tainted(testbed: Testbed) -> list[str]:

@@ -40,14 +40,16 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
 
 def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESCHEDULE", "1")
-    moved = rooms = 0
+    moved = rooms = victims = 0
     for seed in range(4):
         explored = explore(seed)
         assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
         moved += explored.faults["moved pod"]
         rooms += explored.faults["room for a resize"]
+        victims += explored.faults["victim of a critical pod"]
     assert moved
     assert rooms
+    assert victims
 
 
 PRINT_DIGESTS = """
