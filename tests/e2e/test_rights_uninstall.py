@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from claimctl.rescheduler.records import Records
+from claimctl.rescheduling.refusals import BRAKE_GATE
 from claimctl.uninstall.stopping_rescheduler import CRONJOBS, RESCHEDULER
-from claimctl.wire.records import RecordedTaint, RescheduleRecordStatus
-from claimctl.wire.resources import JOBS, RESOURCECLAIMS, STATEFULSETS
+from claimctl.wire.records import RecordedAvoidance, RecordedTaint, RescheduleRecordStatus
+from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.moving import set_taints, taints
@@ -37,7 +38,7 @@ async def _reserved_of_each_kind(stage: Stage) -> None:
 
 
 async def _rescheduling(stage: Stage) -> None:
-    """What ``claimctl reschedule`` in the cluster leaves: a Job, a taint, and its record."""
+    """What ``claimctl reschedule`` leaves: a Job, a taint, a gate, and its record."""
     job: dict[str, Any] = {"spec": {"template": TEMPLATE}}
     cron_job = {
         "metadata": {"name": RESCHEDULER},
@@ -53,7 +54,18 @@ async def _rescheduling(stage: Stage) -> None:
     meta = {"name": "run", "ownerReferences": [owner]}
     await stage.client.create(JOBS, {"metadata": meta, **job}, CONTROLLER_NAMESPACE)
     entry = RecordedTaint(node="node-0", key=OURS["key"], value=OURS["value"])
-    await Records(stage.client).change(lambda _: RescheduleRecordStatus(taints=(entry,)))
+    avoidance = RecordedAvoidance(owner_uid="o-1", nodes=("node-1",))
+    await Records(stage.client).change(
+        lambda _: RescheduleRecordStatus(taints=(entry,), avoidances=(avoidance,))
+    )
+    body = {
+        "metadata": {"name": "braked"},
+        "spec": {
+            "containers": [{"name": "main", "image": "web"}],
+            "schedulingGates": [{"name": BRAKE_GATE}],
+        },
+    }
+    await stage.client.create(PODS, body, NAMESPACE)
     await set_taints(stage, "node-0", OURS)
 
 
@@ -68,7 +80,9 @@ async def test_every_right_is_used_and_no_other_is_asked_for(tmp_path: Path) -> 
         assert await taints(made.stage) == []
         record = await Records(made.stage.client).read()
         assert record is not None
-        assert record.status.taints == ()
+        assert (record.status.taints, record.status.avoidances) == ((), ())
+        pod = await made.stage.client.get(PODS, "braked", NAMESPACE)
+        assert pod.spec.scheduling_gates == ()
         (job,) = (await made.stage.client.list(JOBS, CONTROLLER_NAMESPACE)).items
         assert job.spec.suspend
         named = await made.ask("remover", "uninstall-prepare", "-n", NAMESPACE, "--verify")
