@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from claimctl.embedded.options import ClusterOptions, Dialect
+from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.rescheduler.steps import Result
+from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.rescheduling.reasons import Reason
+from claimctl.rescheduling.refusals import AVOIDS
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import (
@@ -31,6 +35,17 @@ from tests.e2e.rescheduling import (
     utilization,
     workload,
 )
+from tests.e2e.unplaceable import (
+    attractive,
+    install_policy,
+    is_live,
+    looping,
+    pods,
+    refused,
+    refused_on,
+    runs,
+    unplaceable,
+)
 
 THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
 TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
@@ -46,6 +61,9 @@ strategies:
         thresholds: {cpu: 20, memory: 20, pods: 20}
         targetThresholds: {cpu: 50, memory: 50, pods: 50}
 """
+
+SLOW = replace(TWO, timings=Timings(pod_start=1.0))
+SLOW_134 = replace(SLOW, kubernetes_version=(1, 34))
 
 three = pytest.mark.cluster(THREE)
 
@@ -126,3 +144,25 @@ async def test_a_critical_pod_gets_the_devices_that_others_hold(stage: Stage) ->
     await stage.until_running(7)
     assert (await places(stage, "train"))[stage.site.nodes[1]] == 6
     assert await taints(stage) == []
+
+
+@pytest.mark.parametrize("options", [SLOW, SLOW_134], ids=["1.36", "1.34"])
+async def test_pods_run_elsewhere_after_at_most_three_refusals(stage: Stage) -> None:
+    """Scenario 22: by the admission policy, and where it is not served, by the hint of a taint."""
+    served = await install_policy(stage)
+    bad, good = stage.site.nodes
+    await attractive(stage)
+    async with looping(stage, unplaceable(keepRefused=None)):
+        await stage.clock.sleep(2)
+        await stage.create(DEPLOYMENTS, refused_on(bad))
+        await stage.until(lambda: runs(stage, good), "it runs elsewhere")
+        assert 2 <= len(await refused(stage)) <= 3
+        (found,) = [each for each in await pods(stage) if is_live(each)]
+        assert found.metadata.annotation(AVOIDS) == (bad if served else None)
+        hint = AVOID_TAINT in {key for key, _ in await taints(stage)}
+        assert hint is not served
+        # nobody else avoids it
+        await stage.create(DEPLOYMENTS, workload("other", 1))
+        await stage.until(lambda: runs(stage, app="other"), "another workload runs")
+        if served:
+            assert await runs(stage, bad, app="other")

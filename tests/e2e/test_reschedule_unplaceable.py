@@ -13,26 +13,27 @@ from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.refusals import AVOIDS
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 from tests.e2e import manifests
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import Stage, embedded_stage
-from tests.e2e.rescheduling import PEOPLE, is_held, places, reasons, runner, taints, workload
+from tests.e2e.rescheduling import PEOPLE, is_held, reasons, runner, taints, workload
 from tests.e2e.uninstalling import Remover
 from tests.e2e.unplaceable import (
+    attractive,
     braked,
     ever_refused,
     install_policy,
+    is_live,
     looping,
     pods,
     refuse,
     refused,
     refused_on,
     remove_policy,
+    runs,
     status,
     unplaceable,
 )
@@ -63,48 +64,6 @@ class Shifted:
 BRAKE = unplaceable(brake=True, budget={"refusals": BUDGET, "windowSeconds": 600})
 
 
-async def _runs(stage: Stage, node: str = "", count: int = 1, app: str = "web") -> bool:
-    found = await places(stage, app)
-    return (found[node] if node else sum(found.values())) == count
-
-
-async def attractive(stage: Stage, node: int = 0) -> None:
-    """The scheduler prefers the node: all others have more to do."""
-    for index, name in enumerate(stage.site.nodes):
-        if index != node:
-            there = {"nodeSelector": {"kubernetes.io/hostname": name}}
-            body = workload(f"filler-{index}", 1, requests={"cpu": "20"}, spec=there)
-            await stage.create(DEPLOYMENTS, body)
-    await stage.until_running(len(stage.site.nodes) - 1)
-
-
-@pytest.mark.parametrize("options", [SLOW, OLD], ids=["admission", "taint"])
-async def test_pods_run_elsewhere_after_at_most_three_refusals(options: ClusterOptions) -> None:
-    """Scenario 22: by the admission policy, and where it is not served, by the hint of a taint."""
-    async with embedded_stage(options) as stage:
-        served = await install_policy(stage)
-        bad, good = stage.site.nodes
-        await attractive(stage)
-        async with looping(stage, unplaceable()):
-            await stage.clock.sleep(2)
-            await stage.create(DEPLOYMENTS, refused_on(bad))
-            await stage.until(lambda: _runs(stage, good), "it runs elsewhere")
-            assert 2 <= len(ever_refused(stage)) <= 3
-            (runs,) = [each for each in await pods(stage) if _is_live(each)]
-            assert runs.metadata.annotation(AVOIDS) == (bad if served else None)
-            hint = AVOID_TAINT in {key for key, _ in await taints(stage)}
-            assert hint is not served
-            # nobody else avoids it
-            await stage.create(DEPLOYMENTS, workload("other", 1))
-            await stage.until(lambda: _runs(stage, app="other"), "another workload runs")
-            if served:
-                assert await _runs(stage, bad, app="other")
-
-
-def _is_live(pod: SchedulingPod) -> bool:
-    return pod.metadata.name.startswith("web") and pod.status.phase == "Running"
-
-
 async def _is_forgotten(stage: Stage) -> bool:
     return (await _of(stage)).avoidances == ()
 
@@ -131,7 +90,7 @@ async def test_all_nodes_refuse_for_an_hour_and_then_no_more(replicas: int) -> N
             assert len(await refused(stage)) <= 3
             assert len(await braked(stage)) == replicas
             await refuse(stage, None)
-            await stage.until(lambda: _runs(stage, count=replicas), "all run", within=340)
+            await stage.until(lambda: runs(stage, count=replicas), "all run", within=340)
             await stage.until(lambda: _is_forgotten(stage), "the brake is forgotten")
             assert await braked(stage) == []
 
@@ -187,7 +146,7 @@ async def test_a_process_that_is_killed_at_any_write_leaves_nothing_behind(
             assert entry.brake is not None
             assert len(ever_refused(stage)) - before <= entry.brake.probes
             await refuse(stage, None)
-            await stage.until(lambda: _runs(stage, count=2), "all run", within=340)
+            await stage.until(lambda: runs(stage, count=2), "all run", within=340)
             await stage.until(lambda: _is_forgotten(stage), "nothing is left")
         assert await braked(stage) == []
 
@@ -201,7 +160,7 @@ async def test_an_uninstall_lets_braked_pods_go() -> None:
         await refuse(stage, None)
         assert (await command.run()).left == ()
         assert await braked(stage) == []
-        await stage.until(lambda: _runs(stage, count=2), "all run")
+        await stage.until(lambda: runs(stage, count=2), "all run")
         assert await _is_forgotten(stage)
 
 
@@ -212,7 +171,7 @@ async def test_the_taint_of_an_avoidance_goes_with_an_uninstall_and_with_its_tim
         async with looping(stage, unplaceable()):
             await stage.clock.sleep(2)
             await stage.create(DEPLOYMENTS, refused_on(bad))
-            await stage.until(lambda: _runs(stage), "it runs")
+            await stage.until(lambda: runs(stage), "it runs")
             assert AVOID_TAINT in {key for key, _ in await taints(stage)}
             await stage.clock.sleep(700)
             assert await taints(stage) == []
@@ -225,7 +184,7 @@ async def test_the_taint_of_an_avoidance_goes_with_an_uninstall_and_with_its_tim
 
 
 async def _newest(stage: Stage) -> str:
-    return next(each.metadata.name for each in await pods(stage) if _is_live(each))
+    return next(each.metadata.name for each in await pods(stage) if is_live(each))
 
 
 # Faults
@@ -239,7 +198,7 @@ async def test_a_policy_object_that_is_removed_ends_the_brake() -> None:
         await refuse(stage, None)
         report = await runner(stage, BRAKE).run()
         assert ["not installed" in each.why for each in report.plan.avoidances] == [True]
-        await stage.until(lambda: _runs(stage, count=2), "all run")
+        await stage.until(lambda: runs(stage, count=2), "all run")
         assert await braked(stage) == []
 
 
@@ -252,7 +211,7 @@ async def test_an_api_server_that_restarts_changes_nothing() -> None:
             await stage.clock.sleep(2)
             await stage.site.restart_api_server()
             await stage.create(DEPLOYMENTS, refused_on(bad))
-            await stage.until(lambda: _runs(stage, good), "it runs elsewhere", within=120)
+            await stage.until(lambda: runs(stage, good), "it runs elsewhere", within=120)
 
 
 async def test_the_record_is_read_anew_so_that_a_second_process_adds_nothing() -> None:
@@ -280,7 +239,7 @@ async def test_a_clock_that_jumps_leaves_no_pod_waiting(days: int) -> None:
         for _ in range(4):
             await process.run()
             await stage.clock.sleep(5)
-        assert await _runs(stage, count=2)
+        assert await runs(stage, count=2)
         assert await braked(stage) == []
 
 
@@ -337,8 +296,8 @@ async def test_a_pod_whose_devices_cannot_be_prepared_runs_elsewhere(held: bool)
         await install_policy(stage)
         bad = await _stuck(stage, held=held)
         async with looping(stage, STUCK, interval=5.0):
-            await stage.until(lambda: _runs(stage), "it runs", within=120)
-            assert not await _runs(stage, bad)
+            await stage.until(lambda: runs(stage), "it runs", within=120)
+            assert not await runs(stage, bad)
             await stage.clock.sleep(120)
         assert _evicted(stage) == 1
         assert all(
@@ -368,7 +327,7 @@ async def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
         body = workload("web", 1, claim="slice")
         body["metadata"]["annotations"] = {"claimctl.io/reserve": "slice"}
         await stage.create(DEPLOYMENTS, body)
-        await stage.until(lambda: _runs(stage), "it runs")
+        await stage.until(lambda: runs(stage), "it runs")
         (first,) = await pods(stage)
         await _fails(stage, first.spec.node_name, "the driver is away")
         await stage.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 2}})
@@ -377,4 +336,4 @@ async def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
         assert _evicted(stage) == 1
         plan = await runner(stage, STUCK).plan()
         assert set(reasons(plan).values()) == {Reason.STUCK_AGAIN}
-        assert await _runs(stage)
+        assert await runs(stage)

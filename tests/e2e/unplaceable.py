@@ -21,10 +21,11 @@ from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduling.refusals import is_braked, refusal
 from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.resources import DEPLOYMENTS
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
-from tests.e2e.rescheduling import PEOPLE, runner, workload
+from tests.e2e.rescheduling import PEOPLE, places, runner, workload
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
 POLICY_FILE = Path(__file__).parents[2] / "deploy/rescheduler/avoidance/avoidance.yaml"
@@ -132,3 +133,22 @@ async def looping(
         await asyncio.wait([run], timeout=60)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
+
+
+async def runs(stage: Stage, node: str = "", count: int = 1, app: str = "web") -> bool:
+    found = await places(stage, app)
+    return (found[node] if node else sum(found.values())) == count
+
+
+async def attractive(stage: Stage, node: int = 0) -> None:
+    """The scheduler prefers the node: all others have more to do."""
+    for index, name in enumerate(stage.site.nodes):
+        if index != node:
+            there = {"nodeSelector": {"kubernetes.io/hostname": name}}
+            body = workload(f"filler-{index}", 1, requests={"cpu": "20"}, spec=there)
+            await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(len(stage.site.nodes) - 1)
+
+
+def is_live(pod: SchedulingPod) -> bool:
+    return pod.metadata.name.startswith("web") and pod.status.phase == "Running"
