@@ -7,7 +7,7 @@ from pods after the record says that they may go; pods whose gate is left are fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace as with_fields
@@ -41,8 +41,13 @@ class Avoiding:
     def __post_init__(self) -> None:
         self._taints = Taints(self.client, self.clock, self.records)
 
-    async def remember(self, steps: Sequence[AvoidStep]) -> list[str]:
+    async def remember(
+        self, steps: Sequence[AvoidStep], overtaken: Callable[[], bool] = lambda: False
+    ) -> list[str]:
         """Put avoidances into force, or end them.
+
+        Args:
+            overtaken: whether the steps are out of date. Then nothing is written.
 
         Returns:
             What a reader of the result should know, one line each.
@@ -54,7 +59,11 @@ class Avoiding:
         if not steps:
             return []
         entries = [step.entry for step in steps]
-        status = await self.records.change(lambda status: with_avoidances(status, entries))
+        status = await self.records.change(
+            lambda status: status if overtaken() else with_avoidances(status, entries)
+        )
+        if overtaken():
+            return []
         in_force = sum(bool(each.nodes or each.braked) for each in status.avoidances)
         self.client.telemetry.gauge(Metric.RESCHEDULE_AVOIDANCES, in_force)
         notes: list[str] = []

@@ -8,7 +8,7 @@ under way. A refused eviction is tried again until the deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -63,6 +63,8 @@ class Execution:
     signs: Signs
     rng: Random
     stop: asyncio.Event
+    overtaken: Callable[[], bool] = lambda: False
+    """Whether avoidances were written since the plan was made: then those of the plan are not."""
     report: Report = field(init=False)
     _landings: Landings = field(init=False)
     _taints: Taints = field(init=False)
@@ -104,15 +106,13 @@ class Execution:
         avoiding = Avoiding(self.client, self.clock, self.records)
         steps = self.plan.avoidances
         try:
-            self.report.notes += await avoiding.remember(steps)
+            self.report.notes += await avoiding.remember(steps, self.overtaken)
         except NoRecord as error:
             why = f"{error}; without a record no pod is kept off a node"
             self.report.notes.append(why)
-            without = [each for each in groups if each.moves[0].strategy == UnplaceablePods().name]
-            for group in without:
-                group.leave(None, Reason.FAILED, why)
-                self._told(group)
-            return [each for each in groups if each not in without]
+            return self._without_unplaceable(groups, Reason.FAILED, why)
+        if steps and self.overtaken():
+            return self._without_unplaceable(groups)
         for step in steps:
             self.signs.avoided(step)
         for asked in self.plan.reallocations:
@@ -126,6 +126,20 @@ class Execution:
                 break
             await avoiding.release(each.pod)
         return groups
+
+    def _without_unplaceable(
+        self,
+        groups: list[Group],
+        reason: Reason = Reason.CHANGED,
+        why: str = "another pod was refused meanwhile",
+    ) -> list[Group]:
+        """Leave the groups that rely on avoidances; the others."""
+        name = UnplaceablePods().name
+        for group in groups:
+            if group.moves[0].strategy == name:
+                group.leave(None, reason, why)
+                self._told(group)
+        return [each for each in groups if each.moves[0].strategy != name]
 
     async def _execute(self, groups: Sequence[Group]) -> list[Group]:
         """Try the groups; those that are left were not finished in time."""

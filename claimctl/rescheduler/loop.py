@@ -7,6 +7,7 @@ due.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +22,14 @@ from claimctl.rescheduler.steps import Report
 from claimctl.rescheduler.waking import Refusals
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.policy import UnplaceablePods
+from claimctl.wire.scheduling import SchedulingPod
 
 log = structlog.get_logger(__name__)
 
 SHORTEST_PAUSE = 0.2
 """Seconds between the end of a run and the next one at least."""
+SETTLE = 1.0
+"""Seconds between a refused pod and the run that follows."""
 LEASE = "claimctl-rescheduler"
 
 
@@ -71,7 +75,8 @@ class Loop:
     async def _lead(self) -> None:
         helpers = [asyncio.create_task(self.events.run(), name="events")]
         if self.runner.policy.names(UnplaceablePods):
-            refusals = Refusals(self.runner.client, self.runner.clock, self._woken, self.runner.rng)
+            runner = self.runner
+            refusals = Refusals(runner.client, runner.clock, self._woken, self._react, runner.rng)
             helpers.append(asyncio.create_task(refusals.run(), name="refusals"))
         try:
             while not self.runner.stop.is_set():
@@ -81,6 +86,10 @@ class Loop:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             await self.events.drain()
+
+    async def _react(self, refused: Iterable[SchedulingPod]) -> None:
+        if not self.dry_run:
+            await self.runner.react(refused)
 
     async def _wait(self, due: datetime | None) -> None:
         """Wait for the interval, until ``due``, for a refused pod, or for the end."""
@@ -93,8 +102,8 @@ class Loop:
         for task in tasks:
             task.cancel()
         if self._woken.is_set() and not self.runner.stop.is_set():
-            # several pods are refused at about the same time
-            await self.runner.clock.sleep(SHORTEST_PAUSE)
+            # more pods may be refused at about the same time; ``react`` has done what is urgent
+            await self.runner.clock.sleep(SETTLE)
             self._woken.clear()
 
     async def _once(self) -> datetime | None:

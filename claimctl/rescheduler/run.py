@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from claimctl.kube.client import Client
@@ -14,7 +14,7 @@ from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.evicting import Evicted, Left, evict, look
 from claimctl.rescheduler.execution import Execution
 from claimctl.rescheduler.observing import Observation, kept_outcomes
-from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.records import Records, remembered
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.steps import Report, Result, Step
@@ -23,6 +23,8 @@ from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.policy import DeferredResizes, Policy, UnplaceablePods
 from claimctl.telemetry.face import Metric
+from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 Planner = Callable[[Observed, Policy], Plan]
@@ -46,6 +48,9 @@ class Runner:
     signs: Signs
     rng: Random = field(default_factory=Random)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: Observed | None = None
+    """What the last run has read."""
+    _reactions: int = 0
 
     async def plan(self) -> Plan:
         """What a run would do now. Nothing is written.
@@ -62,18 +67,52 @@ class Runner:
             KubeError: something cannot be read; no pod was evicted.
         """
         await self.sweep()
-        observation = self._observation()
-        plan = self._plan(await observation.read())
+        observation, before = self._observation(), self._reactions
+        self._seen = await observation.read()
+        plan = self._plan(self._seen)
         judged = observation.status
         over = observation.over
         if judged.workloads or over:
             await self.records.change(
                 lambda status: rounds.without(kept_outcomes(status, judged), over)
             )
-        return await self.execute(plan)
+        return await self.execute(plan, overtaken=lambda: self._reactions != before)
 
-    async def execute(self, plan: Plan) -> Report:
-        """Execute a plan. A failed request is in the report."""
+    async def react(self, refused: Iterable[SchedulingPod]) -> None:
+        """Keep pods off nodes at once, before the next run: nothing is read but the record.
+
+        The picture is that of the last run, with these pods. The next run corrects what has
+        changed since.
+
+        Args:
+            refused: pods that nodes refused.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        if self._seen is None:
+            return
+        record = await self.records.read()
+        status = record.status if record is not None else RescheduleRecordStatus()
+        pods = {pod.metadata.uid: pod for pod in (*self._seen.pods, *refused)}
+        observed = replace(
+            self._seen,
+            now=self.clock.now(),
+            pods=tuple(pods.values()),
+            record=remembered(status),
+        )
+        plan = self.planner(observed, self.policy.only(UnplaceablePods))
+        self._reactions += 1
+        await Avoiding(self.client, self.clock, self.records).remember(plan.avoidances)
+        for step in plan.avoidances:
+            self.signs.avoided(step)
+
+    async def execute(self, plan: Plan, overtaken: Callable[[], bool] = lambda: False) -> Report:
+        """Execute a plan. A failed request is in the report.
+
+        Args:
+            overtaken: whether ``react`` has written avoidances since the plan was made.
+        """
         began = self.clock.monotonic()
         attributes = {"claimctl.reschedule.digest": plan.digest}
         with self.client.telemetry.span("reschedule", attributes) as span:
@@ -86,6 +125,7 @@ class Runner:
                 signs=self.signs,
                 rng=self.rng,
                 stop=self.stop,
+                overtaken=overtaken,
             ).run()
             span.set(
                 claimctl__reschedule__planned=len(report.steps),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import structlog
@@ -13,24 +15,34 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.kube.retry import Backoff
 from claimctl.rescheduler.evicting import SCHEDULING_PODS
-from claimctl.rescheduling.refusals import refusal
+from claimctl.rescheduling.avoidance import ENOUGH
+from claimctl.rescheduling.refusals import Refusal, refusal
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
 _FAILED = "status.phase=Failed"
+MOST = 200
+"""How many refused pods are remembered between two runs."""
 _AGAIN = Backoff(first=1.0, cap=30.0)
 
 
 @dataclass(slots=True)
 class Refusals:
-    """Watches pods that have failed. ``woken`` is set for each one that a node refused."""
+    """Watches pods that have failed.
+
+    Args:
+        woken: set for each pod that a node refused.
+        react: called with all of them, from the second one of an owner on.
+    """
 
     client: Client
     clock: Clock
     woken: asyncio.Event
+    react: Callable[[Iterable[SchedulingPod]], Awaitable[None]]
     rng: Random
+    _recent: deque[SchedulingPod] = field(default_factory=lambda: deque(maxlen=MOST))
 
     async def run(self) -> None:
         """Watch until cancelled. A watch that fails begins again; its loss costs time only."""
@@ -56,5 +68,16 @@ class Refusals:
         async with aclosing(stream) as events:
             async for event in events:
                 pod = event.object
-                if isinstance(pod, SchedulingPod) and refusal(pod) is not None:
-                    self.woken.set()
+                if isinstance(pod, SchedulingPod) and event.type == "ADDED":
+                    await self._seen(pod)
+
+    async def _seen(self, pod: SchedulingPod) -> None:
+        if refusal(pod) is not Refusal.BY_NODE:
+            return
+        self._recent.append(pod)
+        owner = pod.metadata.controller()
+        if owner is None:
+            return
+        if sum(each.metadata.controller() == owner for each in self._recent) >= ENOUGH:
+            await self.react(tuple(self._recent))
+        self.woken.set()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from claimctl.wire.scheduling import LabelSelector
@@ -240,6 +240,18 @@ class Policy:
             for profile in self.profiles
             for each in (*profile.deschedule, *profile.balance)
         )
+
+    def only(self, strategy: type[Strategy]) -> Policy:
+        """The policy with the strategies of this kind alone."""
+        chosen = tuple(
+            replace(
+                each,
+                deschedule=tuple(one for one in each.deschedule if isinstance(one, strategy)),
+                balance=tuple(one for one in each.balance if isinstance(one, strategy)),
+            )
+            for each in self.profiles
+        )
+        return replace(self, profiles=chosen)
 
     @property
     def system_namespaces(self) -> frozenset[str]:

@@ -22,6 +22,7 @@ from tests.e2e.harness import Stage, embedded_stage
 from tests.e2e.rescheduling import PEOPLE, is_held, reasons, runner, taints, workload
 from tests.e2e.uninstalling import Remover
 from tests.e2e.unplaceable import (
+    REASON,
     attractive,
     braked,
     ever_refused,
@@ -227,6 +228,29 @@ async def test_the_record_is_read_anew_so_that_a_second_process_adds_nothing() -
         assert entry.brake is not None
         # a probe that both let through is one pod
         assert len(ever_refused(stage)) <= BUDGET + entry.brake.probes + 1
+
+
+async def test_a_run_that_was_overtaken_writes_no_avoidance() -> None:
+    """A pod was refused while the run made its plan: what was done about it stays."""
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        await refuse(stage, REASON, stage.site.nodes[0])
+        await attractive(stage)
+        process = runner(stage, unplaceable())
+        await process.run()
+        await stage.create(DEPLOYMENTS, workload("web", 1))
+        await stage.until(lambda: _are_refused(stage, 1), "one is refused")
+        old = await process.plan()
+        await stage.until(lambda: _are_refused(stage, 2), "two are refused")
+        await process.react([each for each in await pods(stage) if each.status.reason])
+        (entry,) = (await _of(stage)).avoidances
+        assert entry.nodes == (stage.site.nodes[0],)
+        await process.execute(old, overtaken=lambda: True)
+        assert (await _of(stage)).avoidances == (entry,)
+
+
+async def _are_refused(stage: Stage, count: int) -> bool:
+    return len(await refused(stage)) >= count
 
 
 @pytest.mark.parametrize("days", [-400, 400])
