@@ -23,6 +23,7 @@ from claimctl.text import counted
 ENOUGH = 100
 """How many nodes that fit are looked at beside the source (minFeasibleNodesToFind). If none of them
 has devices for the pod's claims, the next ones are."""
+_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController"})
 _FINAL = frozenset({Reason.STAYS, Reason.FIT_UNKNOWN})
 
 
@@ -85,13 +86,36 @@ class Predictor:
         Among equals the source comes first, as the scheduler may take it. If the source is best
         only because better nodes lack devices, that is the obstacle.
         """
+        found = self._in_order(pod, nodes, source)
+        if not _meets_itself(pod) or len(nodes) == 1:
+            return self._first_with_devices(pod, found, source)
+        # the replacement is scheduled while the pod is still ending, or later: whenever that is,
+        # it must not come back
+        mark = self.world.mark()
+        self.world.add(pod.ending(), source)
+        try:
+            while_ending = self._in_order(pod, nodes, source)
+        finally:
+            self.world.rollback(mark)
+        first = self._first_with_devices(pod, found, source)
+        if isinstance(first, Obstacle) or while_ending == found:
+            return first
+        return self._first_with_devices(pod, while_ending, source)
+
+    def _in_order(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> list[str]:
+        """The names of the nodes, the best one first."""
         found = scores(self.world, pod, nodes)
         order = sorted(
             (-score, node.name != source, node.name)
             for score, node in zip(found, nodes, strict=True)
         )
+        return [name for _, _, name in order]
+
+    def _first_with_devices(
+        self, pod: WorldPod, names: list[str], source: str
+    ) -> Landing | Obstacle:
         first: Obstacle | None = None
-        for _, _, name in order:
+        for name in names:
             placement = self.devices.place(pod.pod, name)
             if isinstance(placement, Obstacle):
                 if placement.reason is Reason.FIT_UNKNOWN:
@@ -103,6 +127,17 @@ class Predictor:
             else:
                 return Landing(name, placement)
         return first or Obstacle(Reason.NO_OTHER_NODE)
+
+
+def _meets_itself(pod: WorldPod) -> bool:
+    """Whether the replacement is made before the pod has ended, and may have wishes about it.
+
+    Without such wishes an ending pod only makes its own node worse.
+    """
+    owner, affinity = pod.pod.metadata.controller(), pod.pod.spec.affinity
+    if owner is None or owner.kind not in _AT_ONCE or affinity is None:
+        return False
+    return affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
 
 
 def describe(problems: Counter[str], nodes: int) -> str:

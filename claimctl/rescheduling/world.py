@@ -7,7 +7,10 @@ changes back to a ``mark``. All orders are stable, so that the same cluster give
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from msgspec.structs import replace as changed
 
 from claimctl.rescheduling.labels import selects
 from claimctl.rescheduling.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
@@ -25,6 +28,7 @@ from claimctl.wire.scheduling import (
     SchedulingPod,
 )
 
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 HOSTNAME = "kubernetes.io/hostname"
 Port = tuple[str, str, int]
@@ -50,6 +54,11 @@ class WorldPod:
     group: GroupKey | None = None
     """The pods that duplicate each other; None for a pod without owner, or one that is going."""
     node: str = ""
+
+    def ending(self) -> WorldPod:
+        """The pod while it is being deleted: it takes up room, and counts for no spread."""
+        meta = changed(self.pod.metadata, deletion_timestamp=_LONG_AGO)
+        return replace(self, pod=changed(self.pod, metadata=meta), group=None, node="")
 
     @property
     def key(self) -> tuple[str, str, str]:

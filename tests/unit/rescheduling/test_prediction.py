@@ -9,7 +9,7 @@ from claimctl.rescheduling.fit import Fitter
 from claimctl.rescheduling.prediction import Landing, Predictor, describe
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.volumes import Volumes
-from claimctl.rescheduling.world import World
+from claimctl.rescheduling.world import HOSTNAME, World
 from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
 from tests.support.scheduling import node, pod
 
@@ -135,3 +135,33 @@ def test_problems_are_told_by_frequency() -> None:
     problems = Counter({"taint": 2, "insufficient cpu": 3, "cordoned": 2})
     assert describe(problems, 8) == "of 8 nodes: 3 insufficient cpu, 2 cordoned, 2 taint"
     assert describe(Counter(), 1) == "of 1 node"
+
+
+def test_the_pod_that_is_ending_counts_for_a_replacement_that_is_made_at_once() -> None:
+    """Scores of pods near each other are relative: with two of them on ``a``, ``b`` is not so bad.
+
+    A StatefulSet makes the replacement when the pod has ended, and ``c`` is the best by far.
+    """
+    warns = [("k", "PreferNoSchedule"), ("l", "PreferNoSchedule"), ("m", "PreferNoSchedule")]
+    nodes = [node("a"), node("b"), node("c", taints=(warns[0],)), node("d", taints=tuple(warns))]
+    away = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
+    preferred = [{"weight": 10, "podAffinityTerm": away}]
+    even = {
+        "maxSkew": 100,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": away["labelSelector"],
+    }
+    spec = {
+        "affinity": {
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+        },
+        "topologySpreadConstraints": [even],
+    }
+    full = pod("full", "c", owner=None, cpu="7800m")
+    for kind, expected in (("ReplicaSet", "b"), ("StatefulSet", "c")):
+        leaving, *others = [
+            pod(f"p{number}", name, kind=kind, spec={"nodeName": name, **spec})
+            for number, name in enumerate("aab")
+        ]
+        assert predicted(nodes, leaving, *others, full) == expected
