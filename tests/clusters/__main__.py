@@ -6,37 +6,20 @@ Exit code 1 if a cluster showed something that must not be.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import structlog
-
+from tests.clusters.batch import one, quiet
 from tests.clusters.making import STRATEGIES
-from tests.clusters.playing import Played, played
-from tests.support.virtual import run
+from tests.clusters.playing import Played
 
-LIMIT = 1e6
-"""Virtual seconds for one cluster."""
 _HEADER = (
     "strategies", "clusters", "moves", "rounds", "differing", "pending", "bounced",
     "second run", "other", "rescued", "without a place", "restless",
 )  # fmt: skip
-
-
-def quiet() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-
-
-def one(seed: int) -> Played:
-    """Play a seed. An error counts as a finding."""
-    try:
-        return run(played(seed), limit=LIMIT)
-    except Exception as error:
-        return Played(seed, STRATEGIES[seed % len(STRATEGIES)], other=[repr(error)[:500]])
 
 
 def table(results: Sequence[Played]) -> str:
