@@ -47,6 +47,7 @@ class Reschedule(Switch):
     interval: Annotated[str, Field(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
     dryRun: bool
     nodeFence: bool
+    avoidance: bool
     policy: Annotated[str, Field(pattern="DeschedulerPolicy")]
     args: list[Annotated[str, Field(pattern="^--")]]
     resources: dict[str, Any]

@@ -29,7 +29,7 @@ ComponentOption = Annotated[
         "--component",
         metavar="NAME",
         help="Part of the installation; may be repeated: crds, rbac, controller, base (these "
-        "three), monitoring, network-policy or admission-policy. [default: base]",
+        "three), monitoring, network-policy, admission-policy or avoidance. [default: base]",
     ),
 ]
 InstallNamespaceOption = Annotated[

@@ -36,11 +36,12 @@ FOLDERS = {
     "monitoring": "deploy/components/monitoring",
     "network-policy": "deploy/components/network-policy",
     "admission-policy": "deploy/components/admission-policy",
+    "avoidance": "deploy/rescheduler/avoidance",
 }
 """The folder of each component."""
 RESCHEDULER_FOLDERS = {
     "rescheduler-rights": "rbac/rescheduler",
-    "rescheduler": "deploy/rescheduler",
+    "rescheduler": "deploy/rescheduler/base",
     "rescheduler-cronjob": "deploy/rescheduler/cronjob",
     "rescheduler-loop": "deploy/rescheduler/loop",
 }

@@ -22,7 +22,7 @@ pytestmark = [
         "policies",
     ),
 ]
-FILE = Path(__file__).parents[2] / "deploy" / "rescheduler" / "node-fence.yaml"
+FILE = Path(__file__).parents[2] / "deploy" / "rescheduler" / "base" / "node-fence.yaml"
 ACCOUNT = "system:serviceaccount:claimctl-system:claimctl-rescheduler"
 POLICY = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
 GROUP = "rbac.authorization.k8s.io"

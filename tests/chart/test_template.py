@@ -49,7 +49,10 @@ def test_the_defaults_are_the_base_installation(helm: Helm, namespace: str) -> N
 
 def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
     switched = helm.template(
-        "monitoring.enabled=true", "networkPolicy.enabled=true", "admissionPolicy.enabled=true"
+        "monitoring.enabled=true",
+        "networkPolicy.enabled=true",
+        "admissionPolicy.enabled=true",
+        "reschedule.avoidance=true",
     )
     expected = by_place(chosen(Choice((*FOLDERS,))))
     expected.pop(("Namespace", "claimctl-system"))

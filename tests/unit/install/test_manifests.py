@@ -13,6 +13,7 @@ import yaml
 from claimctl.cli.main import run
 from claimctl.install import manifests
 from claimctl.install.manifests import BASE, FOLDERS, Choice, as_list, as_yaml, chosen, documents
+from claimctl.install.rescheduling import Rescheduling
 
 ROOT = Path(__file__).parents[3]
 Json = dict[str, Any]
@@ -68,11 +69,12 @@ def test_the_base_is_what_kustomize_makes_of_deploy() -> None:
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_kustomize_takes_each_component(component: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / FOLDERS[component], tmp_path / component)
+    made = yaml.safe_load((tmp_path / component / "kustomization.yaml").read_text())
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": "gpus",
-        "components": [component],
+        "components" if made["kind"] == "Component" else "resources": [component],
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     done = subprocess.run(
@@ -86,6 +88,28 @@ def test_kustomize_takes_each_component(component: str, tmp_path: Path) -> None:
             del each["metadata"]["namespace"]
     moved = chosen(Choice((component,), "gpus"))
     assert sorted(places(rendered)) == sorted(places(moved))
+
+
+@pytest.mark.parametrize(("folder", "interval"), [("cronjob", ""), ("loop", "5m")])
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_the_rescheduler_is_what_kustomize_makes_of_deploy(folder: str, interval: str) -> None:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(ROOT / "deploy" / "rescheduler" / folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    [policy] = [each for each in documents("rescheduler") if each["kind"] == "ConfigMap"]
+    wanted = Rescheduling(policy["data"]["policy.yaml"], interval=interval)
+    ours = chosen(Choice((), rescheduling=wanted))
+    for each in ours:
+        if each["kind"] == "Deployment":
+            # kustomize does not know when a policy changes
+            del each["spec"]["template"]["metadata"]["annotations"]
+    rendered = list(yaml.safe_load_all(done.stdout))
+    assert dict(zip(places(rendered), rendered, strict=True)) == dict(
+        zip(places(ours), ours, strict=True)
+    )
 
 
 def test_a_list_is_one_document() -> None:

@@ -9,7 +9,7 @@ import cel
 import pytest
 import yaml
 
-FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "node-fence.yaml"
+FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "base" / "node-fence.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
 ACCOUNT = "system:serviceaccount:claimctl-system:claimctl-rescheduler"
 THEIRS = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}

@@ -67,7 +67,7 @@ def test_every_policy_of_a_page_can_be_used(page: str) -> None:
 
 
 def test_the_policy_that_is_shipped_can_be_used() -> None:
-    shipped = yaml.safe_load((ROOT / "deploy" / "rescheduler" / "policy.yaml").read_text())
+    shipped = yaml.safe_load((ROOT / "deploy" / "rescheduler" / "base" / "policy.yaml").read_text())
     assert checked(yaml.safe_load(shipped["data"]["policy.yaml"])).total == 20
 
 

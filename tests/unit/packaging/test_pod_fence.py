@@ -9,7 +9,7 @@ import cel
 import pytest
 import yaml
 
-FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "pod-fence.yaml"
+FILE = Path(__file__).parents[3] / "deploy" / "rescheduler" / "base" / "pod-fence.yaml"
 POLICY, BINDING = yaml.safe_load_all(FILE.read_text())
 OURS, THEIRS = {"name": "claimctl.io/brake"}, {"name": "example.com/other"}
 CONTAINER = {"name": "c", "image": "x"}
