@@ -225,12 +225,19 @@ class _Room:
         # two orders in which units are spared: the dear ones first, and the small ones first
         dear = sorted(candidates, key=lambda each: (-each.priority, each.since, each.unit.id))
         small = sorted(candidates, key=lambda each: (self._share(each), -each.priority, each.since))
-        found = fewest((dear, small), self._enough, _cost, _size)
+        found = None
+        if self._could_fit(candidates):
+            found = fewest((dear, small), self._enough, _cost, _size)
         if found is None:
             text = f"{counted(len(candidates), 'unit')} on {self._node.name} could leave"
             return Obstacle(Reason.NOT_ENOUGH, text)
         self._choose(found)
         return None
+
+    def _could_fit(self, candidates: Sequence[_Candidate]) -> bool:
+        """Whether it fits at all without them. If not, no set needs to be looked at."""
+        uids = frozenset(uid for each in candidates for uid in each.uids)
+        return self._waiting.fits(self._account.free(uids | self._going))
 
     def _candidates(self) -> Iterator[_Candidate]:
         seen: set[str] = set()
