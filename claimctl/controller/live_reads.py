@@ -43,6 +43,9 @@ from claimctl.wire.workloads import Workload
 MANY_PODS = 8
 """For more pods than this, one LIST is used instead of a GET for each."""
 
+LIVE_ATTEMPTS = 5
+"""The most attempts of a write beside a busy writer, each on a claim that was just read live."""
+
 REMEMBERED_UIDS = 50_000
 
 CATCH_UP_SECONDS = 3.0
@@ -103,6 +106,7 @@ class Investigator:
             findings.present_pods,
             live=findings.live,
             claim_read_for=findings.claim_read_for,
+            last_attempt=findings.claim_reads >= LIVE_ATTEMPTS,
             held_for_another=findings.held_for_another,
         )
 

@@ -63,6 +63,22 @@ def list_patch(references: Iterable[Reference], *, deallocate: bool) -> dict[str
     return {"status": {"reservedFor": reserved_for}}
 
 
+def list_replacement(
+    present: Iterable[Reference], wanted: Iterable[Reference]
+) -> list[dict[str, Any]]:
+    """The operations of a JSON patch that replace a claim's list if it is still ``present``.
+
+    The API forbids additions to a claim that is being deleted, so that is tested, too. A claim
+    whose list has entries is allocated.
+    """
+    path = "/status/reservedFor"
+    return [
+        {"op": "test", "path": "/metadata/deletionTimestamp", "value": None},
+        {"op": "test", "path": path, "value": [to_plain(each) for each in present]},
+        {"op": "replace", "path": path, "value": [to_plain(each) for each in wanted]},
+    ]
+
+
 def finalizers_patch(
     present: Iterable[str], *, add: str | None = None, remove: str | None = None
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from claimctl.controller.patches import (
     claim_body,
     finalizers_patch,
     list_patch,
+    list_replacement,
     status_patch,
 )
 from claimctl.kube.client import Client
@@ -52,6 +53,8 @@ class Writer:
             KubeError: the request failed in another way.
         """
         match write:
+            case WriteList(present=(_, *_)):
+                return await self._replace_list(snapshot, write)
             case WriteList():
                 body = list_patch(write.reserved_for, deallocate=write.deallocate)
                 return await self._patch_claim(snapshot, body, write.resource_version, "status")
@@ -86,6 +89,19 @@ class Writer:
             snapshot.namespace,
             resource_version=version,
             subresource=subresource,
+        )
+        return written.metadata
+
+    async def _replace_list(self, snapshot: Snapshot, write: WriteList) -> ObjectMeta:
+        """Replace the list that the write was decided on, whatever version the claim has now."""
+        assert snapshot.claim is not None
+        written = await self._client.json_patch(
+            RESOURCECLAIMS,
+            snapshot.name,
+            list_replacement(write.present, write.reserved_for),
+            snapshot.namespace,
+            uid=snapshot.claim.metadata.uid,
+            subresource="status",
         )
         return written.metadata
 

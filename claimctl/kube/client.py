@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -12,8 +12,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, watch_events
-from claimctl.kube.errors import BadAnswer, BadRequest, Gone, NotFound, UnreadableObject
-from claimctl.kube.request import Call, Sender, call_to, connection_lost
+from claimctl.kube.errors import (
+    BadAnswer,
+    BadRequest,
+    Conflict,
+    Gone,
+    Invalid,
+    NotFound,
+    UnreadableObject,
+)
+from claimctl.kube.request import JSON_PATCH, Call, Sender, call_to, connection_lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Wire, decode, encode, to_plain
@@ -221,6 +229,52 @@ class Client:
             body=encode({**patch, "metadata": metadata}),
         )
         return self._decode(call, resource, await self._sender.send(call))
+
+    async def json_patch(
+        self,
+        resource: Resource[T],
+        name: str,
+        operations: Sequence[Mapping[str, Any]],
+        namespace: str = "",
+        *,
+        uid: str,
+        subresource: str = "",
+    ) -> T:
+        """Change an object by a JSON patch (RFC 6902). Its ``test`` operations are preconditions.
+
+        The server compares and stores in one step. If the object changes meanwhile, the server
+        applies the patch again by itself, so only the tested values have to be the same.
+
+        Args:
+            operations: tests of all that the change was decided on, and the change.
+            uid: the UID that the object must have.
+
+        Raises:
+            Conflict: a test failed, or the object as it is now does not take the change; read it
+                and decide again.
+        """
+        tested = [{"op": "test", "path": "/metadata/uid", "value": uid}, *operations]
+        call = self._call(
+            "PATCH",
+            resource,
+            namespace,
+            name,
+            subresource,
+            query=self._write_query(dry_run=False),
+            body=encode(tested),
+        )
+        call = replace(call, headers={"content-type": JSON_PATCH})
+        try:
+            return self._decode(call, resource, await self._sender.send(call))
+        except Invalid as error:
+            # the server tells a failed test from a change that it refuses by a text alone
+            raise Conflict(
+                error.method,
+                error.path,
+                status=error.status,
+                reason=error.reason,
+                message=error.message,
+            ) from error
 
     async def delete(
         self,

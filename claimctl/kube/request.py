@@ -29,6 +29,7 @@ from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 NO_ANSWER = "<error>"
 """The code of a request without an answer, as in the metrics of Kubernetes' own clients."""
 _HEADERS = {"accept": "application/json", "user-agent": f"claimctl/{__version__}"}

@@ -53,6 +53,9 @@ class WriteList:
     fence: bool = False
     """Whether the write is a fence: no workload reference stays that lets pods in, and the claim
     stays allocated."""
+    present: tuple[Reference, ...] = ()
+    """If not empty: the list that the write was decided on. When the server stores the write, it
+    compares the list, the UID, and whether the claim is being deleted; not the version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ class Claimctl:
         done = process._replace(write=None)
         what = describe(write)
         gone = world.claim if write.kind in CLAIM_WRITES else world.reservation
-        if gone.there == There.GONE:
+        if gone.there == There.GONE or (write.present and not self._same(world, write)):
             yield _step(f"is refused: {what}", done, world)
             return
         after, broken = self._accept(world, write)
@@ -269,6 +269,12 @@ class Claimctl:
             unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             what = f"writes and hears no answer: {what}"
             yield _step(what, deaf, unheard, fair=False, broken=broken)
+
+    def _same(self, world: World, write: Write) -> bool:
+        """Whether the claim has the list that the write carries, and is not being deleted."""
+        claim = world.claim
+        same = (write.present, write.beside) == (claim.listed, claim.beside)
+        return (same and claim.there == There.YES) or not self._bounds.compared
 
     def _accept(self, world: World, write: Write) -> tuple[World, str]:
         if write.kind not in CLAIM_WRITES:

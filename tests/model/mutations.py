@@ -235,6 +235,11 @@ FURTHER = (
         ((consistency, "tombstone", pod_reference),),
     ),
     Mutation(
+        "write tombstones into a list that has changed",
+        Hold(),
+        replace(SMALL, pods=2, held=True, compared=False),
+    ),
+    Mutation(
         "let reservations go on a late view of the claim",
         Hold(),
         replace(SMALL, lost=1, live_claims=False),

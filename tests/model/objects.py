@@ -276,7 +276,10 @@ def write_of(write: RealWrite, held: Reservation, claim: Claim, dialect: Dialect
             new = Entry.AHEAD if dialect.ahead else Entry.POD
             listed = tuple(entry if entry in LISTED else new for entry in claim.entries)
             holders, groups, entries = _list(write.reserved_for, listed)
-            return Write("list", (holders, int(write.deallocate), groups), entries)
+            made = Write("list", (holders, int(write.deallocate), groups), entries)
+            if not write.present:
+                return made
+            return made._replace(present=claim.listed, beside=claim.beside)
         case RemoveClaimFinalizer():
             return Write("claim-finalizer", (), ())
         case SetFinalizer():

@@ -73,6 +73,8 @@ class Bounds:
     """What the user may do."""
     forced: frozenset[str] = frozenset()
     """Kinds of writes that do not carry the resourceVersion they were decided on."""
+    compared: bool = True
+    """Whether the server compares the list of a write that does not carry the version."""
     yield_reason: bool = False
     """Whether a process whose write was refused never tries again."""
     gaps: int = 0
@@ -164,9 +166,12 @@ def overtaken(process: Process, world: World, dialect: Dialect, bounds: Bounds) 
 
 
 def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) -> Process:
-    """Of what is refused for its version it makes no difference whether it was ever sent."""
+    """Of what is refused for its version it makes no difference whether it was ever sent.
+
+    A write that is compared with the list stays on its way: the list may be the same again.
+    """
     write = process.write
-    if write is not None and write.kind not in bounds.forced:
+    if write is not None and write.kind not in bounds.forced and not write.present:
         process = process._replace(write=GIVEN_UP if bounds.yield_reason else None)
     if process.age >= bounds.cache_lag:
         return see_claim(process, claim, dialect)

@@ -104,6 +104,16 @@ class Claim(NamedTuple):
     def usable(self) -> bool:
         return bool(self.there == There.YES and self.allocated)
 
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """The entries of pods as the server compares them: it makes no difference who wrote one."""
+        return tuple(Entry.POD if entry == Entry.AHEAD else entry for entry in self.entries)
+
+    @property
+    def beside(self) -> tuple[int, int]:
+        """The other entries of the list."""
+        return self.holders, self.groups
+
 
 class Reservation(NamedTuple):
     there: int
@@ -156,6 +166,11 @@ class Write(NamedTuple):
     """Whether it was decided on before its process saw that the reservation is being deleted."""
     bound: int = 0
     """Whether a pod was bound on the server when it was decided on."""
+    present: tuple[int, ...] = ()
+    """The entries of pods in the list that it was decided on, if the server compares that list in
+    place of the version."""
+    beside: tuple[int, ...] = ()
+    """The other entries of that list: workloads and groups."""
 
 
 class Process(NamedTuple):
@@ -350,7 +365,10 @@ def renamed_process(process: Process, order: tuple[int, ...]) -> Process:
         opened=_moved(process.opened, order),
         came=_moved(process.came, order),
         noted=_moved(process.noted, order),
-        write=write and write._replace(columns=_moved(write.columns, order)),
+        write=write
+        and write._replace(
+            columns=_moved(write.columns, order), present=_moved(write.present, order)
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.torture.planting import Mutant, plant
 
 CAUGHT, MISSED = 0, 1
-PATIENCE = 180.0
+PATIENCE = 360.0
 """CPU seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
 
 RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.release.blockers"
@@ -45,6 +45,13 @@ MUTANTS = (
         "Client.merge_patch",
         """{**patch.get("metadata", {}), "resourceVersion": resource_version}""",
         """{**patch.get("metadata", {})}""",
+    ),
+    Mutant(
+        "write tombstones into a list that has changed",
+        "claimctl.controller.patches",
+        "list_replacement",
+        """{"op": "test", "path": path, "value": [to_plain(each) for each in present]}""",
+        """{"op": "test", "path": "/kind", "value": "ResourceClaim"}""",
     ),
     Mutant(
         "take the cache for a live LIST",

@@ -201,14 +201,17 @@ class OwnWrites:
             self._hurried[key] = meta.resource_version
 
     def awaited(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
-        """Whether this is the version of a hurried write: its event leads to the next step."""
+        """Whether the next step waits for the event of this version, which this process wrote."""
         key = (resource.plural, meta.namespace, meta.name)
         return self._hurried.get(key) == meta.resource_version
 
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None
     ) -> bool:
-        """Whether the cache is older than our last write of the object."""
+        """Whether the cache is older than our last write of the object.
+
+        If so, a reconcile waits for the event of that write, and goes on as soon as it comes.
+        """
         key = (resource.plural, namespace, name)
         written = self._written.get(key)
         if written is None:
@@ -218,6 +221,7 @@ class OwnWrites:
         if late or (cached is not None and reaches(cached.resource_version, version)):
             del self._written[key]
             return False
+        self._hurried[key] = version
         return True
 
 

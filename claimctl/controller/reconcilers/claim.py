@@ -9,7 +9,7 @@ import structlog
 from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.events import announce
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.live_reads import Findings
+from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.controller.writer import TemplateMissing, Writer
@@ -48,8 +48,6 @@ log = structlog.get_logger(__name__)
 
 MAX_ROUNDS = 12
 """The most decisions in one reconcile, each with the answers to the needs of the last."""
-LIVE_ATTEMPTS = 5
-"""The most attempts of a write beside a busy writer, each on a claim that was just read live."""
 SOON = 0.5
 """Seconds to wait until a watch shows what this process knows already."""
 WATCHDOG = 15.0

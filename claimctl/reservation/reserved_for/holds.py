@@ -17,6 +17,7 @@ from claimctl.reservation.reserved_for.references import (
     LIMIT,
     is_pod_group,
     is_tombstone,
+    only_tombstones,
     pod_reference,
     same_name,
 )
@@ -175,5 +176,7 @@ def write_list(found: Assessment) -> Assessment:
         return found
     if found.fights:
         return found.sooner(FIGHT_REST)
-    version = found.claim.metadata.resource_version
-    return replace(found, write=WriteList(version, plan.reserved_for))
+    version, present = found.claim.metadata.resource_version, found.snapshot.references
+    if found.snapshot.evidence.last_attempt or not only_tombstones(present, plan.reserved_for):
+        present = ()
+    return replace(found, write=WriteList(version, plan.reserved_for, present=present))

@@ -20,10 +20,22 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.reserved_for.references import uids_written_by
 from claimctl.reservation.snapshot import Snapshot
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
-from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, pod_ref, reservation
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    claim,
+    deployment_ref,
+    pod_ref,
+    reservation,
+    tomb,
+)
 from tests.support.counting_server import Server, server
 from tests.unit.controller.cluster import furnish
 
@@ -87,6 +99,67 @@ async def test_an_object_that_has_changed_since_the_decision_is_not_written(writ
     with pytest.raises(Conflict):
         await Writer(made.client).apply(snapshot, present)
     assert made.handler.api.store.revision == before
+
+
+async def listed(made: Server, *references: Reference) -> Snapshot:
+    """A snapshot of the claim with this list."""
+    status = {"reservedFor": [to_plain(each) for each in references]}
+    made.admin.patch("resourceclaims", NAMESPACE, CLAIM, {"status": status}, "status")
+    on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
+    return Snapshot(NOW, NAMESPACE, CLAIM, on)
+
+
+TOMBSTONES = WriteList(
+    "",
+    (deployment_ref(), tomb("a")),
+    present=(deployment_ref(), pod_ref("a")),
+)
+
+
+async def test_tombstones_are_written_into_the_list_that_they_were_decided_on() -> None:
+    made = reserved_server()
+    snapshot = await listed(made, deployment_ref(), pod_ref("a"))
+    for later in ((deployment_ref(),), (deployment_ref(), pod_ref("a"))):
+        await listed(made, *later)
+    await Writer(made.client).apply(snapshot, TOMBSTONES)
+    on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
+    assert on.status.reserved_for == TOMBSTONES.reserved_for
+    assert uids_written_by(on, "claimctl") == {tomb("a").uid}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param((deployment_ref(),), id="an entry less"),
+        pytest.param((deployment_ref(), pod_ref("a"), pod_ref("b")), id="an entry more"),
+        pytest.param((pod_ref("a"), deployment_ref()), id="another order"),
+    ],
+)
+async def test_tombstones_are_not_written_into_another_list(later: tuple[Reference, ...]) -> None:
+    made = reserved_server()
+    snapshot = await listed(made, deployment_ref(), pod_ref("a"))
+    await listed(made, *later)
+    with pytest.raises(Conflict):
+        await Writer(made.client).apply(snapshot, TOMBSTONES)
+    on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
+    assert on.status.reserved_for == later
+
+
+@pytest.mark.parametrize("change", ["deleting", "created anew"])
+async def test_tombstones_are_not_written_into_another_claim(change: str) -> None:
+    made = reserved_server()
+    snapshot = await listed(made, deployment_ref(), pod_ref("a"))
+    if change == "deleting":
+        made.admin.delete("resourceclaims", NAMESPACE, CLAIM)
+    else:
+        assert snapshot.claim is not None
+        meta = replace_fields(snapshot.claim.metadata, uid="another")
+        other = replace_fields(snapshot.claim, metadata=meta)
+        snapshot = replace(snapshot, claim=other)
+    with pytest.raises(Conflict):
+        await Writer(made.client).apply(snapshot, TOMBSTONES)
+    on = await made.client.get(RESOURCECLAIMS, CLAIM, NAMESPACE)
+    assert on.status.reserved_for == TOMBSTONES.present
 
 
 async def test_the_written_objects_are_as_decided() -> None:

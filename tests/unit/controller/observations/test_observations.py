@@ -124,6 +124,14 @@ def test_only_the_version_of_a_hurried_write_is_awaited() -> None:
     assert not fresh.awaited(RESOURCECLAIMS, meta("12"))
 
 
+def test_a_reconcile_that_waits_for_a_write_goes_on_with_its_event() -> None:
+    fresh = OwnWrites(HandClock())
+    fresh.wrote(RESOURCECLAIMS, meta("10"))
+    assert lags(fresh, meta("9"))
+    assert fresh.awaited(RESOURCECLAIMS, meta("10"))
+    assert not fresh.awaited(RESOURCECLAIMS, meta("11"))
+
+
 def test_versions_that_are_no_numbers_have_to_be_equal() -> None:
     fresh = OwnWrites(HandClock())
     fresh.wrote(RESOURCECLAIMS, meta("b"))

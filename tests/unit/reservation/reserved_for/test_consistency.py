@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from claimctl.reservation.decide import decide
+from claimctl.reservation.decision import WriteList
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, consistent_list
 from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
@@ -161,6 +164,17 @@ def test_a_finished_pod_beside_a_hold_becomes_a_tombstone_until_it_is_gone() -> 
         assert lists(on.settle()) == [((tomb("a"), pod_ref("b"), WORKLOAD), False)]
         on.remove("a")
         assert lists(on.settle(seconds=20)) == [((pod_ref("b"), WORKLOAD), False)]
+
+
+def test_tombstones_alone_are_written_on_the_list_but_the_last_attempt_on_the_version() -> None:
+    on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE)
+    on.put(finished("a"), running("b"))
+    snapshot = on.snapshot()
+    write = decide(snapshot).write
+    assert isinstance(write, WriteList)
+    assert write.present == snapshot.references
+    last = replace(snapshot, evidence=replace(snapshot.evidence, last_attempt=True))
+    assert decide(last).write == replace(write, present=())
 
 
 def test_a_finished_pod_that_is_not_listed_gets_a_tombstone_too() -> None:
