@@ -47,13 +47,6 @@ MUTANTS = (
         """{**patch.get("metadata", {})}""",
     ),
     Mutant(
-        "write tombstones into a list that has changed",
-        "claimctl.controller.patches",
-        "list_replacement",
-        """{"op": "test", "path": path, "value": [to_plain(each) for each in present]}""",
-        """{"op": "test", "path": "/kind", "value": "ResourceClaim"}""",
-    ),
-    Mutant(
         "take the cache for a live LIST",
         "claimctl.controller.live_reads",
         "Investigator._list",
