@@ -205,8 +205,8 @@ MUTANTS = (
     Mutant(
         "record what a downgrade replaces after the write",
         "claimctl.downgrade.prepare",
-        "run_plan",
-        "await run.report(Phase.EXPANDING)",
+        "_Run.begin",
+        "await self.report(Phase.EXPANDING)",
         "",
     ),
     Mutant(

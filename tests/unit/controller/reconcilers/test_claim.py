@@ -13,9 +13,9 @@ import pytest
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.live_reads import Investigator
+from claimctl.controller.live_reads import LIVE_ATTEMPTS, Investigator
 from claimctl.controller.observations.observations import Observations
-from claimctl.controller.reconcilers.claim import LIVE_ATTEMPTS, SOON, WATCHDOG, ClaimReconciler
+from claimctl.controller.reconcilers.claim import SOON, WATCHDOG, ClaimReconciler
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.embedded.options import Dialect
