@@ -330,13 +330,39 @@ async def test_a_pod_whose_devices_cannot_be_prepared_runs_elsewhere(held: bool)
         )
 
 
+@pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
+@pytest.mark.parametrize("write", range(1, 6))
+async def test_a_run_for_a_stuck_pod_that_is_killed_evicts_nothing_in_vain(
+    write: int, delivered: bool
+) -> None:
+    """Its writes: record made, avoidance, request for the claim, eviction, memory."""
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        bad = await _stuck(stage, held=True)
+        await stage.clock.sleep(25)
+        killed = DyingTransport(
+            stage.site.connection(PEOPLE), write, delivered=delivered, concerned=lambda path: True
+        )
+        killed.arm()
+        with suppress(KubeError):
+            await runner(stage, STUCK, killed).run()
+        assert killed.dead.is_set()
+        async with looping(stage, STUCK, interval=20.0):
+            await stage.until(lambda: runs(stage), "it runs", within=180)
+            await stage.clock.sleep(60)
+        assert not await runs(stage, bad)
+        assert _evicted(stage) == 1
+        left = [each.metadata.annotations or {} for each in await stage.reservations()]
+        assert not any("reallocate" in key for each in left for key in each)
+
+
 async def test_where_every_driver_fails_a_pod_is_not_evicted_again_and_again() -> None:
     async with embedded_stage(SLOW) as stage:
         await install_policy(stage)
         await _stuck(stage, held=True)
         for node in stage.site.nodes:
             await _fails(stage, node, "the driver is away")
-        async with looping(stage, STUCK, interval=5.0):
+        async with looping(stage, STUCK, interval=60.0):
             await stage.clock.sleep(1800)
         # one eviction for each node, at most
         assert _evicted(stage) <= len(stage.site.nodes)
