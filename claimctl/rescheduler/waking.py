@@ -42,6 +42,7 @@ class Refusals:
     woken: asyncio.Event
     react: Callable[[Iterable[SchedulingPod]], Awaitable[None]]
     rng: Random
+    _not_before: float = 0.0
     _recent: deque[SchedulingPod] = field(default_factory=lambda: deque(maxlen=MOST))
 
     async def run(self) -> None:
@@ -79,5 +80,13 @@ class Refusals:
         if owner is None:
             return
         if sum(each.metadata.controller() == owner for each in self._recent) >= ENOUGH:
-            await self.react(tuple(self._recent))
+            await self._react()
         self.woken.set()
+
+    async def _react(self) -> None:
+        """React, but spend at most a fifth of the time on it: plans of large clusters take long."""
+        began = self.clock.monotonic()
+        if began >= self._not_before:
+            await self.react(tuple(self._recent))
+            ended = self.clock.monotonic()
+            self._not_before = ended + 4 * (ended - began)
