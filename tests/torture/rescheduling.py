@@ -28,6 +28,7 @@ from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduling.own_taints import CRITICAL_TAINT, is_own
 from claimctl.rescheduling.planning import plan
+from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
 from tests.torture.testbed import Testbed
@@ -107,6 +108,7 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
     testbed.cluster.handler.fault = None
     await _runner(testbed, FaultPlan(), Random(seed)).sweep(everything=True)
     testbed.unmet += [f"a taint stays on {node}" for node in _tainted(testbed)]
+    testbed.unmet += [f"a request stays on {name}" for name in _asked(testbed)]
 
 
 async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
@@ -214,6 +216,15 @@ def _victims(testbed: Testbed) -> int:
             if pod["spec"].get("nodeName") in rooms:
                 found.add(pod["metadata"]["uid"])
     return len(found)
+
+
+def _asked(testbed: Testbed) -> list[str]:
+    """The ClaimReservations with a request of a run to give the claim up."""
+    return [
+        each["metadata"]["name"]
+        for each in testbed.cluster.admin.list("claimreservations", NAMESPACE)
+        if REALLOCATE_FOR_ANNOTATION in (each["metadata"].get("annotations") or {})
+    ]
 
 
 def _tainted(testbed: Testbed) -> list[str]:
