@@ -26,7 +26,7 @@ from tests.mutation.sampling import sample
 from tests.mutation.trials import Result, Trials
 from tests.support.imports import ChangedImports
 
-PACKAGES = ("reservation", "controller", "downgrade", "kube")
+PACKAGES = ("reservation", "controller", "downgrade", "kube", "rescheduling")
 TESTS = ("tests/unit", "tests/model", "tests/e2e")
 ELSEWHERE = ("tests/unit/embedded", "tests/unit/controlplane", "tests/unit/packaging")
 """Tests of code that does not import the packages."""
