@@ -167,3 +167,8 @@ def test_what_pods_on_nodes_want_near_them_counts() -> None:
     assert {name: found[name] - before[name] for name in found} == {"a": 200, "b": 0, "c": 100}
     stranger = pod("p", owner=None, labels={"app": "db"})
     assert scored(nodes, stranger, *others) == scored(nodes, stranger, *plain)
+
+
+def test_what_a_node_lacks_does_not_count() -> None:
+    """75 % of the memory is left, and nothing is out of balance."""
+    assert scored([node("a", cpu="0", memory="8Gi")], bare(memory="2Gi")) == {"a": 75 + 100}
