@@ -71,6 +71,29 @@ async def test_what_cannot_work_is_one_line(cluster: Site) -> None:
 
 
 @needs_real
+async def test_the_rescheduler_runs_beside_the_controller(cluster: Site, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles:\n- name: spread\n"
+        "  plugins: {balance: {enabled: [RemoveDuplicates]}}\n"
+    )
+    flags = (*WITH_IMAGE, "--reschedule", str(policy), "--reschedule-schedule", "2s")
+    made = await install(cluster, *flags, "--wait", "--timeout", "60")
+    assert (made.code, made.err.splitlines()[-1:]) == (0, ["claimctl is installed and runs"])
+    again = await install(cluster, *flags)
+    assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
+
+    async def leads() -> bool:
+        lease = ("coordination.k8s.io/v1", "Lease")
+        return not await cluster.gone(lease, "claimctl-system", "claimctl-rescheduler")
+
+    await cluster.until(leads, "the rescheduler has its Lease")
+    acting = await install(cluster, *flags, "--evict")
+    changed = [line for line in acting.out.splitlines() if not line.endswith(" unchanged")]
+    assert changed == ["Deployment claimctl-system/claimctl-rescheduler changed"]
+
+
+@needs_real
 async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
     installed = await install(cluster, "--component", "admission-policy")
     assert (installed.code, installed.err) == (0, "")
