@@ -235,7 +235,8 @@ async def _site(
         driver=places.device_class,
         device_class=places.device_class,
     )
-    pace = Pace(stop=options.timings.pod_stop, job=options.timings.job_pod_run)
+    times = options.timings
+    pace = Pace(start=times.pod_start, stop=times.pod_stop, job=times.job_pod_run)
     groups = cluster.dialect is Dialect.PODGROUP
     kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
     await _working(stack, kubelets)

@@ -120,7 +120,8 @@ async def looping(
 ) -> AsyncIterator[Loop]:
     """The Deployment of the rescheduler."""
     process = runner(stage, policy, transport)
-    settings = election_settings(CONTROLLER_NAMESPACE)
+    space = stage.site.settings.get("lease_namespace", CONTROLLER_NAMESPACE)
+    settings = election_settings(space)
     election = LeaderElection(process.client, stage.clock, settings, "one", rng=Random(1))
     events = EventRecorder(process.client, stage.clock, "claimctl.io/rescheduler", "one")
     process.signs = Signs(process.client.telemetry, events)
