@@ -13,7 +13,7 @@ from tests.chart.containers import without_packages
 
 @pytest.mark.parametrize(
     ("module", "there"),
-    [("aiohttp", True), ("pydantic", True), ("kubernetes", False), ("cel", False)],
+    [("aiohttp", True), ("pydantic", True), ("cel", True), ("kubernetes", False)],
 )
 def test_what_the_image_does_not_have_cannot_be_imported(
     module: str, there: bool, tmp_path: Path

@@ -65,6 +65,7 @@ async def test_it_is_cut_off_at_any_request_and_somebody_writes_meanwhile(
 
 @pytest.mark.parametrize("scene", ["shared", "with a PodGroup"])
 @pytest.mark.parametrize("deed", ["does nothing", "adds a PodGroup"])
+@pytest.mark.virtual_limit(1_000_000)
 async def test_two_carry_out_one_plan(scene: str, deed: str) -> None:
     most = await requests_of(scene)
     for first, second in product(range(1, most + 1), repeat=2):

@@ -185,7 +185,9 @@ class Scene:
 
     async def carry_out(self, gate: Gate) -> None:
         """Until the plan is carried out, cannot be, or the connection breaks."""
-        client = Client(gate, self.server.clock, rng=Random(0))
+        # a process that is stopped between two requests waits for no answer
+        patience = 10 * plans.QUIET_SECONDS
+        client = Client(gate, self.server.clock, rng=Random(0), timeout_seconds=patience)
         found = await plans.find(self.server.client)
         if not found:
             return
