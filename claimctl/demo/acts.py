@@ -71,6 +71,18 @@ class Acts:
         users = world.users_of((workload.namespace, workload.claim))
         return [pod for pod in users if pod.status.phase not in {"Succeeded", "Failed"}]
 
+    def pods_of(self, namespace: str, name: str) -> list[Pod]:
+        """The pods of a Deployment that are not being deleted, also finished ones."""
+        return [
+            pod
+            for pod in self.stage.world.pods_in(namespace)
+            if (pod.metadata.labels or {}).get("app") == name and not pod.metadata.deleting
+        ]
+
+    def running(self, namespace: str, name: str) -> list[Pod]:
+        """The running pods of a Deployment."""
+        return [pod for pod in self.pods_of(namespace, name) if _runs(pod)]
+
     def nodes(self, workload: Workload) -> set[str]:
         """The nodes of its pods; '' for a pod without one."""
         return {pod.spec.node_name for pod in self.pods(workload)}
@@ -123,10 +135,13 @@ class Acts:
             START_SECONDS,
         )
 
+    async def node_names(self) -> list[str]:
+        return sorted(each["metadata"]["name"] for each in await self.stage.user.list(NODE))
+
     @asynccontextmanager
     async def only_node(self) -> AsyncIterator[str]:
         """Within the block, all nodes but one are cordoned; its name."""
-        nodes = sorted(each["metadata"]["name"] for each in await self.stage.user.list(NODE))
+        nodes = await self.node_names()
         for name in nodes[1:]:
             await self.stage.user.patch(NODE, "", name, {"spec": {"unschedulable": True}})
         try:

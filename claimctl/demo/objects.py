@@ -19,6 +19,7 @@ DEPLOYMENT = ("apps/v1", "Deployment")
 JOB = ("batch/v1", "Job")
 CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
 TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
+PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
 
 
@@ -69,6 +70,42 @@ def deployment(workload: Workload) -> Object:
         "template": {"metadata": {"labels": labels}, "spec": _pod_spec(workload)},
     }
     return _annotated(_object(DEPLOYMENT, workload.namespace, workload.name, spec=spec), workload)
+
+
+def plain_deployment(
+    namespace: str,
+    name: str,
+    pods: int = 1,
+    cpu: int = 0,
+    annotations: dict[str, str] | None = None,
+    **pod_spec: Any,
+) -> Object:
+    """A Deployment whose pods use no claim; ``cpu`` is what each of them requests."""
+    labels = {"app": name}
+    spec = {
+        "replicas": pods,
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels, "annotations": annotations or {}},
+            "spec": {"containers": [_plain_container(cpu)], **pod_spec},
+        },
+    }
+    return _object(DEPLOYMENT, namespace, name, spec=spec)
+
+
+def pod_on(namespace: str, node: str, cpu: int) -> Object:
+    """A pod without an owner that takes up ``cpu`` of the node."""
+    spec = {"nodeName": node, "containers": [_plain_container(cpu)]}
+    return _object(POD, namespace, f"busy-{node}", spec=spec)
+
+
+def _plain_container(cpu: int) -> Object:
+    requests = {"cpu": str(cpu)} if cpu else {}
+    return {"name": "main", "image": "example.com/web:1", "resources": {"requests": requests}}
+
+
+def priority_class(name: str, value: int) -> Object:
+    return _object(PRIORITY_CLASS, "", name, value=value)
 
 
 def job(workload: Workload, *, at_once: int, run_seconds: float) -> Object:

@@ -1,4 +1,4 @@
-"""``claimctl reschedule`` in the story: a policy, a dry run and a run."""
+"""``claimctl reschedule`` in the story: policies, a dry run and a run."""
 
 from __future__ import annotations
 
@@ -22,37 +22,46 @@ from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
 
+_POLL_SECONDS = 0.3
+"""Between two looks at replacements."""
 
-def policy(move_held_claims: str) -> dict[str, Any]:
-    """A node is over-used if more than 40 % of its devices are allocated."""
-    resource = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
-    usage = {"thresholds": {resource: 20}, "targetThresholds": {resource: 40}}
+
+def policy(plugin: str, args: dict[str, Any], **evictor: Any) -> dict[str, Any]:
+    """A policy file that turns one plugin on; ``evictor`` are the args of DefaultEvictor."""
+    point = "balance" if plugin == "LowNodeUtilization" else "deschedule"
+    given = {"DefaultEvictor": evictor, plugin: args}
     return {
         "apiVersion": "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",
         "profiles": [
             {
-                "name": "devices",
-                "pluginConfig": [
-                    {"name": "DefaultEvictor", "args": {"moveHeldClaims": move_held_claims}},
-                    {"name": "LowNodeUtilization", "args": usage},
-                ],
-                "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+                "name": "demo",
+                "pluginConfig": [{"name": name, "args": args} for name, args in given.items()],
+                "plugins": {point: {"enabled": [plugin]}},
             }
         ],
     }
 
 
-def runner(stage: Stage, move_held_claims: str) -> Runner:
-    """What ``claimctl reschedule`` does by ``policy``, with an administrator's rights."""
-    client, wanted = stage.client, translated(checked(policy(move_held_claims)))
+def crowding(move_held_claims: str) -> dict[str, Any]:
+    """A node is over-used if more than 40 % of its devices are allocated."""
+    resource = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
+    usage = {"thresholds": {resource: 20}, "targetThresholds": {resource: 40}}
+    return policy("LowNodeUtilization", usage, moveHeldClaims=move_held_claims)
+
+
+def runner(stage: Stage, policy: dict[str, Any]) -> Runner:
+    """What ``claimctl reschedule`` does by a policy file, with an administrator's rights."""
+    client, wanted = stage.client, translated(checked(policy))
     return Runner(
         client=client,
         clock=stage.clock,
         policy=wanted,
         planner=plan,
         records=Records(client),
-        settings=RunSettings(max_unavailable=wanted.max_unavailable_per_workload),
+        settings=RunSettings(
+            max_unavailable=wanted.max_unavailable_per_workload, poll=_POLL_SECONDS
+        ),
         signs=Signs(client.telemetry),
         rng=Random(0),
     )
@@ -61,21 +70,21 @@ def runner(stage: Stage, move_held_claims: str) -> Runner:
 async def expect_pinned(stage: Stage, pods: Iterable[str]) -> None:
     """Fail unless a dry run that moves no held claims says of each pod that its claim pins it."""
     await look(stage.client)
-    made = await runner(stage, "Never").plan()
+    made = await runner(stage, crowding("Never")).plan()
     said = {str(each.pod): str(each.reason) for each in made.skipped}
     for pod in pods:
         if said.get(pod) != Reason.PINNED:
             raise StoryFailed(f"the dry run says {said.get(pod, 'nothing')} of {pod}")
 
 
-async def as_planned(stage: Stage) -> int:
-    """A dry run that moves whole units, and a run; how many pods were evicted.
+async def as_planned(stage: Stage, policy: dict[str, Any]) -> int:
+    """A dry run and a run; how many pods were evicted.
 
     Raises:
         StoryFailed: the run did not do what the dry run said.
     """
-    planned = await runner(stage, "WholeUnit").plan()
-    report = await runner(stage, "WholeUnit").run()
+    planned = await runner(stage, policy).plan()
+    report = await runner(stage, policy).run()
     left = [step for step in report.steps if step.result is not Result.EVICTED]
     if report.failure or left:
         why = report.failure or f"{left[0].move.pod}: {left[0].reason} {left[0].detail}"
@@ -86,9 +95,10 @@ async def as_planned(stage: Stage) -> int:
 
 
 async def expect_nothing_left(stage: Stage) -> None:
-    """Fail if a run has left a taint, or a request to give a claim up."""
+    """Fail if a run has left a taint, an avoidance, or a request to give a claim up."""
     nodes = (await stage.client.list(NODES)).items
     reservations = (await stage.client.list(CLAIMRESERVATIONS)).items
+    record = await Records(stage.client).read()
     left = [
         *(f"the taint {taint.key} of {node}" for node, taint in own_taints(nodes)),
         *(
@@ -96,6 +106,7 @@ async def expect_nothing_left(stage: Stage) -> None:
             for each in reservations
             if each.metadata.annotation(REALLOCATE_ANNOTATION) is not None
         ),
+        *(f"the avoidance of {each.name}" for each in (record.status.avoidances if record else ())),
     ]
     if left:
         raise StoryFailed(f"left behind: {', '.join(left)}")

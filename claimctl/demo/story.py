@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from claimctl.audit.world import Key
-from claimctl.demo import objects, rescheduling
+from claimctl.demo import growing, objects, refusing, rescheduling
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, JOB, NODE, POD, Workload
 from claimctl.demo.report import Figures, Printer, Report, Step
@@ -15,10 +15,11 @@ from claimctl.demo.stage import Stage, StoryFailed
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
 from claimctl.embedded.options import Dialect
+from claimctl.install.manifests import ManifestsMissing
 from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError
 
-TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused)
+TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused, ManifestsMissing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class Plot:
     @property
     def native(self) -> bool:
         return self.dialect is Dialect.NATIVE
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the cluster resizes running pods: by default from 1.33 on."""
+        return tuple(map(int, self.version.split("."))) >= (1, 33)
 
     @property
     def groups(self) -> bool:
@@ -99,8 +105,11 @@ class Story:
             "job-ended": self.job_ended,
             "node-cordoned": self.node_cordoned,
             "rescheduled": self.rescheduled,
-            "downgrade": self.downgrade,
+            "avoided": self.avoided,
         }
+        if self.plot.resizes:
+            steps["resized"] = self.resized
+        steps["downgrade"] = self.downgrade
         if not self.plot.wide:
             return steps
         full = self.plot.dialect is Dialect.HOLD
@@ -254,7 +263,8 @@ class Story:
         counts = [self.acts.count(each) for each in crowd]
         pods = [f"pack/{pod.metadata.name}" for each in crowd for pod in self.acts.pods(each)]
         await rescheduling.expect_pinned(self.stage, pods)
-        evicted = await rescheduling.as_planned(self.stage)
+        whole_units = rescheduling.crowding("WholeUnit")
+        evicted = await rescheduling.as_planned(self.stage, whole_units)
         for each in crowd:
             await self.acts.runs(each)
             await self.acts.held_again(each)
@@ -270,6 +280,14 @@ class Story:
             f"{node} is crowded, and its pods are pinned by their claims; {evicted} pods of one "
             f"claim moved together, as the dry run said: {' -> '.join(now)}"
         )
+
+    async def avoided(self) -> StepResult:
+        """A node refuses the pods of one owner: claimctl reschedule keeps them off that node."""
+        return await refusing.avoided(self.acts)
+
+    async def resized(self) -> StepResult:
+        """A pod's resize has no room: claimctl reschedule evicts the one pod that is enough."""
+        return await growing.resized(self.acts)
 
     # Downgrades
 

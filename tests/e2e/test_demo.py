@@ -22,7 +22,7 @@ from tests.e2e.commands import claimctl, command_line
 BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")
 ENDS = (
     *("unreserved-workload", "deployment-deleted", "job-ended"),
-    *("node-cordoned", "rescheduled", "downgrade"),
+    *("node-cordoned", "rescheduled", "avoided", "resized", "downgrade"),
 )
 
 
@@ -38,6 +38,11 @@ async def shown(*arguments: str) -> dict[str, Any]:
 def figures(document: dict[str, Any], name: str) -> tuple[int, int]:
     (step,) = (step for step in document["steps"] if step["name"] == name)
     return step["pods"], step["references"]
+
+
+def told(document: dict[str, Any], name: str) -> str:
+    (step,) = (step for step in document["steps"] if step["name"] == name)
+    return str(step["message"])
 
 
 def test_the_story_in_native() -> None:
@@ -63,6 +68,9 @@ def test_the_story_in_hold(version: str, tmp_path: Path) -> None:
     assert figures(document, "rescheduled") == (3, 4)
     assert figures(document, "downgrade") == (120, 120)
     assert figures(document, "more-than-256") == (300, 256)
+    way = "the admission policy" if version == "1.36" else "a taint"
+    assert f"by {way}, the next ones run on node-1" in told(document, "avoided")
+    assert "1 pod of lower priority moved" in told(document, "resized")
     assert len(re.findall(r"<h3>[A-Z]: claim ", page.read_text())) == 8
     (finished,) = (step for step in document["steps"] if step["name"] == "finished-pod")
     assert finished["claimRevisionsPerSecond"] <= 5
