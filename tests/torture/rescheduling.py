@@ -1,7 +1,7 @@
 """``RESCHEDULE=1``: ``claimctl reschedule`` runs beside a schedule, and is killed at times.
 
-The witness judges the cluster as always. In addition no taint of claimctl may stay behind once a
-last run has swept.
+The witness judges the cluster as always. In addition nothing of claimctl's may stay behind once a
+last run has swept, and no pod may wait for ever because of the brake.
 """
 
 from __future__ import annotations
@@ -19,18 +19,24 @@ import yaml
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
+from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
 from claimctl.kube.retry import Backoff
+from claimctl.rescheduler.loop import LEASE, Loop
 from claimctl.rescheduler.policyfile.reading import checked
 from claimctl.rescheduler.policyfile.translating import translated
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
+from claimctl.rescheduler.steps import Result
 from claimctl.rescheduling.own_taints import CRITICAL_TAINT, is_own
 from claimctl.rescheduling.planning import plan
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
+from tests.torture import refusing
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
+from tests.torture.final_checks import calm
 from tests.torture.testbed import Testbed
 
 USER = "system:serviceaccount:claimctl-system:claimctl-rescheduler"
@@ -47,10 +53,17 @@ profiles:
       targetThresholds: {pods: 0.4}
   - {name: CriticalPods, args: {unschedulableSeconds: 1, podScheduledTimeoutSeconds: 20}}
   - {name: DeferredResizes, args: {deferredSeconds: 0, settleSeconds: 5}}
+  - name: UnplaceablePods
+    args:
+      stuckSeconds: 1
+      budget: {refusals: 3, windowSeconds: 60}
+      keepRefused: 1
+      brake: true
   plugins:
-    deschedule: {enabled: [CriticalPods, DeferredResizes]}
+    deschedule: {enabled: [CriticalPods, DeferredResizes, UnplaceablePods]}
     balance: {enabled: [RemoveDuplicates, LowNodeUtilization]}
 """
+WITHOUT_UNPLACEABLE = POLICY.replace("DeferredResizes, UnplaceablePods]", "DeferredResizes]")
 
 
 def _sized(cpu: str) -> dict[str, Any]:
@@ -82,6 +95,12 @@ GROWS: dict[str, Any] = {
 """A workload whose pod wants other sizes at times, up to nearly a node."""
 SETTINGS = RunSettings(deadline=10.0, landing=5.0, poll=0.5, retry=Backoff(first=0.5, cap=2.0))
 PAUSES = (1.5, 2.0, 3.0, 8.0)
+LOOPS = (3.0, 6.0, 12.0)
+"""Seconds after which a loop ends."""
+LEASE_TIMES = {"lease_duration": 2.0, "renew_deadline": 1.5, "retry_period": 0.5}
+RELEASED = 600.0
+"""Seconds within which no pod is braked any more once all nodes are well; probes come at least
+every five minutes."""
 
 
 def wanted() -> bool:
@@ -91,10 +110,10 @@ def wanted() -> bool:
 
 @asynccontextmanager
 async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> AsyncIterator[None]:
-    """Run again and again until the end of the block; then sweep, and look for taints.
+    """Run again and again until the end of the block; then sweep, and look for what is left.
 
-    ``counts`` counts the runs and the pods that they evict; the victims of critical pods also if
-    the run was killed.
+    ``counts`` counts the runs and the pods that they evict; the victims of critical pods, and what
+    was done for pods that nodes refuse, also if the run was killed.
     """
     runs = _runs(testbed, Random(f"reschedule {seed}"), counts)
     task = asyncio.create_task(runs, name="reschedule")
@@ -105,10 +124,40 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
         with suppress(asyncio.CancelledError):
             await task
     counts["victim of a critical pod"] += _victims(testbed)
-    testbed.cluster.handler.fault = None
-    await _runner(testbed, FaultPlan(), Random(seed)).sweep(everything=True)
+    counts.update(refusing.counted(testbed, USER))
+    await calm(testbed)
+    rng = Random(f"end {seed}")
+    await _stop_avoiding(testbed, rng)
+    await _runner(testbed, _transport(testbed), rng).sweep(everything=True)
     testbed.unmet += [f"a taint stays on {node}" for node in _tainted(testbed)]
     testbed.unmet += [f"a request stays on {name}" for name in _asked(testbed)]
+
+
+async def _stop_avoiding(testbed: Testbed, rng: Random) -> None:
+    """The strategy ends in one of three ways. Afterwards all nodes are well."""
+    how = rng.choice(("well", "release", "unnamed"))
+    if how == "well":
+        refusing.mend(testbed)
+        for name in await _still_braked(testbed, rng):
+            testbed.unmet.append(f"{name} is braked for ever")
+    if how == "unnamed":
+        # the run forgets the avoidances, and the sweep of the next one removes their taints
+        runner = _runner(testbed, _transport(testbed), rng, WITHOUT_UNPLACEABLE)
+        await runner.run()
+        await runner.sweep()
+    else:
+        await _runner(testbed, _transport(testbed), rng).sweep(everything=True)
+    testbed.unmet += [f"{how}: {what}" for what in refusing.remains(testbed)]
+    refusing.mend(testbed)
+
+
+async def _still_braked(testbed: Testbed, rng: Random) -> list[str]:
+    """Run until no pod is braked; the pods that still are."""
+    end = testbed.cluster.clock.monotonic() + RELEASED
+    while refusing.braked(testbed) and testbed.cluster.clock.monotonic() < end:
+        await _runner(testbed, _transport(testbed), rng).run()
+        await testbed.sleep(5.0)
+    return refusing.braked(testbed)
 
 
 async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
@@ -116,19 +165,52 @@ async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
     admin.create("priorityclasses", {"metadata": {"name": "grows"}, "value": 1000})
     for each in (WEB, GROWS):
         admin.create("deployments", each)
+    refusing.begin(testbed, rng)
     for number in count():
         if number % 3 == 0:
             _want_all_devices(testbed, f"vital-{number}", rng)
             await _crowd(testbed, rng)
         _resize(testbed, rng)
+        refusing.strike(testbed, rng)
         await asyncio.sleep(rng.choice(PAUSES))
-        plan_ = FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 60)]))
-        runner = _runner(testbed, plan_, rng)
-        with suppress(KubeError, OSError):
-            report = await runner.run()
-            counts["reschedule run"] += 1
-            counts["moved pod"] += report.evicted
-            counts["room for a resize"] += len(report.plan.resizes)
+        if rng.random() < 0.4:
+            await _loop(testbed, rng)
+            counts["reschedule loop"] += 1
+        else:
+            await _once(testbed, rng, counts)
+
+
+async def _once(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
+    """One run, as of the CronJob."""
+    plan_ = FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 60)]))
+    runner = _runner(testbed, _transport(testbed, plan_), rng)
+    with suppress(KubeError, OSError):
+        report = await runner.run()
+        counts["reschedule run"] += 1
+        done = [step.move for step in report.steps if step.result is Result.EVICTED]
+        counts["moved pod"] += sum(not move.cleans for move in done)
+        counts["room for a resize"] += len(report.plan.resizes)
+
+
+async def _loop(testbed: Testbed, rng: Random) -> None:
+    """The loop, as of the Deployment, for some seconds. It is stopped, or killed."""
+    transport = _transport(testbed, FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 200)])))
+    runner = _runner(testbed, transport, rng)
+    identity = f"loop-{rng.random()}"
+    settings = LeaderElectionSettings(LEASE, "claimctl-system", **LEASE_TIMES)
+    election = LeaderElection(runner.client, runner.clock, settings, identity, rng=rng)
+    events = EventRecorder(runner.client, runner.clock, "claimctl.io/rescheduler", identity)
+    task = asyncio.create_task(Loop(runner, election, 4.0, events).run(), name=identity)
+    try:
+        await asyncio.wait([task], timeout=rng.choice(LOOPS))
+        if rng.random() < 0.5:
+            runner.stop.set()
+            await asyncio.wait([task], timeout=30.0)
+    finally:
+        transport.dead.set()
+        task.cancel()
+        with suppress(asyncio.CancelledError, LeadershipLost, KubeError, OSError):
+            await task
 
 
 def _resize(testbed: Testbed, rng: Random) -> None:
@@ -186,13 +268,19 @@ def _busy(testbed: Testbed) -> str:
     return ""
 
 
-def _runner(testbed: Testbed, faults: FaultPlan, rng: Random) -> Runner:
+def _transport(testbed: Testbed, faults: FaultPlan | None = None) -> FaultyTransport:
     inner = testbed.cluster.transport(USER)
-    client = Client(FaultyTransport(testbed.cluster, inner, faults), testbed.cluster.clock, rng=rng)
+    return FaultyTransport(testbed.cluster, inner, faults or FaultPlan())
+
+
+def _runner(
+    testbed: Testbed, transport: FaultyTransport, rng: Random, policy: str = POLICY
+) -> Runner:
+    client = Client(transport, testbed.cluster.clock, rng=rng)
     return Runner(
         client=client,
         clock=testbed.cluster.clock,
-        policy=translated(checked(yaml.safe_load(POLICY))),
+        policy=translated(checked(yaml.safe_load(policy))),
         planner=plan,
         records=Records(client),
         settings=SETTINGS,
