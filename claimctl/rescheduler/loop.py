@@ -98,9 +98,11 @@ class Loop:
             left = (due - self.runner.clock.now()).total_seconds()
             pause = max(min(pause, left), SHORTEST_PAUSE)
         tasks = [asyncio.create_task(each.wait()) for each in (self.runner.stop, self._woken)]
-        await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+        try:
+            await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
         if self._woken.is_set() and not self.runner.stop.is_set():
             # more pods may be refused at about the same time; ``react`` has done what is urgent
             await self.runner.clock.sleep(SETTLE)

@@ -9,12 +9,13 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
-from claimctl.kube.leases import LeaderElection
+from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.rescheduler.loop import Loop, election_settings
 from claimctl.rescheduler.policyfile.reading import checked
 from claimctl.rescheduler.policyfile.translating import translated
@@ -146,6 +147,21 @@ async def test_a_loop_runs_while_it_has_the_lease_and_a_second_one_waits() -> No
         await asyncio.gather(*tasks)
         lease = await stage.client.get(LEASES, "claimctl-rescheduler", CONTROLLER_NAMESPACE)
         assert not lease.spec.holder_identity
+
+
+async def test_a_loop_that_loses_its_lease_leaves_no_task_behind() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        await crowded(stage)
+        task = asyncio.create_task(_loop(stage, "one").run())
+        await stage.until(lambda: _is_spread(stage), "the pods are spread", within=120)
+        await stage.clock.sleep(5)
+        thief = {"spec": {"holderIdentity": "thief"}}
+        stage.embedded.admin.patch("leases", CONTROLLER_NAMESPACE, "claimctl-rescheduler", thief)
+        with pytest.raises(LeadershipLost):
+            await task
+        await stage.clock.sleep(1)
+        left = [each for each in asyncio.all_tasks() if "Event.wait" in repr(each.get_coro())]
+        assert left == []
 
 
 async def test_a_loop_that_is_a_dry_run_logs_each_move_and_evicts_nothing() -> None:

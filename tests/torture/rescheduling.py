@@ -209,8 +209,10 @@ async def _loop(testbed: Testbed, rng: Random) -> None:
     finally:
         transport.dead.set()
         task.cancel()
-        with suppress(asyncio.CancelledError, LeadershipLost, KubeError, OSError):
-            await task
+        await asyncio.wait([task])
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LeadershipLost):
+            raise error
 
 
 def _resize(testbed: Testbed, rng: Random) -> None:
