@@ -12,6 +12,7 @@ from typing import Any
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.store import Revision
+from claimctl.rescheduling.refusals import AVOIDS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.torture.testbed import Testbed, Verdict
@@ -90,13 +91,14 @@ def _make_way(testbed: Testbed) -> None:
     """Help as users would: create a missing claim, and delete pods that can never run.
 
     These are pods of a deleted claim, orphaned pods (the embedded cluster adopts none), and pods
-    whose claim another writer deallocated. claimctl reports that only deleting them helps.
+    whose claim another writer deallocated. claimctl reports that only deleting them helps. Pods
+    that wait since their owner avoided a node go, too.
     """
     admin = testbed.cluster.admin
     claims = {each["metadata"]["name"]: each for each in testbed.objects("resourceclaims")}
     for pod in testbed.objects("pods"):
         _make_group(testbed, pod)
-        in_the_way = not pod["metadata"].get("ownerReferences")
+        in_the_way = not pod["metadata"].get("ownerReferences") or _avoids(pod)
         for entry in pod["spec"].get("resourceClaims") or ():
             name = entry.get("resourceClaimName")
             if name is None:
@@ -109,6 +111,12 @@ def _make_way(testbed: Testbed) -> None:
         if in_the_way:
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+
+def _avoids(pod: dict[str, Any]) -> bool:
+    """Whether a pod waits that was made while its owner avoided a node: its affinity stays."""
+    waits = pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
+    return waits and AVOIDS in (pod["metadata"].get("annotations") or {})
 
 
 def _make_group(testbed: Testbed, pod: dict[str, Any]) -> None:
