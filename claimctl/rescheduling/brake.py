@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.rescheduling import avoidance
-from claimctl.rescheduling.refusals import is_braked
+from claimctl.rescheduling.refusals import AVOIDS, is_braked
 from claimctl.wire.records import RecordedAvoidance, RecordedBrake
 from claimctl.wire.scheduling import SchedulingPod
 
@@ -76,7 +76,7 @@ def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: date
     if any(_runs_since(pod, brake.since) for pod in pods):
         return Braked(loosened(entry), tuple(waiting), "a probe runs")
     due = brake.next_probe is None or not now < brake.next_probe <= now + LONGEST_PAUSE
-    if not due or not waiting or any(map(_is_on_its_way, pods)):
+    if not due or not waiting or any(_is_on_its_way(pod) and not _is_kept_off(pod) for pod in pods):
         return Braked(entry)
     pause = min(FIRST_PROBE * (1 << min(brake.probes + 1, 10)), LONGEST_PAUSE)
     probed = replace(brake, probes=brake.probes + 1, next_probe=now + pause)
@@ -99,3 +99,8 @@ def _runs_since(pod: SchedulingPod, since: datetime) -> bool:
 def _is_on_its_way(pod: SchedulingPod) -> bool:
     """Whether the pod was let through, and nobody knows yet whether it runs."""
     return pod.status.phase == "Pending" and not is_braked(pod) and not pod.metadata.deleting
+
+
+def _is_kept_off(pod: SchedulingPod) -> bool:
+    """Whether the pod waits for a node and keeps off some, from before the brake: no probe."""
+    return not pod.spec.node_name and bool(pod.metadata.annotation(AVOIDS))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from claimctl.rescheduling import brake
-from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.rescheduling.refusals import AVOIDS, BRAKE_GATE
 from claimctl.wire.records import RecordedAvoidance
 from claimctl.wire.scheduling import SchedulingPod
 from tests.support.scheduling import NOW, pod
@@ -57,6 +57,11 @@ def test_the_pauses_between_probes_double_up_to_five_minutes() -> None:
 def test_no_second_probe_starts_while_one_is_on_its_way(on: str) -> None:
     probe = pod("probe", on, phase="Pending", ready=False)
     assert names(at(60, waiting("a"), probe)) == []
+
+
+def test_a_pod_that_waits_with_the_affinity_of_an_avoidance_is_no_probe() -> None:
+    kept_off = pod("kept-off", "", phase="Pending", ready=False, annotations={AVOIDS: "node-0"})
+    assert names(at(60, waiting("a"), kept_off)) == ["a"]
 
 
 def test_all_pods_go_on_as_soon_as_a_probe_runs() -> None:
