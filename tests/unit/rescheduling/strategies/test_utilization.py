@@ -57,6 +57,16 @@ def test_an_over_used_node_is_relieved_until_it_is_at_its_target() -> None:
     assert notes(found) == []
 
 
+def test_the_node_furthest_above_a_target_is_relieved_first_whatever_its_bytes() -> None:
+    bytes_ = filled("b", 5, requests={"cpu": "1", "memory": "3Gi"})
+    wanted = LowNodeUtilization(LOW, HIGH)
+    found = plan(
+        observed(node("b"), node("c"), node("z"), *bytes_, *filled("z", 7)),
+        policy(wanted, limits=Limits(total=1)),
+    )
+    assert moves(found) == {"z00": ("z", "c")}
+
+
 def test_nobody_is_over_used() -> None:
     found = planned(node("a"), node("b"), *filled("a", 4))
     assert (moves(found), notes(found)) == ({}, ["no node is over-used"])
