@@ -135,7 +135,7 @@ class _Room:
     # whether to act
 
     def obstacle(self) -> Obstacle | None:
-        """Why claimctl does not act for the resize, whoever could leave."""
+        """Why claimctl makes no room for the resize, whichever pods could be evicted."""
         rules = (
             self._of_pod,
             self._of_node,
