@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec.structs import replace as with_fields
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, Forbidden, NotFound
+from claimctl.kube.errors import Forbidden
+from claimctl.rescheduler.changing import Changed, change_object
 from claimctl.rescheduler.evicting import SCHEDULING_PODS
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import Taints
@@ -22,11 +24,11 @@ from claimctl.rescheduling.plan import AvoidStep, PodRef
 from claimctl.rescheduling.refusals import BRAKE_GATE, is_braked
 from claimctl.telemetry.face import Metric
 from claimctl.wire.records import RecordedAvoidance, RescheduleRecordStatus
+from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 MAX_AVOIDANCES = 100
 """How many owners the CRD allows; those with the oldest refusals are forgotten first."""
-_TRIES = 10
 
 
 @dataclass(slots=True)
@@ -87,28 +89,16 @@ class Avoiding:
         Raises:
             KubeError: a request failed.
         """
-        for attempt in range(_TRIES):
-            try:
-                found = await self.client.get(SCHEDULING_PODS, pod.name, pod.namespace)
-                if found.metadata.uid != pod.uid or not is_braked(found):
-                    return False
-                gates = [each.name for each in found.spec.scheduling_gates]
-                kept = [{"name": name} for name in gates if name != BRAKE_GATE]
-                await self.client.merge_patch(
-                    SCHEDULING_PODS,
-                    pod.name,
-                    {"spec": {"schedulingGates": kept or None}},
-                    pod.namespace,
-                    resource_version=found.metadata.resource_version,
-                )
-            except NotFound:
-                return False
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                return True
-        raise AssertionError("the last attempt returns or raises")
+
+        def change(found: SchedulingPod) -> dict[str, Any]:
+            if found.metadata.uid != pod.uid or not is_braked(found):
+                return {}
+            gates = [each.name for each in found.spec.scheduling_gates]
+            kept = [{"name": name} for name in gates if name != BRAKE_GATE]
+            return {"spec": {"schedulingGates": kept or None}}
+
+        done = await change_object(self.client, SCHEDULING_PODS, pod.name, pod.namespace, change)
+        return done is Changed.WRITTEN
 
     async def forget(self) -> None:
         """Remove all avoidances from the record.

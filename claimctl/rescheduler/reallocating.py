@@ -7,9 +7,11 @@ request without its taint is withdrawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.errors import NotFound
+from claimctl.rescheduler.changing import Changed, change_object
 from claimctl.rescheduling.plan import Reallocation
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
@@ -20,7 +22,6 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 
 FOR_AVOIDANCE = "claimctl-avoidance"
 """In place of a taint's value: the pods avoid the node without a taint."""
-_TRIES = 10
 _Annotations = dict[str, str | None]
 
 
@@ -86,24 +87,10 @@ async def _annotate(
     client: Client, name: str, namespace: str, change: Callable[[ClaimReservation], _Annotations]
 ) -> bool:
     """Change annotations under the object's version. False: it is gone."""
-    for attempt in range(_TRIES):
-        try:
-            found = await client.get(CLAIMRESERVATIONS, name, namespace)
-            annotations = change(found)
-            if not annotations:
-                return True
-            await client.merge_patch(
-                CLAIMRESERVATIONS,
-                name,
-                {"metadata": {"annotations": annotations}},
-                namespace,
-                resource_version=found.metadata.resource_version,
-            )
-        except NotFound:
-            return False
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return True
-    return True
+
+    def patch(found: ClaimReservation) -> dict[str, Any]:
+        annotations = change(found)
+        return {"metadata": {"annotations": annotations}} if annotations else {}
+
+    done = await change_object(client, CLAIMRESERVATIONS, name, namespace, patch)
+    return done is not Changed.GONE

@@ -27,7 +27,8 @@ from typing import Any
 from msgspec.structs import force_setattr, replace
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, Forbidden, NotFound
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.rescheduler.changing import Changed, change_object
 from claimctl.rescheduler.reallocating import withdraw_stale
 from claimctl.rescheduler.records import MAX_ATTEMPTS, Records
 from claimctl.rescheduling import own_taints
@@ -50,7 +51,6 @@ REPLACED = timedelta(seconds=30)
 """After this time an owner has made a replacement for an evicted pod, if it makes one at all."""
 YOUNG = timedelta(seconds=30)
 """An entry without a taint is left alone for this time."""
-_TRIES = 10
 
 Taint = dict[str, Any]
 """A taint with all its fields, also those that claimctl does not know."""
@@ -261,26 +261,14 @@ class Taints:
 
     async def _write(self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]) -> bool:
         """Change the taints of a node under its version; False if the node is gone."""
-        for attempt in range(_TRIES):
-            try:
-                node = await self.client.get(TAINTED_NODES, name)
-                wanted = change(node)
-                if wanted == node.spec.taints:
-                    return True
-                await self.client.merge_patch(
-                    TAINTED_NODES,
-                    name,
-                    {"spec": {"taints": list(wanted) or None}},
-                    resource_version=node.metadata.resource_version,
-                )
-            except NotFound:
-                return False
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                return True
-        raise AssertionError("the last attempt returns or raises")
+
+        def patch(node: TaintedNode) -> dict[str, Any]:
+            wanted = change(node)
+            same = wanted == node.spec.taints
+            return {} if same else {"spec": {"taints": list(wanted) or None}}
+
+        done = await change_object(self.client, TAINTED_NODES, name, "", patch)
+        return done is not Changed.GONE
 
     async def _forget(self, entry: RecordedTaint, *, failed: bool = False) -> None:
         """Remove the entry; ``failed`` counts an attempt for the pod."""
