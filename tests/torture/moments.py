@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LAG = 4.4
 """Lag of the scheduler's cache in seconds; just below the settle time."""
+SLOWLY = 18.0
+"""Seconds until a slow bind; below the binding time, above every other wait of a release."""
 
 
 async def withdraw_before_pods(testbed: Testbed, reference: Reference) -> None:
@@ -30,6 +32,24 @@ async def withdraw_before_pods(testbed: Testbed, reference: Reference) -> None:
     want(testbed, reference.kind, 2)
     await testbed.sleep(12.0)
     testbed.cluster.set_lag(0.0, "resourceclaims")
+
+
+async def withdraw_listed_ahead(testbed: Testbed, reference: Reference) -> None:
+    """Delete the ClaimReservation while pods are bound that were listed before their scheduling.
+
+    The scheduler sees the pods late and the claim at once. So it finds the pods listed, and binds
+    them without a write to the claim.
+    """
+    want(testbed, reference.kind, 0)
+    await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
+    testbed.cluster.set_lag(2.0, "pods")
+    testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    want(testbed, reference.kind, 2)
+    await testbed.sleep(4.0)
+    testbed.cluster.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    await testbed.sleep(SLOWLY + 5.0)
+    testbed.cluster.slow_scheduler(None)
+    testbed.cluster.set_lag(0.0, "pods")
 
 
 async def stall(testbed: Testbed, reference: Reference) -> None:

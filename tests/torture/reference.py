@@ -20,8 +20,6 @@ from tests.torture.train import PLURALS, running, want
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
-SLOWLY = 18.0
-"""Seconds until a slow bind; below the binding time, above every other wait of a release."""
 LIMIT = 20_000.0
 """Virtual seconds after which a run fails."""
 
@@ -140,7 +138,7 @@ async def delete_slowly(testbed: Testbed, reference: Reference) -> None:
 
 async def recreate_slowly(testbed: Testbed, reference: Reference) -> None:
     """Recreate the workload under its name while its new pods are bound slowly."""
-    testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    testbed.cluster.slow_scheduler(lambda _: (0.0, moments.SLOWLY))
     plural, pods = PLURALS[reference.kind], 2
     testbed.cluster.admin.delete(
         plural, NAMESPACE, "train", DeleteOptions(propagation="Background")
@@ -164,13 +162,13 @@ async def _begin_slowly(testbed: Testbed, reference: Reference) -> None:
     """Create pods for a held claim; the scheduler binds each slowly."""
     want(testbed, reference.kind, 0)
     await testbed.until(lambda: not testbed.objects("pods"), 20, step=0.05)
-    testbed.cluster.slow_scheduler(lambda _: (0.0, SLOWLY))
+    testbed.cluster.slow_scheduler(lambda _: (0.0, moments.SLOWLY))
     want(testbed, reference.kind, 2)
     await testbed.sleep(0.1)
 
 
 async def _end_slowly(testbed: Testbed) -> None:
-    await testbed.sleep(SLOWLY + 5.0)
+    await testbed.sleep(moments.SLOWLY + 5.0)
     testbed.cluster.slow_scheduler(None)
 
 
@@ -269,6 +267,7 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "absence": (begin, sleep_through, end),
     "completion": (begin, complete, end),
     "late pods": (begin, moments.withdraw_before_pods, end),
+    "listed ahead": (begin, moments.withdraw_listed_ahead, end),
     "late watch": (begin, moments.stall, end),
     "early deletion": (begin, moments.delete_early, end),
     "allocation in halves": (moments.allocate_in_halves, begin, idle, end),
