@@ -11,8 +11,7 @@ from typing import Protocol
 
 from claimctl.rescheduling.plan import Reallocation
 from claimctl.rescheduling.policy import Evictor
-from claimctl.rescheduling.reasons import Obstacle, Reason
-from claimctl.reservation.pods import claim_names
+from claimctl.rescheduling.reasons import Obstacle
 from claimctl.wire.scheduling import SchedulingPod
 
 DeviceId = tuple[str, str, str]
@@ -109,37 +108,3 @@ class Units(Protocol):
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
         """The unit of a bound pod."""
         ...
-
-
-class NoDevices:
-    """``Devices`` of a cluster where no pod has claims."""
-
-    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
-        pass
-
-    def undo(self) -> None:
-        pass
-
-    def commit(self) -> None:
-        pass
-
-    def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
-        if pod.spec.resource_claims or claim_names(pod):
-            return Obstacle(Reason.FIT_UNKNOWN, "the claims of the pod were not read")
-        return Placement(pod.metadata.uid, node)
-
-    def take(self, placement: Placement) -> None:
-        pass
-
-    def usage(self, device_class: str) -> Mapping[str, DeviceCount]:
-        return {}
-
-    def requested(self, pod: SchedulingPod, device_class: str) -> int:
-        return 0
-
-
-class PodsAlone:
-    """``Units`` of a cluster where no pods belong together."""
-
-    def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
-        return Unit(pods=(pod,))

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from claimctl.rescheduling.devices import NoDevices, PodsAlone
 from claimctl.rescheduling.groups import groups_of
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.plan import Plan
@@ -33,6 +32,7 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl.wire.unreadable import Unreadable
+from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import NOW, budget, moves, namespace, node, observed, pod, reasons
 
 DUPLICATES = Policy(profiles=(Profile(name="main", balance=(RemoveDuplicates(),)),))

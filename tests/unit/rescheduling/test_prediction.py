@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from claimctl.rescheduling.devices import NoDevices, Placement
+from claimctl.rescheduling.devices import Placement
 from claimctl.rescheduling.fit import Fitter
 from claimctl.rescheduling.prediction import Landing, Predictor, describe
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.volumes import Volumes
 from claimctl.rescheduling.world import HOSTNAME, World
 from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
+from tests.support.no_devices import NoDevices
 from tests.support.scheduling import node, pod
 
 CLAIM = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}

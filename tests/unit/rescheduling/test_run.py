@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from claimctl.rescheduling.devices import NoDevices, Unit
+from claimctl.rescheduling.devices import Unit
 from claimctl.rescheduling.plan import Plan, Reallocation
 from claimctl.rescheduling.planning import plan_with
 from claimctl.rescheduling.policy import Evictor, Limits, Policy, Profile, RemoveDuplicates
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.wire.scheduling import SchedulingPod
+from tests.support.no_devices import NoDevices
 from tests.support.scheduling import budget, moves, node, observed, pod, reasons
 
 

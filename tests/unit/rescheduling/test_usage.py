@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from claimctl.rescheduling.devices import DeviceCount, NoDevices
+from claimctl.rescheduling.devices import DeviceCount
 from claimctl.rescheduling.usage import Usage
 from claimctl.rescheduling.world import World
 from claimctl.wire.scheduling import SchedulingPod
+from tests.support.no_devices import NoDevices
 from tests.support.scheduling import node, pod
 
 GPU = "deviceclass.resource.kubernetes.io/gpu.example.com"

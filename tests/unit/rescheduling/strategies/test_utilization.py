@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.rescheduling.devices import DeviceCount, NoDevices, PodsAlone
+from claimctl.rescheduling.devices import DeviceCount
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.planning import plan, plan_with
 from claimctl.rescheduling.policy import (
@@ -19,6 +19,7 @@ from claimctl.rescheduling.policy import (
     RemoveDuplicates,
 )
 from claimctl.wire.scheduling import LabelSelector, SchedulingNode, SchedulingPod
+from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import moves, node, observed, pod, reasons
 
 Objects = list[SchedulingNode | SchedulingPod]

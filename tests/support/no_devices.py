@@ -1,0 +1,45 @@
+"""What planning is told of a cluster without devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from claimctl.rescheduling.devices import DeviceCount, Placement, Unit
+from claimctl.rescheduling.policy import Evictor
+from claimctl.rescheduling.reasons import Obstacle, Reason
+from claimctl.reservation.pods import claim_names
+from claimctl.wire.scheduling import SchedulingPod
+
+
+class NoDevices:
+    """``Devices`` of a cluster where no pod has claims."""
+
+    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
+        pass
+
+    def undo(self) -> None:
+        pass
+
+    def commit(self) -> None:
+        pass
+
+    def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
+        if pod.spec.resource_claims or claim_names(pod):
+            return Obstacle(Reason.FIT_UNKNOWN, "the claims of the pod were not read")
+        return Placement(pod.metadata.uid, node)
+
+    def take(self, placement: Placement) -> None:
+        pass
+
+    def usage(self, device_class: str) -> Mapping[str, DeviceCount]:
+        return {}
+
+    def requested(self, pod: SchedulingPod, device_class: str) -> int:
+        return 0
+
+
+class PodsAlone:
+    """``Units`` of a cluster where no pods belong together."""
+
+    def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
+        return Unit(pods=(pod,))
