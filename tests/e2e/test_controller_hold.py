@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from claimctl.reservation.pods import is_finished
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -83,6 +84,33 @@ async def test_a_finished_pod_beside_running_ones_gets_a_tombstone_and_no_storm(
     assert (await stage.claim()).metadata.resource_version == before
     await stage.delete(JOBS, "train")
     await stage.until_listed("deployments/service", *await pod_names(stage))
+
+
+@pytest.mark.core
+@both
+async def test_a_deleted_pod_that_a_finalizer_keeps_gets_no_tombstone_and_no_storm(
+    stage: Stage,
+) -> None:
+    """kube-controller-manager removes its entry, and adds no pod that is being deleted."""
+    await stage.started()
+    await hold_for_deployment(stage, 2)
+    leaving = (await stage.running())[0].metadata.name
+    finalizers = {"metadata": {"finalizers": ["example.com/slow"]}}
+    await stage.patch(PODS, leaving, finalizers)
+    await stage.delete(PODS, leaving)
+
+    async def left() -> bool:
+        pod = await stage.client.get(PODS, leaving, NAMESPACE)
+        running = {each.metadata.name for each in await stage.running()} - {leaving}
+        expected = {"deployments/train", *(f"pods/{name}" for name in running)}
+        listed = await stage.references()
+        return is_finished(pod) and len(running) == 2 and set(listed) == expected
+
+    await stage.until(left, "only the hold and the two other pods are listed")
+    before = (await stage.claim()).metadata.resource_version
+    await stage.quiet(15)
+    assert (await stage.claim()).metadata.resource_version == before
+    await stage.patch(PODS, leaving, {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.core

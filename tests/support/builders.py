@@ -137,8 +137,8 @@ def slow(made: Pod, *, scheduler: str = "", volume: bool = False) -> Pod:
     return replace(made, spec=replace(made.spec, scheduler_name=scheduler, volumes=volumes))
 
 
-def finished(name: str, node: str = "node-0", *, group: str = "") -> Pod:
-    return pod(name, node=node, phase="Succeeded", group=group)
+def finished(name: str, node: str = "node-0", *, deleting: bool = False, group: str = "") -> Pod:
+    return pod(name, node=node, phase="Succeeded", deleting=deleting, group=group)
 
 
 def pod_ref(name: str) -> Reference:

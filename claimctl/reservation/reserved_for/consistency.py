@@ -9,7 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pod_groups.membership import gone_groups, listed_by_group
+from claimctl.reservation.pod_groups.membership import (
+    gone_groups,
+    listed_by_group,
+    needing_tombstones,
+)
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
 from claimctl.reservation.reserved_for.references import (
@@ -66,6 +70,7 @@ class _Draft:
         self.waits: list[float] = []
         self.held = self._has_holder()
         self.gone_groups = gone_groups(snapshot)
+        self.staying = {pod.metadata.uid: pod for pod in needing_tombstones(snapshot, consumers)}
 
     def _has_holder(self) -> bool:
         """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes.
@@ -113,9 +118,11 @@ class _Draft:
             return None if self._folds() or uid in self.holds.given_up.uids else reference
         if not self.held:
             return reference
-        if uid in pods.finished:
-            return None if self._folds() else self._as_tombstone(reference)
-        if uid in pods.dropped:
+        if uid in pods.finished and self._folds():
+            return None
+        if uid in self.staying:
+            return self._as_tombstone(reference)
+        if uid in pods.finished or uid in pods.dropped:
             return None if self._overdue(reference) else reference
         return self._absent(reference)
 
@@ -174,7 +181,7 @@ class _Draft:
             if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
                 yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
         elif self.held:
-            for pod in self.pods.finished.values():
+            for pod in self.staying.values():
                 if not listed_by_group(self.snapshot, pod):
                     yield tombstone(pod.metadata)
 

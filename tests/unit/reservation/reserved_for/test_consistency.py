@@ -37,6 +37,7 @@ PODS: list[Callable[[str], Pod]] = [
     lambda name: running(name),
     lambda name: pending(name),
     lambda name: finished(name),
+    lambda name: finished(name, deleting=True),
     lambda name: pod(name, deleting=True),
 ]
 
@@ -105,6 +106,7 @@ def test_only_what_is_proven_dead_or_released_is_removed(
     snapshot, holds = given_
     planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
     pods, kept = Consumers.of(snapshot.pods), {reference.uid for reference in planned}
+    leaving = {uid for uid, each in pods.finished.items() if each.metadata.deleting}
     folded = snapshot.shared and not snapshot.frozen and OURS.uid in kept
     for reference in snapshot.references:
         if reference.uid in kept:
@@ -112,7 +114,7 @@ def test_only_what_is_proven_dead_or_released_is_removed(
         if is_workload(reference):
             assert reference.uid in holds.drop
         elif not folded or (is_tombstone(reference) and reference.uid not in pods.bound):
-            assert reference.uid in snapshot.evidence.gone_pods | pods.dropped.keys()
+            assert reference.uid in snapshot.evidence.gone_pods | pods.dropped.keys() | leaving
 
 
 @given(snapshots())
@@ -164,6 +166,18 @@ def test_a_finished_pod_beside_a_hold_becomes_a_tombstone_until_it_is_gone() -> 
         assert lists(on.settle()) == [((tomb("a"), pod_ref("b"), WORKLOAD), False)]
         on.remove("a")
         assert lists(on.settle(seconds=20)) == [((pod_ref("b"), WORKLOAD), False)]
+
+
+def test_a_finished_pod_that_is_being_deleted_gets_no_tombstone() -> None:
+    """kube-controller-manager removes its entry, and adds no pod that is being deleted."""
+    listed = claim(pod_ref("a"), pod_ref("b"), WORKLOAD)
+    pods = (finished("a", deleting=True), running("b"), finished("c", deleting=True))
+    on, without_cleaning = stage(listed, ACTIVE), stage(listed, ACTIVE, OLD_HOLD)
+    on.put(*pods)
+    assert lists(on.settle(seconds=9)) == []
+    assert lists(on.settle(seconds=2)) == [((pod_ref("b"), WORKLOAD), False)]
+    without_cleaning.put(*pods)
+    assert lists(without_cleaning.settle()) == [((pod_ref("b"), WORKLOAD), False)]
 
 
 def test_tombstones_alone_are_written_on_the_list_but_the_last_attempt_on_the_version() -> None:
