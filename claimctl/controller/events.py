@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass
 from claimctl.controller.caches.informers import workload_resource
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import Condition, ObjectMeta
-from claimctl.wire.reservations import ClaimReservationStatus
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.workloads import Workload
 
@@ -118,10 +117,15 @@ def _announcement(condition: Condition) -> Announcement:
     )
 
 
-def announce(events: EventRecorder, snapshot: Snapshot, write: WriteStatus) -> None:
-    """Record the Events of a status on the objects whose users they concern."""
-    held = next(one for one in snapshot.reservations if one.name == write.reservation.metadata.name)
-    for announcement in announcements(write.reservation.status, write.status):
+def announce(
+    events: EventRecorder,
+    snapshot: Snapshot,
+    reservation: ClaimReservation,
+    status: ClaimReservationStatus,
+) -> None:
+    """Record the Events of a reservation's new status on the objects whose users they concern."""
+    held = next(one for one in snapshot.reservations if one.name == reservation.metadata.name)
+    for announcement in announcements(reservation.status, status):
         for subject in _subjects(announcement, held, snapshot.claim):
             events.record(subject, **asdict(announcement))
 

@@ -152,6 +152,7 @@ class ClaimReconciler:
             written = await self._writer.apply(snapshot, write)
             hurried = decision.releasing is not None or _begins(snapshot, write)
             self._record(snapshot, write, written, hurried=hurried)
+            self._announce(snapshot, write, decision)
         except (Conflict, NotFound, AlreadyExists) as error:
             if findings.no_template:
                 # nothing waits for it, so the pauses may grow
@@ -182,12 +183,19 @@ class ClaimReconciler:
         *,
         hurried: bool = False,
     ) -> None:
-        """Note the write in the observations, and make its metrics and Events."""
+        """Note the write in the observations, and measure it."""
         self._know.observations.wrote(snapshot, write, written, hurried=hurried)
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
         log.info("written", write=type(write).__name__)
+
+    def _announce(self, snapshot: Snapshot, write: Write, decision: Decision) -> None:
+        """Record the Events of a status that was written, or that its reservation went without."""
         if isinstance(write, WriteStatus):
-            announce(self._events, snapshot, write)
+            announce(self._events, snapshot, write.reservation, write.status)
+        elif isinstance(write, SetFinalizer) and write.reservation.status.release is not None:
+            made = write.reservation
+            last = decision.statuses.get(made.metadata.name, made.status)
+            announce(self._events, snapshot, made, last)
 
     async def _report_refusal(
         self, snapshot: Snapshot, decision: Decision, error: ApiError
@@ -213,7 +221,7 @@ class ClaimReconciler:
             self._record(snapshot, write, await self._writer.apply(snapshot, write))
         except ApiError as error:
             log.warning("status not written", error=str(error))
-            announce(self._events, snapshot, write)
+        announce(self._events, snapshot, write.reservation, write.status)
 
 
 def _changed(write: Write, written: ObjectMeta | None) -> bool:

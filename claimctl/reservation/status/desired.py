@@ -67,11 +67,12 @@ def with_statuses(found: Assessment) -> Assessment:
 def _goes_anyway(found: Assessment, reservation: ClaimReservation) -> bool:
     """Whether the reservation goes in a moment, so that a last status would tell nobody anything.
 
-    A recorded release has to be cleared: it would let claimctl remove the finalizer of the claim's
-    next allocation.
+    The record of its release goes with it. Should a scheduler allocate the claim anew before that,
+    the record does no harm: claimctl removes the finalizer of a claim without allocation only from
+    a version that has rested for the settle time (``release.protocol.finalizer_step``).
     """
-    released = found.phase is Phase.UNALLOCATED
-    return released and reservation.metadata.deleting and reservation.status.release is None
+    released = found.phase is Phase.UNALLOCATED and not found.finalizer_left
+    return released and reservation.metadata.deleting
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
@@ -121,7 +122,9 @@ def _patience(
         return MOMENT
     if found.phase is Phase.UNALLOCATED and not current.conditions:
         return NOTHING_YET
-    return 2 * MOMENT if found.releasing is not None else MOMENT
+    # the Job controller waits for a second before it reports that the pods' end is the Job's end
+    unused = bool(current.consumers) and not found.consumers.count
+    return 2 * MOMENT if unused or found.releasing is not None else MOMENT
 
 
 def _same_protocol(

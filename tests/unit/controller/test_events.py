@@ -8,7 +8,6 @@ import pytest
 
 from claimctl.controller.events import Announcement, announce, announcements
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.decision import WriteStatus
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.coordination import ObjectReference
@@ -111,5 +110,5 @@ def test_objects_on_which_something_is_told(
     active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
     made = reservation(status=status_with(*old), deleting=deleting)
     on = Snapshot(NOW, NAMESPACE, CLAIM, claim(), (Held(made, active),))
-    announce(cast(EventRecorder, Recorder()), on, WriteStatus(made, status_with(*new)))
+    announce(cast(EventRecorder, Recorder()), on, made, status_with(*new))
     assert told == subjects

@@ -14,7 +14,7 @@ from claimctl.api.claimreservation import ClaimReservationStatus as Model
 from claimctl.api.common import MAX_ITEMS
 from claimctl.controller.patches import status_body
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import Decision, WriteStatus
+from claimctl.reservation.decision import Decision, SetFinalizer, WriteStatus
 from claimctl.reservation.ghosts import MOST
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
@@ -27,6 +27,7 @@ from tests.support.builders import (
     after,
     claim,
     deployment_ref,
+    pod_ref,
     reservation,
     running,
     written_by_claimctl,
@@ -230,16 +231,16 @@ def test_counts_wait_longer_than_conditions() -> None:
     assert isinstance(due(on, due_age=late, status_age=late).write, WriteStatus)
 
 
-def test_the_time_of_the_last_consumer_waits_for_a_moment_only() -> None:
+def test_the_time_of_the_last_consumer_waits_for_the_end_of_a_job_only() -> None:
     """The time until devices out of reach are given up counts from it."""
     on = held_claim()
     on.put(running("a"))
     on.settle()
     on.remove("a")
     recent = {"train-slice": 5.0}
-    early = due(on, due_age={"train-slice": MOMENT / 2}, status_age=recent)
+    early = due(on, due_age={"train-slice": MOMENT}, status_age=recent)
     assert early.write is None
-    late = due(on, due_age={"train-slice": MOMENT}, status_age=recent).write
+    late = due(on, due_age={"train-slice": 2 * MOMENT}, status_age=recent).write
     assert isinstance(late, WriteStatus)
     assert late.status.last_consumer_time is not None
 
@@ -284,4 +285,9 @@ def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None
     release = ReleaseProgress(step="Intent", reason="Idle", since=NOW, claim_uid="uid-slice")
     begun = reservation(deleting=True, status=replace(recorded.status, release=release))
     on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (begun, GONE)})
-    assert isinstance(due(on).write, WriteStatus)
+    decision = due(on)
+    assert decision.write == SetFinalizer(begun, present=False)
+    assert decision.statuses["train-slice"].release is None
+    allocated_anew = Stage(claim(pod_ref("new")), {"train-slice": (begun, GONE)})
+    allocated_anew.put(running("new"))
+    assert isinstance(due(allocated_anew).write, WriteStatus)
