@@ -160,7 +160,7 @@ def expect_what_the_page_says(typed: Shell) -> None:
     assert " Pending " in found["6"][-1]
     timeline, _ = found["7"]
     assert re.search(rf"{had} +·*.?█+▒?·*\n", timeline)
-    assert "WorkloadEnded" in timeline
+    assert "Deallocated: " in timeline
     crowded, planned, moved, spread = found["8"][-4:]
     assert crowded.count("node-0") == 6
     assert planned.count("RemoveDuplicates") == 4

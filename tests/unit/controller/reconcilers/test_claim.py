@@ -46,6 +46,7 @@ class Bench:
     reconciler: ClaimReconciler
     telemetry: Recording
     observations: Observations
+    events: EventRecorder
     queued: set[ClaimKey] = field(default_factory=set)
 
     async def reconcile(self) -> Outcome:
@@ -100,7 +101,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     events = EventRecorder(made.client, clock, "test", "test")
     client = Client(made.transport, clock, telemetry)
     reconciler = ClaimReconciler(client, knowledge, events, telemetry)
-    bench = Bench(made, reconciler, telemetry, observations)
+    bench = Bench(made, reconciler, telemetry, observations, events)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
     Triggers(caches, observations, queues)
     return bench, caches
@@ -285,6 +286,23 @@ async def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_
             await asyncio.sleep(1)
         claim = admin.get("resourceclaims", NAMESPACE, CLAIM)
         assert ("allocation" in claim["status"]) == reserved
+
+
+async def test_the_end_of_a_release_is_told_on_the_claim_if_its_reservation_goes() -> None:
+    async with working_bench(before=_releasing) as bench:
+        admin = bench.server.admin
+        admin.delete("claimreservations", NAMESPACE, "train-slice")
+        await asyncio.sleep(400)
+        for _ in range(6):
+            await bench.reconcile()
+            await asyncio.sleep(6)
+        sending = asyncio.create_task(bench.events.run())
+        await asyncio.sleep(10)
+        sending.cancel()
+        with pytest.raises(NotFound):
+            await bench.server.client.get(CLAIMRESERVATIONS, "train-slice", NAMESPACE)
+        told = [(each["involvedObject"]["kind"], each["reason"]) for each in admin.list("events")]
+        assert told == [("ResourceClaim", "WorkloadEnded")]
 
 
 @dataclass
