@@ -27,6 +27,9 @@ from claimctl.reservation.reserved_for.references import (
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 
+MOMENT = 1.0
+"""Seconds in which more pods may go, whose entries then leave the list in the same write."""
+
 
 @dataclass(frozen=True, slots=True)
 class DesiredHolds:
@@ -138,12 +141,18 @@ class _Draft:
         return self._unless_gone(reference) if self._overdue(reference) else reference
 
     def _overdue(self, reference: Reference) -> bool:
-        """Whether KCM should have removed the entry by now. Until then, claimctl leaves it."""
+        """Whether the entry goes now.
+
+        KCM gets some time to remove it. If KCM removes none, claimctl waits for a moment, in which
+        more pods may go, and removes all in one write; but it makes room in a list without any.
+        """
         self.dangling.append(reference)
-        rules = self.snapshot.rules
-        if not rules.kcm_cleans_mixed_lists:
-            return True
-        left = rules.dead_reference_seconds - self.snapshot.memory.dead_age.get(reference.uid, 0.0)
+        rules, ages = self.snapshot.rules, self.snapshot.memory.dead_age
+        if rules.kcm_cleans_mixed_lists:
+            left = rules.dead_reference_seconds - ages.get(reference.uid, 0.0)
+        else:
+            full = len(self.snapshot.references) >= LIMIT
+            left = 0.0 if full else MOMENT - max(ages.values(), default=0.0)
         if left > 0:
             self.waits.append(left)
         return left <= 0

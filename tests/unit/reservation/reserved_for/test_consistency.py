@@ -177,7 +177,7 @@ def test_a_finished_pod_that_is_being_deleted_gets_no_tombstone() -> None:
     assert lists(on.settle(seconds=9)) == []
     assert lists(on.settle(seconds=2)) == [((pod_ref("b"), WORKLOAD), False)]
     without_cleaning.put(*pods)
-    assert lists(without_cleaning.settle()) == [((pod_ref("b"), WORKLOAD), False)]
+    assert lists(without_cleaning.settle(seconds=1)) == [((pod_ref("b"), WORKLOAD), False)]
 
 
 def test_tombstones_alone_are_written_on_the_list_but_the_last_attempt_on_the_version() -> None:
@@ -200,11 +200,27 @@ def test_a_finished_pod_that_is_not_listed_gets_a_tombstone_too() -> None:
 def test_a_vanished_pod_is_left_to_a_kcm_that_cleans_and_removed_beside_one_that_does_not() -> None:
     on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE, OLD_HOLD)
     on.put(running("b"))
-    assert lists(on.settle()) == [((pod_ref("b"), WORKLOAD), False)]
+    assert lists(on.settle(seconds=0.5)) == []
+    assert lists(on.settle(seconds=0.5)) == [((pod_ref("b"), WORKLOAD), False)]
     on = stage(claim(pod_ref("a"), pod_ref("b"), WORKLOAD), ACTIVE)
     on.put(running("b"))
     assert lists(on.settle(seconds=9)) == []
     assert lists(on.settle(seconds=2)) == [((pod_ref("b"), WORKLOAD), False)]
+
+
+def test_where_kcm_cleans_nothing_pods_that_go_within_a_moment_leave_in_one_write() -> None:
+    on = stage(claim(pod_ref("a"), pod_ref("b"), pod_ref("c"), WORKLOAD), ACTIVE, OLD_HOLD)
+    on.put(running("b"), running("c"))
+    assert lists(on.settle(seconds=0.9)) == []
+    on.remove("b")
+    assert lists(on.settle(seconds=0.2)) == [((pod_ref("c"), WORKLOAD), False)]
+
+
+def test_a_full_list_loses_dead_entries_at_once() -> None:
+    others = [f"p{number}" for number in range(LIMIT - 2)]
+    on = stage(claim(pod_ref("a"), *map(pod_ref, others), WORKLOAD), ACTIVE, OLD_HOLD)
+    on.put(*map(running, others))
+    assert lists(on.settle()) == [((*map(pod_ref, others), WORKLOAD), False)]
 
 
 def test_a_listed_pod_that_only_the_cache_lacks_stays() -> None:

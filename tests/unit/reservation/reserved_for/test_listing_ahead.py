@@ -247,7 +247,7 @@ def test_the_entry_of_a_pending_pod_that_is_gone_goes_with_a_live_read() -> None
     on.come(*new("b", "c"))
     assert lists(on) == [("train", "b", "c")]
     on.remove("b")
-    assert lists(on) == [("train", "c")]
+    assert lists(on, 1.0) == [("train", "c")]
 
 
 def trapped(*names: str) -> Stage:
