@@ -56,6 +56,18 @@ class Records:
         except NotFound:
             return None
 
+    async def all(self) -> tuple[RescheduleRecord, ...]:
+        """The records of all names; none if their kind is not served.
+
+        Raises:
+            UnreadableObject: a record cannot be read, so nobody knows which taints it has.
+            KubeError: the request failed.
+        """
+        try:
+            return (await self.client.list(RESCHEDULERECORDS)).items
+        except NotFound:
+            return ()
+
     async def change(self, change: Change) -> RescheduleRecordStatus:
         """Apply ``change`` to the status as it is on the server. Without a change, nothing is
         written.

@@ -161,22 +161,23 @@ class Taints:
     async def sweep(self, *, everything: bool = False) -> int:
         """Remove the taints and entries that no process needs any more; how many taints went.
 
-        The requests to give claims up that were made for such a taint go, too.
+        The requests to give claims up that were made for such a taint go, too. The entries of all
+        records count, because another process may have a record of its own.
 
         Args:
             everything: remove all taints of ours, also those in use.
         """
-        record = await self.records.read()
-        entries = record.status.taints if record is not None else ()
+        records = await self.records.all()
         nodes = {node.metadata.name: node for node in await self._tainted_nodes()}
         removed = 0
-        for entry in entries:
-            node = nodes.get(entry.node)
-            tainted = node is not None and any(_matches(each, entry) for each in node.spec.taints)
-            end = await self._sweepable(entry, tainted=tainted, everything=everything)
-            if end is not None:
-                await self.lift(entry, end)
-                removed += tainted
+        for record in records:
+            of_record = Taints(self.client, self.clock, Records(self.client, record.metadata.name))
+            for entry in record.status.taints:
+                tainted = _has(nodes.get(entry.node), entry)
+                end = await of_record._sweepable(entry, tainted=tainted, everything=everything)
+                if end is not None:
+                    await of_record.lift(entry, end)
+                    removed += tainted
         live = await self._live()
         for name, node in nodes.items():
             for taint in node.spec.taints:
@@ -202,8 +203,7 @@ class Taints:
 
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
-        record = await self.records.read()
-        return record.status.taints if record is not None else ()
+        return tuple(each for one in await self.records.all() for each in one.status.taints)
 
     async def _tainted_nodes(self) -> list[TaintedNode]:
         """The nodes with taints of ours, Ready or not."""
@@ -319,6 +319,10 @@ class Taints:
         if any(pod.metadata.uid == entry.pod_uid for pod in pods):
             return False
         return all(pod.spec.node_name or pod.metadata.deleting for pod in pods)
+
+
+def _has(node: TaintedNode | None, entry: RecordedTaint) -> bool:
+    return node is not None and any(_matches(each, entry) for each in node.spec.taints)
 
 
 def _same_place(taint: Taint, step: TaintStep) -> bool:

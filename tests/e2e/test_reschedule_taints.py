@@ -12,6 +12,7 @@ from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler.records import Records
+from claimctl.rescheduler.taints import Taints
 from claimctl.rescheduling.own_taints import CRITICAL_TAINT
 from claimctl.rescheduling.plan import Plan
 from claimctl.rescheduling.reasons import Reason
@@ -84,6 +85,25 @@ async def test_the_taint_is_there_before_the_evictions_and_goes_when_the_pod_is_
         assert (left.taints, left.attempts) == ((), ())
         bound = await stage.client.get(PODS, given.pod.metadata.name, NAMESPACE)
         assert bound.spec.node_name == given.node
+
+
+async def test_a_process_with_another_record_leaves_a_taint_that_is_needed_and_no_other() -> None:
+    """Or else replacements of the victims would take the room again."""
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        killed = asyncio.create_task(runner(stage).execute(given.plan))
+        while not evictions(stage):
+            await stage.clock.sleep(0.01)
+        before = await taints(stage)
+        other = Taints(stage.client, stage.clock, Records(stage.client, "other"))
+        assert await other.sweep() == 0
+        assert await taints(stage) == before != []
+        killed.cancel()
+        await asyncio.wait([killed])
+        await stage.clock.sleep(TIMEOUT)
+        assert await other.sweep() == 1
+        assert await taints(stage) == []
+        assert (await recorded(stage)).taints == ()
 
 
 async def test_the_taint_goes_at_its_deadline_and_the_attempt_counts() -> None:
