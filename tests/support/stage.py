@@ -34,6 +34,7 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.pods import is_done
 from claimctl.reservation.reasons import Reason
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.snapshot import (
     Arrivals,
     Evidence,
@@ -184,10 +185,9 @@ class Stage:
                 self._version_seen = (version, self.time)
             if self.claim.metadata.deleting and self._deleting_seen is None:
                 self._deleting_seen = self.time
-            for reference in self.claim.status.reserved_for:
-                known = self.pods.get(reference.uid)
-                if known is None or is_done(known):
-                    self._dead_seen.setdefault(reference.uid, self.time)
+            dead = filter(self._is_dead, self.claim.status.reserved_for)
+            seen = self._dead_seen
+            self._dead_seen = {each.uid: seen.get(each.uid, self.time) for each in dead}
         return Memory(
             openings=self._opened(),
             arrivals=self._arrivals(),
@@ -200,6 +200,13 @@ class Stage:
             repeated_writes=self.repeated_writes,
             deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],
         )
+
+    def _is_dead(self, listed: Reference) -> bool:
+        """Whether a listed pod is gone or done, or a listed group is gone."""
+        if is_pod_group(listed):
+            return all(each.metadata.uid != listed.uid for each in self.groups.values())
+        known = self.pods.get(listed.uid)
+        return is_pod(listed) and (known is None or is_done(known))
 
     def _opened(self) -> Openings:
         """The openings as seen by a process that saw every version, or that has just started."""

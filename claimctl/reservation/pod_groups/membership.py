@@ -97,7 +97,7 @@ def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def needing_tombstones(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
-    """The finished pods that need a tombstone at a fence. KCM ignores pods being deleted."""
+    """The finished pods that need a tombstone. KCM never adds a pod that is being deleted."""
     return tuple(pod for pod in pods.finished.values() if not pod.metadata.deleting)
 
 

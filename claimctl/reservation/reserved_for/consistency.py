@@ -54,8 +54,6 @@ class ListPlan:
     reserved_for: tuple[Reference, ...]
     confirm: tuple[Reference, ...] = ()
     unknown: tuple[Reference, ...] = ()
-    dangling: tuple[Reference, ...] = ()
-    """Entries of pods that are gone or done, or of groups that are gone; they should go."""
     full: bool = False
     """Whether the list has no room for an entry that should be added."""
     look_again: float | None = None
@@ -69,7 +67,6 @@ class _Draft:
         self.entries: dict[str, Reference] = {}
         self.confirm: list[Reference] = []
         self.unknown: list[Reference] = []
-        self.dangling: list[Reference] = []
         self.waits: list[float] = []
         self.held = self._has_holder()
         self.gone_groups = gone_groups(snapshot)
@@ -141,21 +138,26 @@ class _Draft:
         return self._unless_gone(reference) if self._overdue(reference) else reference
 
     def _overdue(self, reference: Reference) -> bool:
-        """Whether the entry goes now.
+        """Whether the entry of a pod or group that is gone or done leaves the list now.
 
-        KCM gets some time to remove it. If KCM removes none, claimctl waits for a moment, in which
-        more pods may go, and removes all in one write; but it makes room in a list without any.
+        KCM gets some time to remove it. Where KCM removes none, claimctl waits for a moment, in
+        which more may go, and removes all in one write; but at once if the places are needed.
         """
-        self.dangling.append(reference)
         rules, ages = self.snapshot.rules, self.snapshot.memory.dead_age
         if rules.kcm_cleans_mixed_lists:
             left = rules.dead_reference_seconds - ages.get(reference.uid, 0.0)
+        elif reference.uid not in ages:
+            # an unreadable pod may be this one; its next event brings the claim back
+            return False
         else:
-            full = len(self.snapshot.references) >= LIMIT
-            left = 0.0 if full else MOMENT - max(ages.values(), default=0.0)
+            left = 0.0 if self._places_are_needed() else MOMENT - max(ages.values())
         if left > 0:
             self.waits.append(left)
         return left <= 0
+
+    def _places_are_needed(self) -> bool:
+        listed = {each.uid for each in self.snapshot.references}
+        return len(listed | self.pods.pending.keys()) >= LIMIT
 
     def _tombstone(self, reference: Reference) -> Reference | None:
         """The new entry for a tombstone. A tombstone stays as long as the finished pod's object.
@@ -215,7 +217,6 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHold
         reserved_for=tuple(draft.entries.values()),
         confirm=tuple(draft.confirm),
         unknown=tuple(draft.unknown),
-        dangling=tuple(draft.dangling),
         full=len(missing) > room,
         look_again=min(draft.waits, default=None),
     )

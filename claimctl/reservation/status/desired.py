@@ -25,6 +25,7 @@ from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import (
+    FINALIZER,
     ClaimReservation,
     ClaimReservationStatus,
     ReferenceCounts,
@@ -69,10 +70,12 @@ def _goes_anyway(found: Assessment, reservation: ClaimReservation) -> bool:
 
     The record of its release goes with it. Should a scheduler allocate the claim anew before that,
     the record does no harm: claimctl removes the finalizer of a claim without allocation only from
-    a version that has rested for the settle time (``release.protocol.finalizer_step``).
+    a version that has rested for the settle time (``release.protocol.finalizer_step``). Another
+    client's finalizer may keep the reservation for long, so then the status is written.
     """
     released = found.phase is Phase.UNALLOCATED and not found.finalizer_left
-    return released and reservation.metadata.deleting
+    meta = reservation.metadata
+    return released and meta.deleting and set(meta.finalizers) <= {FINALIZER}
 
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:

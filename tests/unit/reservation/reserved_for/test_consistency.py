@@ -223,6 +223,14 @@ def test_a_full_list_loses_dead_entries_at_once() -> None:
     assert lists(on.settle()) == [((*map(pod_ref, others), WORKLOAD), False)]
 
 
+def test_an_entry_that_may_be_of_an_unreadable_pod_stays_and_nothing_is_looked_at_again() -> None:
+    """``dead_age`` lacks it; the next event of the pod brings the claim back."""
+    on = stage(claim(pod_ref("a"), WORKLOAD), ACTIVE, OLD_HOLD).snapshot()
+    snapshot = replace(on, memory=replace(on.memory, dead_age={}))
+    plan = consistent_list(snapshot, snapshot.consumers(), DesiredHolds({OURS.uid: OURS}))
+    assert (plan.reserved_for, plan.confirm, plan.look_again) == (on.references, (), None)
+
+
 def test_a_listed_pod_that_only_the_cache_lacks_stays() -> None:
     on = stage(claim(pod_ref("new"), WORKLOAD), ACTIVE, OLD_HOLD)
     on.unseen_pods = {"uid-new": running("new")}

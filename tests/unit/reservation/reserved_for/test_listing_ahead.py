@@ -250,6 +250,20 @@ def test_the_entry_of_a_pending_pod_that_is_gone_goes_with_a_live_read() -> None
     assert lists(on, 1.0) == [("train", "c")]
 
 
+def test_dead_pods_give_their_places_to_new_ones_before_the_hold_does() -> None:
+    old = [f"o{number}" for number in range(LIMIT - 7)]
+    rules = with_rules(RULES, kcm_cleans_mixed_lists=False)
+    on = stage(WORKLOAD, *map(pod_ref, old), rules=rules)
+    on.put(*map(running, old))
+    on.settle(seconds=20)
+    for first in (0, 4, 8):
+        on.remove(*old[first : first + 4])
+        on.come(*new(*(f"n{number}" for number in range(first, first + 4))))
+        assert all("train" in written for written in lists(on, 0.1))
+    assert on.claim is not None
+    assert on.snapshot().references[0] == WORKLOAD
+
+
 def trapped(*names: str) -> Stage:
     """Pods that were listed ahead and cannot reach the devices: their node is cordoned."""
     on = stage(WORKLOAD)

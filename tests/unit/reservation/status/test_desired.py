@@ -288,6 +288,10 @@ def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None
     decision = due(on)
     assert decision.write == SetFinalizer(begun, present=False)
     assert decision.statuses["train-slice"].release is None
+    kept = replace(begun.metadata, finalizers=(*begun.metadata.finalizers, "foregroundDeletion"))
+    staying = replace(begun, metadata=kept)
+    on = Stage(claim(allocated=False, finalizer=False), {"train-slice": (staying, GONE)})
+    assert isinstance(due(on).write, WriteStatus)
     allocated_anew = Stage(claim(pod_ref("new")), {"train-slice": (begun, GONE)})
     allocated_anew.put(running("new"))
     assert isinstance(due(allocated_anew).write, WriteStatus)
