@@ -445,12 +445,33 @@ async def test_a_claim_is_looked_at_soon_when_a_pod_comes_that_a_scheduler_may_s
         assert followed.hurried == []
 
 
-async def test_a_new_reservation_is_looked_at_at_once() -> None:
-    def reserve(made: Server) -> object:
-        body = made.admin.get("claimreservations", NAMESPACE, "train-slice")
-        meta = {"name": "other", "namespace": NAMESPACE}
-        return made.create("claimreservations", {"metadata": meta, "spec": body["spec"]})
+def _second_reservation(made: Server) -> object:
+    body = made.admin.get("claimreservations", NAMESPACE, "train-slice")
+    meta = {"name": "other", "namespace": NAMESPACE}
+    return made.create("claimreservations", {"metadata": meta, "spec": body["spec"]})
 
+
+async def test_a_new_reservation_is_looked_at_at_once() -> None:
     async with following() as followed:
-        await followed.after(reserve)
+        await followed.after(_second_reservation)
         assert "urgent" in followed.hurried
+
+
+async def test_a_workload_is_looked_at_when_a_reservation_comes_or_goes_not_when_it_changes() -> (
+    None
+):
+    def annotated(made: Server) -> None:
+        meta = {"metadata": {"annotations": {RESERVE_ANNOTATION: "*"}}}
+        made.admin.patch("deployments", NAMESPACE, "train", meta)
+
+    def change(made: Server) -> object:
+        labels = {"metadata": {"labels": {"changed": "now"}}}
+        return made.admin.patch("claimreservations", NAMESPACE, "other", labels)
+
+    async with following(annotated) as followed:
+        assert WORKLOAD_KEY in await followed.after(_second_reservation)
+        assert WORKLOAD_KEY not in await followed.after(change)
+        gone = await followed.after(
+            lambda made: made.admin.delete("claimreservations", NAMESPACE, "other")
+        )
+        assert WORKLOAD_KEY in gone
