@@ -27,6 +27,7 @@ from tests.support.builders import (
     NOW,
     claim,
     deployment_ref,
+    group_ref,
     pod_ref,
     reservation,
 )
@@ -95,6 +96,18 @@ def test_a_name_is_quiet_since_its_last_use_or_since_all_groups_are_known() -> N
     assert names.quiet(GroupKey(NAMESPACE, "other")) == 3.0
     names.unknown()
     assert names.quiet(GROUP) == 0.0
+
+
+def test_the_name_of_a_group_was_used_until_its_entry_left_a_list() -> None:
+    clock = HandClock()
+    observations = Observations(clock)
+    observations.group_names.known()
+    clock.time += 5
+    old, new = claim(pod_ref("a"), group_ref()), claim(pod_ref("a"), version="11")
+    observations.claim_changed(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, old, new, relist=False))
+    clock.time += 1
+    assert observations.group_names.quiet(GroupKey(NAMESPACE, group_ref().name)) == 1.0
+    assert observations.group_names.quiet(GroupKey(NAMESPACE, "a")) == 6.0
 
 
 def meta(version: str) -> ObjectMeta:
