@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -108,6 +109,27 @@ async def test_a_listed_pod_is_dead_once_it_is_done(phase: str, dead: int) -> No
     caches = await filled(made)
     snapshot = copied(snapshots(caches, HandClock()), caches)
     assert snapshot.memory.dead_age == dict.fromkeys([pod["metadata"]["uid"]][:dead], 0.0)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["there", "gone"])
+async def test_a_listed_group_is_dead_if_it_is_gone(there: bool) -> None:
+    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    furnish(made)
+    uid = "gone"
+    if there:
+        meta = {"name": "train", "namespace": NAMESPACE}
+        spec = {"schedulingPolicy": {"basic": {}}}
+        uid = made.create("podgroups", {"metadata": meta, "spec": spec})["metadata"]["uid"]
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train"}
+    claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
+    claim["status"]["reservedFor"].append({**group, "uid": uid})
+    made.admin.update("resourceclaims", claim, "status")
+    caches = await filled(made)
+    following = asyncio.create_task(caches.groups.follow().run())
+    await caches.groups.wait_synced()
+    snapshot = copied(snapshots(caches, HandClock()), caches)
+    following.cancel()
+    assert (uid in snapshot.memory.dead_age) is not there
 
 
 async def test_a_listed_pod_that_cannot_be_read_is_neither_dead_nor_a_ghost() -> None:

@@ -48,6 +48,18 @@ async def test_a_finished_plan_is_asked_for_once_more_and_keeps_its_record() -> 
     assert (again.status.phase, len(again.status.claims)) == ("", 1)
 
 
+async def test_a_preview_beside_a_plan_counts_what_the_plan_has_on_record() -> None:
+    server = Server.started()
+    server.claim()
+    server.pod("a")
+    plan = await plans.begin(server.client, DowngradePlanSpec())
+    done = await plans.carry_out(server.client, plan, server.clock, lambda _: None)
+    again = await plans.preview(server.client, DowngradePlanSpec())
+    assert [each.replaced_references for each in again.claims] == [
+        each.replaced_references for each in done.claims
+    ]
+
+
 async def test_a_plan_with_another_scope_is_in_the_way() -> None:
     server = Server.started()
     await plans.begin(server.client, DowngradePlanSpec(namespaces=("ml",)))

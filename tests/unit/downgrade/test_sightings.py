@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_sighting
 from datetime import datetime
 
 import pytest
@@ -143,3 +144,10 @@ def test_the_newest_sighting_counts_and_of_two_the_one_with_the_feature(
     assert newest((one, other))[SCHEDULER].on is on
     assert newest((other, one))[SCHEDULER].on is on
     assert KCM not in newest((one, other))
+
+
+def test_of_two_equal_sightings_the_first_one_counts() -> None:
+    """So the answer does not change from run to run."""
+    first = Sighting(SCHEDULER, on=True, when=NOW, claim="train/a", what="listed a group")
+    second = replace_sighting(first, claim="train/b")
+    assert newest([first, second]) == newest([first, second, first]) == {SCHEDULER: first}
