@@ -82,9 +82,7 @@ def binding_left(snapshot: Snapshot, pod: Pod) -> float:
 
     From the claim's deletion on, schedulers begin to schedule no pod with it, listed or not.
     """
-    age = _closed_age(snapshot, pod)
-    if snapshot.claim is not None and snapshot.claim.metadata.deleting:
-        age = max(age, snapshot.memory.deleting_age)
+    age = max(_closed_age(snapshot, pod), snapshot.memory.deleting_age)
     return max(binding_seconds(pod, snapshot.rules, snapshot.groups) - age, 0.0)
 
 

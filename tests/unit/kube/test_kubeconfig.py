@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.kube.connection import load_connection
+from claimctl.kube.kubeconfig import Entry, Overrides, Selection
 from tests.support import pems
 from tests.unit.kube.kubeconfigs import credentials, document, encoded, problem, write
 
@@ -115,3 +116,20 @@ def test_a_kubeconfig_variable_that_names_only_missing_files_is_named(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/no")
     assert problem(None) == f"KUBECONFIG names {tmp_path}/no: no such file; correct or unset it"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (Overrides(), {"certificate-authority-data": "abc", "insecure-skip-tls-verify": True}),
+        (Overrides(certificate_authority="ca.crt"), {"certificate-authority": "ca.crt"}),
+        (Overrides(insecure_skip_tls_verify=True), {"insecure-skip-tls-verify": True}),
+    ],
+    ids=["no flag", "an authority", "no verification"],
+)
+def test_a_flag_about_the_servers_certificate_replaces_all_that_the_file_says_of_it(
+    flags: Overrides, expected: dict[str, object]
+) -> None:
+    of_file = {"certificate-authority-data": "abc", "insecure-skip-tls-verify": True}
+    chosen = Selection("c", "", Entry("clusters[0]", of_file), Entry("users[0]"), "file")
+    assert flags.applied(chosen).cluster.value == expected

@@ -343,9 +343,12 @@ async def test_work_that_fails_gives_the_lease_back_and_its_error_out() -> None:
         await asyncio.sleep(1)
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"):
+    with capture_logs() as lines, pytest.raises(ValueError, match="broken"):
         await Candidate(server, "a").start(fail)
     assert server.holders == ["a", ""]
+    assert [each["error"] for each in lines if each["log_level"] == "error"] == [
+        "ValueError('broken')"
+    ]
 
 
 async def test_the_lease_is_renewed_while_work_takes_long_to_stop() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.rescheduling.pod_terms import PodTerms, count
+from claimctl.rescheduling.pod_terms import PodTerms, corners, count
 from claimctl.wire.scheduling import LabelSelector, PodAffinityTerm
 
 WEB = PodAffinityTerm(
@@ -42,3 +42,12 @@ def test_a_term_that_no_pod_has_any_more_means_nobody() -> None:
     assert known is not None
     count(known.per_node, "a", -1)
     assert found(terms, "team", app="web") == []
+
+
+def test_a_term_is_filed_where_only_pods_with_its_label_are_looked_up() -> None:
+    assert corners(frozenset({"b", "a"}), WEB.label_selector) == [
+        ("a", ("app", "web")),
+        ("b", ("app", "web")),
+    ]
+    assert corners(None, LabelSelector()) == [(None, None)]
+    assert corners(None, None) == [(None, None)]

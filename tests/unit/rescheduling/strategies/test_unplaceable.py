@@ -379,7 +379,8 @@ def test_all_stuck_pods_of_a_held_claim_leave_together() -> None:
         stuck("a", "slice"), stuck("b", "slice"), claims=[held], reservations=[reservation()]
     )
     assert sorted(moves(made)) == ["a", "b"]
-    assert len({move.unit for move in made.moves}) == 1
+    (unit,) = {move.unit for move in made.moves}
+    assert [each.unit for each in made.reallocations] == [unit] != [""]
 
 
 def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
