@@ -98,6 +98,7 @@ class Unit:
 
     pods: tuple[SchedulingPod, ...]
     id: str = ""
+    """Never empty if the unit closes its node or asks for claims to be given up."""
     close_source: bool = False
     reallocate: tuple[Reallocation, ...] = ()
     obstacle: Obstacle | None = None

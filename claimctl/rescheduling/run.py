@@ -186,12 +186,12 @@ class Run:
         pods = [step.pod for step in steps]
         self.budgets.spend(pods)
         source = next(step.source for step in steps if step.pod is first)
-        name = unit.id or (first.uid if unit.close_source else "")
         if unit.close_source:
-            self.taints.append(self._closing(source, name, first))
+            self.taints.append(self._closing(source, unit.id, first))
         self.reallocations += unit.reallocate
         for step in steps:
-            self.chosen(step, context, why, unit=name, closes=source if unit.close_source else "")
+            closes = source if unit.close_source else ""
+            self.chosen(step, context, why, unit=unit.id, closes=closes)
 
     def _closing(self, node: str, unit: str, pod: WorldPod) -> TaintStep:
         return TaintStep(

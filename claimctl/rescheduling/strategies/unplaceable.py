@@ -391,12 +391,11 @@ class _Placing:
                 seen = self._digests.get(node, "")
                 each.entry = avoidance.avoiding(each.entry, node, seen, self._now)
                 each.news.append(f"its new pods avoid {node}: {why}")
-        name = unit.id or (pod.uid if unit.reallocate else "")
         run.budgets.spend(members)
-        run.reallocations += [with_fields(each, unit=name) for each in unit.reallocate]
+        run.reallocations += [with_fields(each, unit=unit.id) for each in unit.reallocate]
         for member in members:
             text = f"{node} cannot prepare its devices: {why}"
-            run.chosen(Step(member, node, ""), self._context, text, unit=name)
+            run.chosen(Step(member, node, ""), self._context, text, unit=unit.id)
         return None
 
     # what is written

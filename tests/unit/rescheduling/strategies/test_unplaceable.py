@@ -373,6 +373,13 @@ def test_a_held_claim_is_given_up_by_the_controller() -> None:
     assert made.taints == ()
 
 
+def test_a_stuck_pod_and_what_is_asked_of_its_held_claim_are_one_unit() -> None:
+    held = claim("slice", "gpu-0", listed=[HOLD, entry("a")])
+    made = stuck_plan(stuck("a", "slice"), claims=[held], reservations=[reservation()])
+    (move,), (asked,) = made.moves, made.reallocations
+    assert move.unit == asked.unit != ""
+
+
 def test_all_stuck_pods_of_a_held_claim_leave_together() -> None:
     held = claim("slice", "gpu-0", listed=[HOLD, entry("a"), entry("b")])
     made = stuck_plan(
