@@ -53,11 +53,12 @@ class Story:
     listings: list[str] = field(default_factory=list)
     recorder: Recorder = field(default_factory=Recorder)
 
-    def play(self, seconds: float = 120.0, **options: Any) -> Story:
+    def play(self, seconds: float = 120.0, begin: str = "", **options: Any) -> Story:
         async def main() -> None:
             clock = LoopClock()
             client = Client(self.server, clock, self.recorder, rng=Random(1))
             self.informer = Informer(client, PODS, clock, rng=Random(2), **options)
+            self.informer.begin_at(begin)
             self.informer.subscribe(self.hear)
             self.informer.on_connect(self.connected)
             self.informer.on_list(self.listed)
@@ -450,3 +451,12 @@ def test_what_a_healthy_server_does_now_and_then_is_no_trouble(end: Callable[[],
     assert set(told.recorder.of(Metric.WATCH_BROKEN)) <= {0}
     assert told.informer is not None
     assert told.informer.trouble is None
+
+
+def test_a_checkpoint_is_asked_for_once_and_then_the_objects_are_listed_as_they_are() -> None:
+    """A server that lacks the version must not delay the start."""
+    told = story(failure(503, "ServiceUnavailable"), listing(10, thing("a", 1)), stream(Wait()))
+    told.play(begin="9")
+    asked = [request.query.get("resourceVersion", "") for request in told.server.requests]
+    assert asked == ["9", "", "10"]
+    assert told.names == ["a"]
