@@ -118,7 +118,7 @@ async def test_a_listed_group_is_dead_if_it_is_gone(there: bool) -> None:
     uid = "gone"
     if there:
         meta = {"name": "train", "namespace": NAMESPACE}
-        spec = {"schedulingPolicy": {"basic": {}}}
+        spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
         uid = made.create("podgroups", {"metadata": meta, "spec": spec})["metadata"]["uid"]
     group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train"}
     claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
