@@ -188,3 +188,9 @@ def evictions(stage: Stage, *, since: int = 0) -> list[str]:
         if meta.get("deletionTimestamp"):
             seen.setdefault(meta["uid"], meta["name"])
     return list(seen.values())
+
+
+async def until_evicted(stage: Stage) -> None:
+    """Wait until the deletion of a pod has begun."""
+    while not evictions(stage):
+        await stage.clock.sleep(0.01)

@@ -23,6 +23,7 @@ from tests.e2e.moving import (
     running,
     taint_step,
     taints,
+    until_evicted,
 )
 
 OPTIONS = ClusterOptions(nodes=3)
@@ -188,8 +189,7 @@ async def test_an_interrupted_run_finishes_its_write_and_removes_its_taint() -> 
         moves = [move(chosen[0], unit="u", closes=chosen[0].spec.node_name), move(chosen[1])]
         process = runner(stage, settings=replace(QUICK, poll=2.0))
         run = asyncio.create_task(process.execute(await plan_of(stage, moves, *steps)))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         process.stop.set()
         report = await run
         assert report.interrupted

@@ -33,6 +33,7 @@ from tests.e2e.moving import (
     set_taints,
     taint_step,
     taints,
+    until_evicted,
 )
 from tests.e2e.uninstalling import Remover
 
@@ -72,8 +73,7 @@ async def test_the_taint_is_there_before_the_evictions_and_goes_when_the_pod_is_
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
         run = asyncio.create_task(runner(stage).execute(given.plan))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         value = f"claimctl-{given.pod.metadata.uid}"
         assert await taints(stage) == [(given.node, CRITICAL_TAINT, value)]
         assert [each.pod_uid for each in (await recorded(stage)).taints] == [given.pod.metadata.uid]
@@ -92,8 +92,7 @@ async def test_a_process_with_another_record_leaves_a_taint_that_is_needed_and_n
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
         killed = asyncio.create_task(runner(stage).execute(given.plan))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         before = await taints(stage)
         other = Taints(stage.client, stage.clock, Records(stage.client, "other"))
         assert await other.sweep() == 0
@@ -217,8 +216,7 @@ async def test_the_taint_goes_whatever_becomes_of_pod_and_node(fate: str) -> Non
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
         run = asyncio.create_task(runner(stage).execute(given.plan))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         match fate:
             case "deleted" | "replaced":
                 await stage.delete(PODS, given.pod.metadata.name)
@@ -252,8 +250,7 @@ async def test_a_sweep_of_another_process_leaves_a_taint_in_use() -> None:
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
         run = asyncio.create_task(runner(stage).execute(given.plan))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         assert await runner(stage).sweep() == 0
         assert len(await taints(stage)) == 1
         assert await runner(stage).sweep(everything=True) == 1
@@ -297,8 +294,7 @@ async def test_an_uninstall_takes_the_taints_of_killed_runs_away() -> None:
         theirs = {"key": CRITICAL_TAINT, "value": "true", "effect": "NoExecute"}
         await set_taints(stage, "node-2", theirs)
         run = asyncio.create_task(runner(stage).execute(given.plan))
-        while not evictions(stage):
-            await stage.clock.sleep(0.01)
+        await until_evicted(stage)
         run.cancel()
         everywhere = Remover(stage, namespaces=())
         left = await everywhere.look()

@@ -160,6 +160,8 @@ def expect_what_the_page_says(typed: Shell) -> None:
     assert " Pending " in found["6"][-1]
     timeline, _ = found["7"]
     assert re.search(rf"{had} +·*.?█+▒?·*\n", timeline)
+    # garbage collection deletes the reservation, before or after the controller sees the end
+    assert re.search(r"ReleaseIntent: release \((WorkloadEnded|Withdrawn)\)", timeline)
     assert "Deallocated: " in timeline
     crowded, planned, moved, spread = found["8"][-4:]
     assert crowded.count("node-0") == 6

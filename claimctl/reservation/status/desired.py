@@ -125,7 +125,7 @@ def _patience(
         return MOMENT
     if found.phase is Phase.UNALLOCATED and not current.conditions:
         return NOTHING_YET
-    # the Job controller waits for a second before it reports that the pods' end is the Job's end
+    # a Job's status says that the Job has ended about a second after its last pod
     unused = bool(current.consumers) and not found.consumers.count
     return 2 * MOMENT if unused or found.releasing is not None else MOMENT
 
