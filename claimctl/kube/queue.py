@@ -155,6 +155,7 @@ class QueueRunner(Generic[K]):
         self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
         self._limiter = limiter if limiter is not None else RetryLimiter(Random())
         self._changed = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._depth = -1
 
     def __len__(self) -> int:
@@ -184,16 +185,17 @@ class QueueRunner(Generic[K]):
 
     async def get(self) -> K:
         """Wait for the next key and hold it until ``done``. Safe to cancel."""
-        while True:
-            now = self._clock.monotonic()
-            key = self._queue.get(now)
-            if key is not None:
-                self._telemetry.observe(
-                    Metric.WORKQUEUE_SECONDS, self._queue.waited(key), self._labels
-                )
-                self._report_depth(now)
-                return key
-            await self._wait(self._queue.next_at(now))
+        # Only one worker waits for a change, the others for their turn: a change wakes one worker.
+        async with self._turn:
+            while True:
+                now = self._clock.monotonic()
+                key = self._queue.get(now)
+                if key is not None:
+                    waited = self._queue.waited(key)
+                    self._telemetry.observe(Metric.WORKQUEUE_SECONDS, waited, self._labels)
+                    self._report_depth(now)
+                    return key
+                await self._wait(self._queue.next_at(now))
 
     def done(self, key: K) -> None:
         """Release ``key``. If it was added meanwhile, ``get`` returns it again."""
@@ -210,8 +212,6 @@ class QueueRunner(Generic[K]):
             return
 
     def _after_change(self) -> None:
-        # wake all waiting workers: if only one were woken and then cancelled, the wake-up would be
-        # lost
         self._changed.set()
         self._report_depth(self._clock.monotonic())
 

@@ -8,7 +8,6 @@ from random import Random
 from typing import TypeVar
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from claimctl.kube.errors import (
     ApiError,
@@ -112,37 +111,22 @@ async def with_retries(
         KubeError: the error of the last attempt, or the first error that the policy does not retry.
     """
 
-    def pause(state: RetryCallState) -> float:
-        return _pause(policy, rng, state.attempt_number, _error(state))
-
-    retrying = AsyncRetrying(
-        sleep=clock.sleep,
-        stop=stop_after_attempt(policy.attempts),
-        wait=pause,
-        retry=retry_if_exception(lambda e: isinstance(e, KubeError) and policy.retryable(e)),
-        before_sleep=_log_retry,
-        reraise=True,
-    )
-    async for trial in retrying:
-        number = trial.retry_state.attempt_number - 1
-        with trial:
+    for number in range(policy.attempts):
+        try:
             return await attempt(number)
-    raise AssertionError("tenacity ends with a result or an error")
+        except KubeError as error:
+            if number + 1 == policy.attempts or not policy.retryable(error):
+                raise
+            seconds = _pause(policy, rng, number + 1, error)
+            log.debug("request is repeated", error=str(error), after_seconds=round(seconds, 3))
+        await clock.sleep(seconds)
+    raise AssertionError("a policy has at least one attempt")
 
 
-def _pause(policy: RetryPolicy, rng: Random, failures: int, error: BaseException | None) -> float:
+def _pause(policy: RetryPolicy, rng: Random, failures: int, error: KubeError) -> float:
     asked = error.retry_after if isinstance(error, ApiError) else None
     delay = policy.backoff.delay(failures, rng)
     if asked is None:
         return delay
     # all clients got the same number; the jitter keeps them from coming back at the same time
     return min(asked, policy.longest_retry_after) + delay
-
-
-def _error(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome is not None else None
-
-
-def _log_retry(state: RetryCallState) -> None:
-    seconds = round(state.upcoming_sleep, 3)
-    log.debug("request is repeated", error=str(_error(state)), after_seconds=seconds)

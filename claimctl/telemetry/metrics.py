@@ -6,13 +6,14 @@ has a value per claim, pod or workload.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.resources import files
 
 import msgspec
-from opentelemetry.metrics import Counter, Histogram, Meter
-from opentelemetry.metrics import _Gauge as Gauge
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
 
 from claimctl.telemetry.face import Labels, Metric
 
@@ -54,11 +55,15 @@ MEANINGS = msgspec.json.decode(
 
 
 class Instruments:
-    """One instrument for each metric, on one meter."""
+    """One instrument for each metric, on one meter.
+
+    A gauge is set far more often than it is read, so its values are only kept, and the meter asks
+    for them.
+    """
 
     def __init__(self, meter: Meter) -> None:
         self._counters: dict[Metric, Counter] = {}
-        self._gauges: dict[Metric, Gauge] = {}
+        self._gauges: dict[Metric, dict[tuple[str, ...], float]] = {}
         self._histograms: dict[Metric, Histogram] = {}
         for metric, meaning in MEANINGS.items():
             self._create(meter, metric, meaning)
@@ -69,11 +74,18 @@ class Instruments:
             case Sort.COUNTER:
                 self._counters[metric] = meter.create_counter(name, unit, text)
             case Sort.GAUGE:
-                self._gauges[metric] = meter.create_gauge(name, unit, text)
+                self._gauges[metric] = {}
+                meter.create_observable_gauge(name, [partial(self._observe, metric)], unit, text)
             case Sort.HISTOGRAM:
                 self._histograms[metric] = meter.create_histogram(
                     name, unit, text, explicit_bucket_boundaries_advisory=meaning.buckets
                 )
+
+    def _observe(self, metric: Metric, options: CallbackOptions) -> Iterator[Observation]:
+        names = MEANINGS[metric].labels
+        # a copy: the meter asks in a thread of its own
+        for values, value in self._gauges[metric].copy().items():
+            yield Observation(value, dict(zip(names, values, strict=True)))
 
     def add(self, metric: Metric, labels: Labels | None, amount: float) -> None:
         self._counters[metric].add(amount, _attributes(metric, labels))
@@ -82,13 +94,12 @@ class Instruments:
         self._histograms[metric].record(seconds, _attributes(metric, labels))
 
     def set(self, metric: Metric, labels: Labels | None, value: float) -> None:
-        self._gauges[metric].set(value, _attributes(metric, labels))
+        self._gauges[metric][tuple(_attributes(metric, labels).values())] = value
 
 
 def _attributes(metric: Metric, labels: Labels | None) -> dict[str, str]:
     """The labels in the order of the table; raises ValueError for other labels."""
-    given = labels or {}
-    wanted = MEANINGS[metric].labels
-    if given.keys() != set(wanted):
+    given, wanted = labels or {}, MEANINGS[metric].labels
+    if len(given) != len(wanted) or not all(label in given for label in wanted):
         raise ValueError(f"{metric} has the labels {wanted}, not {tuple(given)}")
     return {label: given[label] for label in wanted}

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from opentelemetry import trace
@@ -41,7 +41,7 @@ from prometheus_client import GCCollector, ProcessCollector
 
 from claimctl import __version__
 from claimctl.telemetry.exposition import registry_of
-from claimctl.telemetry.face import Labels, Metric, Span, Value
+from claimctl.telemetry.face import UNSEEN, Labels, Metric, Span, Value
 from claimctl.telemetry.metrics import Instruments
 from claimctl.telemetry.settings import Exporter, Settings
 
@@ -90,22 +90,25 @@ class OtelTelemetry:
             shutdown_on_exit=False,
         )
         # Where no exporter gets spans, there are none: an id in a log would lead nowhere.
-        tracer = self._tracing if sinks else trace.NoOpTracerProvider()
-        self._tracer = tracer.get_tracer(SCOPE, __version__)
+        self._tracer = self._tracing.get_tracer(SCOPE, __version__) if sinks else None
         self._instruments = Instruments(self._metering.get_meter(SCOPE, __version__))
         self.gauge(
             Metric.BUILD_INFO, 1, {"version": __version__, "python": platform.python_version()}
         )
 
-    @contextmanager
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """A child of the current span, if any. An exception that leaves the block fails it."""
+        if self._tracer is None:
+            return UNSEEN
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
-        raw = self._tracer.start_span(
-            name, kind=kind, attributes=attributes, start_time=self._now()
+        return self._span(
+            self._tracer.start_span(name, kind=kind, attributes=attributes, start_time=self._now())
         )
+
+    @contextmanager
+    def _span(self, raw: trace.Span) -> Iterator[Span]:
         span = OtelSpan(raw, self._now)
         try:
             with trace.use_span(raw, record_exception=False, set_status_on_exception=False):
