@@ -204,7 +204,7 @@ class Triggers:
 
     def _pod(self, change: Change[Pod]) -> None:
         self._seen.pod_changed(change)
-        if same_to_claims(change):
+        if not self._leading or same_to_claims(change):
             return
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
         ended = change.new is not None and is_finished(change.new)

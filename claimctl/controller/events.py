@@ -126,29 +126,28 @@ def announce(
     """Record the Events of a reservation's new status on the objects whose users they concern."""
     held = next(one for one in snapshot.reservations if one.name == reservation.metadata.name)
     for announcement in announcements(reservation.status, status):
-        for subject in _subjects(announcement, held, snapshot.claim):
-            events.record(subject, **asdict(announcement))
+        about = reservation_subject(held)
+        for subject in _subjects(announcement, held, snapshot.claim) or (about,):
+            related = about if subject != about else None
+            events.record(subject, related=related, **asdict(announcement))
 
 
 def _subjects(
     announcement: Announcement, held: Held, claim: ResourceClaim | None
-) -> Iterator[ObjectReference]:
-    """The objects that get the Event.
+) -> tuple[ObjectReference, ...]:
+    """The objects that get the Event; none means the reservation, whose conditions say the same.
 
-    A Warning goes to the claim, the reservation and the workload. A Normal Event goes to the
-    reservation and the workload, to save requests. The workload gets none about a finished
-    release, because it has ended or is being deleted. If the reservation is being deleted, too,
-    the claim gets that Event.
+    A problem goes to the claim and the workload, a hold to the workload. The workload gets no
+    Event about a finished release, because it has ended or is being deleted. If the reservation is
+    being deleted, too, the claim gets that Event.
     """
-    problem = announcement.type == "Warning"
-    released = not problem and announcement.action == _RELEASE
-    goes = released and held.reservation.metadata.deleting
-    if claim is not None and (problem or goes):
-        yield claim_subject(claim)
-    if not goes:
-        yield reservation_subject(held)
-    if held.workload.exists and not released:
-        yield workload_subject(held)
+    of_claim = (claim_subject(claim),) if claim is not None else ()
+    of_workload = (workload_subject(held),) if held.workload.exists else ()
+    if announcement.type == "Warning":
+        return of_claim + of_workload
+    if announcement.action == _RELEASE:
+        return of_claim if held.reservation.metadata.deleting else ()
+    return of_workload
 
 
 def claim_subject(claim: ResourceClaim) -> ObjectReference:

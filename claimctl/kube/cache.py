@@ -53,8 +53,8 @@ class Index(Generic[T]):
     def __init__(self, indexers: Mapping[str, Indexer[T]]) -> None:
         self._objects: dict[Key, T] = {}
         self._indexers = dict(indexers)
-        # dicts stand in for sets: their order is that of insertion
-        self._keys: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexers}
+        # by index, value and key
+        self._under: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -70,7 +70,8 @@ class Index(Generic[T]):
 
     def under(self, index: str, value: str) -> tuple[T, ...]:
         """The objects under ``value``; KeyError if the index does not exist."""
-        return tuple(self._objects[key] for key in self._keys[index].get(value, ()))
+        found = self._under[index].get(value)
+        return tuple(found.values()) if found is not None else ()
 
     def put(self, item: T) -> T | None:
         """Add or replace an object; return the old one."""
@@ -83,7 +84,7 @@ class Index(Generic[T]):
                 gone = [value for value in indexer(old) if value not in values]
                 self._remove(name, key, gone)
             for value in values:
-                self._keys[name].setdefault(value, {})[key] = None
+                self._under[name].setdefault(value, {})[key] = item
         return old
 
     def pop(self, key: Key) -> T | None:
@@ -95,7 +96,7 @@ class Index(Generic[T]):
         return old
 
     def _remove(self, name: str, key: Key, values: Iterable[str]) -> None:
-        by_value = self._keys[name]
+        by_value = self._under[name]
         for value in values:
             keys = by_value.get(value, {})
             keys.pop(key, None)

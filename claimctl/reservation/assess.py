@@ -17,7 +17,6 @@ from claimctl.reservation.reserved_for.holds import (
     holds_while_waiting,
 )
 from claimctl.reservation.reserved_for.references import (
-    is_pod,
     is_pod_group,
     is_workload,
     same_name,
@@ -50,7 +49,7 @@ def assess(snapshot: Snapshot) -> Assessment:
         consumers,
         Phase.UNALLOCATED,
         retentions,
-        own=_own(claim, retentions) | groups,
+        own=_own(snapshot, claim, retentions) | groups,
         groups=groups,
         reason=_release_reason(retentions),
     )
@@ -78,7 +77,9 @@ def _stays(retention: RetentionDecision) -> RetentionDecision:
     return retention
 
 
-def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> frozenset[str]:
+def _own(
+    snapshot: Snapshot, claim: ResourceClaim, retentions: Iterable[RetentionDecision]
+) -> frozenset[str]:
     uids = set(uids_written_by(claim))
     created_for = claim.spec.reserved_for
     for retention in retentions:
@@ -86,10 +87,8 @@ def _own(claim: ResourceClaim, retentions: Iterable[RetentionDecision]) -> froze
         uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
         if created_for and retention.reference and same_name(created_for, retention.reference):
             uids.add(created_for.uid)
-    listed = claim.status.reserved_for
-    return frozenset(
-        ref.uid for ref in listed if is_workload(ref) and not is_pod_group(ref) and ref.uid in uids
-    )
+    listed = (ref for ref in snapshot.no_pods if is_workload(ref) and not is_pod_group(ref))
+    return frozenset(ref.uid for ref in listed if ref.uid in uids)
 
 
 def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
@@ -112,7 +111,7 @@ def _is_left_to_kcm(found: Assessment) -> bool:
     only pending pods, which are never bound then and which KCM does not remove.
     """
     references = found.snapshot.references
-    if not references or not all(map(is_pod, references)):
+    if not references or found.snapshot.no_pods:
         return False
     if found.live_pod_entries():
         return found.lists_bound_pods or not found.claim.metadata.deleting

@@ -110,8 +110,9 @@ class Assessment:
 
     def sooner(self, seconds: float | None) -> Assessment:
         """The same, to be decided again after ``seconds`` at the latest; None changes nothing."""
-        times = [time for time in (self.after, seconds) if time is not None]
-        return replace(self, after=min(times, default=None))
+        if seconds is None or (self.after is not None and self.after <= seconds):
+            return self
+        return replace(self, after=seconds)
 
     def decision(self) -> Decision:
         return Decision(
@@ -125,8 +126,7 @@ class Assessment:
 
     def listed(self, reference: Reference | None) -> bool:
         """Whether the claim lists the object of this UID."""
-        uid = reference.uid if reference is not None else None
-        return any(listed.uid == uid for listed in self.snapshot.references)
+        return reference is not None and reference.uid in self.snapshot.listed_uids
 
     def is_ours(self, reference: Reference) -> bool:
         """Whether only claimctl removes the reference from the list."""

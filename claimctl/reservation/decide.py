@@ -39,7 +39,6 @@ from claimctl.reservation.release.protocol import (
 from claimctl.reservation.reserved_for.holds import lacks_tombstones, write_list
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
-    is_pod,
     same_name,
     unanswered,
     workload_reference,
@@ -163,7 +162,7 @@ def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
         return False
     seen = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
     created_for = snapshot.claim.spec.reserved_for
-    known = (*snapshot.references, *((created_for,) if created_for else ()))
+    known = (*snapshot.no_pods, *((created_for,) if created_for else ()))
     return any(same_name(each, seen) and each.uid != seen.uid for each in known)
 
 
@@ -248,9 +247,8 @@ def _release(found: Assessment) -> Assessment:
 
 def _current_step(found: Assessment) -> ReleaseStep:
     """The step of the release that the claim's list shows."""
-    is_fenced = fenced(found.snapshot, found.own) and not any(
-        map(is_pod, found.snapshot.references)
-    )
+    snapshot = found.snapshot
+    is_fenced = fenced(snapshot, found.own) and snapshot.no_pods == snapshot.references
     return ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
 
 

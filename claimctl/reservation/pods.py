@@ -16,19 +16,14 @@ DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
 
 def claim_names(pod: Pod) -> frozenset[str]:
     """The claims that a pod uses, from the three fields that can name one."""
-    return frozenset(_claim_names(pod))
-
-
-def _claim_names(pod: Pod) -> Iterator[str]:
-    for claim in pod.spec.resource_claims:
-        if claim.resource_claim_name:
-            yield claim.resource_claim_name
-    for status in pod.status.resource_claim_statuses:
-        if status.resource_claim_name:
-            yield status.resource_claim_name
-    extended = pod.status.extended_resource_claim_status
-    if extended is not None and extended.resource_claim_name:
-        yield extended.resource_claim_name
+    spec, status = pod.spec, pod.status
+    found = {each.resource_claim_name or "" for each in spec.resource_claims}
+    if status.resource_claim_statuses:
+        found |= {each.resource_claim_name or "" for each in status.resource_claim_statuses}
+    if status.extended_resource_claim_status is not None:
+        found.add(status.extended_resource_claim_status.resource_claim_name)
+    found.discard("")
+    return frozenset(found)
 
 
 def is_bound(pod: Pod) -> bool:

@@ -19,7 +19,6 @@ from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.release.blockers import longer_grace
 from claimctl.reservation.reserved_for.references import (
     WORKLOAD_RESOURCES,
-    is_pod,
     is_tombstone,
     same_name,
     uids_written_by,
@@ -310,8 +309,7 @@ def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
     Without a hold, the fence would empty the list, and the scheduler (PostFilter) might deallocate
     the claim while a pod is being bound.
     """
-    listed = snapshot.references
-    return all(map(is_pod, listed)) and any(each.uid in consumers.pending for each in listed)
+    return not snapshot.no_pods and not consumers.pending.keys().isdisjoint(snapshot.listed_uids)
 
 
 def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from math import inf
 
 from claimctl.reservation.decision import Write
 from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -196,7 +198,7 @@ class Held:
         return meta.deleting and (self.workload.exists or meta.controller() is None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """Everything about one claim at one moment."""
 
@@ -239,7 +241,20 @@ class Snapshot:
         allocation = self.claim.status.allocation if self.claim else None
         return allocation is not None and allocation.reserved_for_any_pod
 
+    @cached_property
+    def no_pods(self) -> tuple[Reference, ...]:
+        """The listed references that are no pods. A list has few of them."""
+        return tuple(each for each in self.references if not is_pod(each))
+
+    @cached_property
+    def listed_uids(self) -> frozenset[str]:
+        return frozenset(each.uid for each in self.references)
+
     def consumers(self) -> Consumers:
+        return self._consumers
+
+    @cached_property
+    def _consumers(self) -> Consumers:
         return Consumers.of(self.pods)
 
     @property

@@ -192,6 +192,8 @@ class GhostLedger:
                 self._noted_at.setdefault((key, uid), version)
 
     def _drop_ghosts_of(self, pod: Pod) -> None:
+        if not self._by_claim and not self._noted_at:
+            return
         for name in claim_names(pod):
             key = ClaimKey(pod.metadata.namespace, name)
             self._noted_at.pop((key, pod.metadata.uid), None)

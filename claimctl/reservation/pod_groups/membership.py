@@ -75,13 +75,13 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
     made = {group.metadata.uid for group in snapshot.groups if made_by_claimctl(group)}
     return frozenset(
         reference.uid
-        for reference in snapshot.references
+        for reference in snapshot.no_pods
         if is_pod_group(reference) and (reference.name in names or reference.uid in made)
     )
 
 
 def any_group_listed(snapshot: Snapshot) -> bool:
-    return any(map(is_pod_group, snapshot.references))
+    return any(map(is_pod_group, snapshot.no_pods))
 
 
 def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
@@ -89,7 +89,7 @@ def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
     name = group_of(pod.spec)
     if not name:
         return False
-    if any(is_pod_group(each) and each.name == name for each in snapshot.references):
+    if any(is_pod_group(each) and each.name == name for each in snapshot.no_pods):
         return True
     return any(
         group.metadata.name == name and shares(group, snapshot.name) for group in snapshot.groups
@@ -107,7 +107,7 @@ def too_many_finished(snapshot: Snapshot) -> bool:
     Then the group has to be deleted before the claim is released: KCM writes nothing for the pods
     of a group that does not exist.
     """
-    tombstones = {each.uid for each in snapshot.references if is_tombstone(each)}
+    tombstones = {each.uid for each in snapshot.no_pods if is_tombstone(each)}
     finished = {pod.metadata.uid for pod in needing_tombstones(snapshot, snapshot.consumers())}
     return len(tombstones | finished) > LIMIT
 
@@ -123,7 +123,7 @@ def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
     names = group_names(snapshot)
     return tuple(
         each
-        for each in snapshot.references
+        for each in snapshot.no_pods
         if is_pod_group(each) and each.name in names and each.uid not in known
     )
 

@@ -78,19 +78,18 @@ class _Draft:
         So it is if the list has a hold, if this write can add one, or if the list has the
         tombstone of a finished pod.
         """
-        listed = {reference.uid for reference in self.snapshot.references}
+        listed = self.snapshot.listed_uids
         if listed & self.holds.keep.keys() or self._has_tombstone():
             return True
         if not self.holds.keep or self.snapshot.frozen or not _may_add(self.snapshot):
             return False
-        folds = self.snapshot.shared and any(map(is_pod, self.snapshot.references))
+        folds = self.snapshot.shared and self.snapshot.no_pods != self.snapshot.references
         return len(listed) < LIMIT or folds
 
     def _has_tombstone(self) -> bool:
         finished = self.pods.finished
-        listed = self.snapshot.references
         return not self.snapshot.shared and any(
-            is_tombstone(each) and each.uid in finished for each in listed
+            is_tombstone(each) and each.uid in finished for each in self.snapshot.no_pods
         )
 
     def take(self, reference: Reference) -> None:
@@ -156,8 +155,7 @@ class _Draft:
         return left <= 0
 
     def _places_are_needed(self) -> bool:
-        listed = {each.uid for each in self.snapshot.references}
-        return len(listed | self.pods.pending.keys()) >= LIMIT
+        return len(self.snapshot.listed_uids | self.pods.pending.keys()) >= LIMIT
 
     def _tombstone(self, reference: Reference) -> Reference | None:
         """The new entry for a tombstone. A tombstone stays as long as the finished pod's object.

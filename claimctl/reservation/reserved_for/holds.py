@@ -59,7 +59,7 @@ def _old_incarnations(found: Assessment, reference: Reference) -> set[str]:
     """UIDs of listed references with the same name and another UID: those objects are gone."""
     return {
         listed.uid
-        for listed in found.snapshot.references
+        for listed in found.snapshot.no_pods
         if same_name(listed, reference) and listed.uid != reference.uid
     }
 
@@ -73,8 +73,7 @@ def holds_step_aside(found: Assessment) -> bool:
     """
     if found.snapshot.shared or found.claim.metadata.deleting:
         return False
-    listed = {reference.uid for reference in found.snapshot.references}
-    holds = _holds(found)
+    listed, holds = found.snapshot.listed_uids, _holds(found)
     return (
         len(listed | holds) >= LIMIT
         and bool(holds)
@@ -149,7 +148,7 @@ def lacks_tombstones(found: Assessment) -> bool:
     """
     assert found.plan is not None
     planned = {each.uid for each in found.plan.reserved_for if is_tombstone(each)}
-    planned -= {each.uid for each in found.snapshot.references if is_tombstone(each)}
+    planned -= {each.uid for each in found.snapshot.no_pods if is_tombstone(each)}
     finished = needing_tombstones(found.snapshot, found.consumers)
     moved = {pod.metadata.uid for pod in finished if _moved_by_kcm(found, pod)}
     return bool(planned & moved) and not found.fights

@@ -69,8 +69,7 @@ def pods_to_list(
 
 def listed_by(snapshot: Snapshot, write: WriteList) -> frozenset[str]:
     """UIDs of the pending pods that a write lists ahead."""
-    before = {each.uid for each in snapshot.references}
-    added = {each.uid for each in write.reserved_for if is_pod(each)} - before
+    added = {each.uid for each in write.reserved_for if is_pod(each)} - snapshot.listed_uids
     return frozenset(added & snapshot.consumers().pending.keys())
 
 
@@ -142,7 +141,7 @@ def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
 
 def _places_needed(snapshot: Snapshot, consumers: Consumers) -> int:
     """How many pods wait for a place in a full list."""
-    listed = {each.uid for each in snapshot.references}
+    listed = snapshot.listed_uids
     if len(listed) < LIMIT or snapshot.shared:
         return 0
     waiting = (pod for uid, pod in consumers.pending.items() if uid not in listed)
@@ -151,4 +150,5 @@ def _places_needed(snapshot: Snapshot, consumers: Consumers) -> int:
 
 def _stays_allocated(snapshot: Snapshot, consumers: Consumers) -> bool:
     """Whether an entry in the list keeps the claim allocated, whatever becomes of pending pods."""
-    return any(is_workload(each) or each.uid in consumers.bound for each in snapshot.references)
+    held = any(map(is_workload, snapshot.no_pods))
+    return held or any(each.uid in consumers.bound for each in snapshot.references)

@@ -302,7 +302,7 @@ def _ways_out(snapshot: Snapshot) -> str:
 
 
 def _pods_wait_for_a_place(found: Assessment) -> bool:
-    listed = {reference.uid for reference in found.snapshot.references}
+    listed = found.snapshot.listed_uids
     return len(listed) >= LIMIT and any(
         uid not in listed for uid in (*found.consumers.pending, *found.consumers.bound)
     )

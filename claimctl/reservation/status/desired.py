@@ -215,7 +215,7 @@ def _reserved_for(found: Assessment, retention: RetentionDecision) -> Reference 
 
 
 def _counts(snapshot: Snapshot) -> ReferenceCounts:
-    workloads = sum(map(is_workload, snapshot.references))
+    workloads = sum(map(is_workload, snapshot.no_pods))
     return ReferenceCounts(
         pods=len(snapshot.references) - workloads, workloads=workloads, limit=LIMIT
     )

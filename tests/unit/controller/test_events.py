@@ -86,14 +86,14 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "deleting", "subjects"),
     [
-        pytest.param([], [RESERVED, HELD], False, ["ClaimReservation", "Deployment"], id="a hold"),
+        pytest.param([], [RESERVED, HELD], False, ["Deployment"], id="a hold"),
         pytest.param([HELD], [IDLE], False, ["ClaimReservation"], id="the end of a release"),
         pytest.param([HELD], [IDLE], True, ["ResourceClaim"], id="the end of the reservation"),
         pytest.param(
             [],
             [("Consistent", "False", "StrandedPod")],
             False,
-            ["ResourceClaim", "ClaimReservation", "Deployment"],
+            ["ResourceClaim", "Deployment"],
             id="a problem",
         ),
     ],
@@ -104,8 +104,12 @@ def test_objects_on_which_something_is_told(
     told: list[str] = []
 
     class Recorder:
-        def record(self, regarding: ObjectReference, **_: str) -> None:
+        def record(
+            self, regarding: ObjectReference, *, related: ObjectReference | None, **_: str
+        ) -> None:
             told.append(regarding.kind)
+            leads_to = related or regarding
+            assert (leads_to.kind, leads_to.name) == ("ClaimReservation", made.metadata.name)
 
     active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
     made = reservation(status=status_with(*old), deleting=deleting)
