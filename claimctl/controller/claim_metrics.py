@@ -107,8 +107,8 @@ class ClaimMetrics:
 
     def _measure_hold(self, snapshot: Snapshot, write: WriteList, seconds: float) -> None:
         """How long a claim was allocated before its workload was listed."""
-        listed = {reference.uid for reference in snapshot.references}
-        added = any(is_workload(ref) and ref.uid not in listed for ref in write.reserved_for)
+        listed = snapshot.listed_uids
+        added = any(ref.uid not in listed and is_workload(ref) for ref in write.reserved_for)
         allocation = snapshot.claim.status.allocation if snapshot.claim else None
         if not added or allocation is None:
             return
@@ -147,5 +147,5 @@ def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:
         return ClaimState.UNALLOCATED
     if decision.releasing is not None:
         return ClaimState.RELEASING
-    reserved = any(map(is_workload, snapshot.references))
+    reserved = any(map(is_workload, snapshot.no_pods))
     return ClaimState.RESERVED if reserved else ClaimState.ALLOCATED

@@ -14,6 +14,7 @@ from claimctl.controller.caches.informers import (
 )
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
+from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
@@ -97,7 +98,7 @@ class Snapshots:
         """Make the present snapshot. This does not change the observations."""
         know, caches, seen = self._know, self._know.caches, self._know.observations
         claim = self._claim(key, findings)
-        reservations = caches.reservations_of(key)
+        held = tuple(self._held(one, findings) for one in caches.reservations_of(key))
         pods = caches.pods_of(key)
         references = claim.status.reserved_for if claim else ()
         ghosts = seen.ghosts.of(key)
@@ -106,31 +107,32 @@ class Snapshots:
             namespace=key.namespace,
             name=key.name,
             claim=claim,
-            reservations=tuple(self._held(one, findings) for one in reservations),
+            reservations=held,
             pods=pods,
             ghosts=ghosts.pods,
             nodes=self._nodes,
             slices=self._slices(claim, pods),
-            groups=tuple(self._groups(key, claim, reservations, findings)),
+            groups=tuple(self._groups(key, claim, held)),
             unreadable=self._unreadable.about(key, claim),
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
             rules=self._rules(),
             evidence=know.investigator.evidence(references, findings),
-            memory=self._memory(claim, pods) if claim else seen.claims.memory_without_claim(key),
+            memory=self._memory(claim, pods, ghosts)
+            if claim
+            else seen.claims.memory_without_claim(key),
         )
 
-    def _memory(self, claim: ResourceClaim, pods: tuple[Pod, ...]) -> Memory:
-        seen, references = self._know.observations, claim.status.reserved_for
-        return replace(
-            seen.claims.memory(
-                claim,
-                seen.ghosts.of(ClaimKey.of(claim.metadata)),
-                seen.arrivals.ages(pods),
-            ),
+    def _memory(self, claim: ResourceClaim, pods: tuple[Pod, ...], ghosts: Ghosts) -> Memory:
+        seen = self._know.observations
+        pending = (pod for pod in pods if not is_bound(pod))
+        return seen.claims.memory(
+            claim,
+            ghosts,
+            seen.arrivals.ages(pending),
             noted=seen.claims.openings.noted(claim, self._know.caches.pods.version),
-            done_pods=seen.ghosts.done(filter(is_pod, references)),
+            done_pods=seen.ghosts.done(filter(is_pod, claim.status.reserved_for)),
         )
 
     def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:
@@ -197,23 +199,22 @@ class Snapshots:
     ) -> tuple[ResourceSlice, ...]:
         """The slices of the allocation's drivers. They matter only if a pod is unschedulable."""
         allocation = claim.status.allocation if claim else None
-        if allocation is None or not any(map(unschedulable_since, pods)):
+        pending = (pod for pod in pods if not is_bound(pod))
+        if allocation is None or not any(map(unschedulable_since, pending)):
             return ()
         drivers = sorted({result.driver for result in allocation.devices.results or ()})
         slices = self._know.caches.slices
         return tuple(one for driver in drivers for one in slices.by_index(BY_DRIVER, driver))
 
     def _groups(
-        self,
-        key: ClaimKey,
-        claim: ResourceClaim | None,
-        reservations: tuple[ClaimReservation, ...],
-        findings: Findings,
+        self, key: ClaimKey, claim: ResourceClaim | None, held: tuple[Held, ...]
     ) -> Iterator[PodGroup]:
         """The PodGroups that the claim lists, that its workloads name, or that name it."""
+        if not self._know.caches.groups.followed:
+            return
         listed = claim.status.reserved_for if claim else ()
         names = {each.name for each in listed if is_pod_group(each)}
-        names |= {self._workload(one, findings).pod_group for one in reservations}
+        names |= {one.workload.pod_group for one in held}
         found = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
         for name in names - found.keys():
             group = self._know.caches.groups.get(GroupKey(key.namespace, name))
@@ -251,7 +252,7 @@ def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState
 
 def _unstarted(pod: Pod) -> str | None:
     """The pod's UID if the pod is bound and has not started."""
-    return pod.metadata.uid if is_bound(pod) and pod.status.phase == "Pending" else None
+    return pod.metadata.uid if pod.status.phase == "Pending" and is_bound(pod) else None
 
 
 def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:

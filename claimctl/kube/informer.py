@@ -169,7 +169,7 @@ class Informer(Generic[T]):
 
     def unread(self) -> tuple[Unreadable, ...]:
         """The objects that exist and whose present version cannot be read."""
-        return self._cache.unread.all()
+        return self._cache.unread.all() if self._cache.unread else ()
 
     def unreadable_for(self, name: str, namespace: str = "") -> Unreadable | None:
         """The unreadable object that is, or may be, the object of this name; else None."""

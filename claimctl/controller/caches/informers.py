@@ -82,6 +82,7 @@ class Caches:
         self.slices: Informer[ResourceSlice] = informer(
             RESOURCESLICES, indexes={BY_DRIVER: _driver}
         )
+        self._all = tuple(informer for wave in self.waves() for informer in wave)
 
     def waves(self) -> tuple[tuple[Informer[Any], ...], ...]:
         """The informers in the order of their start. Each wave starts after the lists of the last.
@@ -103,7 +104,7 @@ class Caches:
         )
 
     def informers(self) -> tuple[Informer[Any], ...]:
-        return tuple(informer for wave in self.waves() for informer in wave)
+        return self._all
 
     def followed(self) -> tuple[Informer[Any], ...]:
         """All running informers, with PodGroups if they are served."""
@@ -115,7 +116,7 @@ class Caches:
     def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
         """The claim's reservations, the oldest first."""
         found = self.reservations.by_index(BY_CLAIM, str(key))
-        return tuple(sorted(found, key=_seniority))
+        return found if len(found) < 2 else tuple(sorted(found, key=_seniority))
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, str(key))

@@ -280,12 +280,19 @@ class Memories:
         observed.unstarted_since = {uid: starting.get(uid, now) for uid in unstarted}
 
     def memory(
-        self, claim: ResourceClaim, ghosts: Ghosts, pod_age: Mapping[str, float] | None = None
+        self,
+        claim: ResourceClaim,
+        ghosts: Ghosts,
+        pod_age: Mapping[str, float] | None = None,
+        *,
+        noted: bool = False,
+        done_pods: frozenset[str] = frozenset(),
     ) -> Memory:
         """The memory of a claim. A claim that is not known counts as seen for the first time.
 
         Args:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
+            noted, done_pods: see ``Memory``.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         observed = self._claims.get(key) or _first_observed(claim, now)
@@ -304,6 +311,8 @@ class Memories:
             status_age=ages,
             due_age=self._due_age(key, now),
             repeated_statuses=repeats,
+            noted=noted,
+            done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(observed.writes, now),
         )

@@ -69,6 +69,8 @@ class _Draft:
         self.unknown: list[Reference] = []
         self.waits: list[float] = []
         self.held = self._has_holder()
+        self.folds = snapshot.shared and self.held and not snapshot.frozen
+        """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
         self.gone_groups = gone_groups(snapshot)
         self.staying = {pod.metadata.uid: pod for pod in needing_tombstones(snapshot, consumers)}
 
@@ -114,10 +116,10 @@ class _Draft:
         """The new entry of a listed pod: the same, a tombstone, or None to remove it."""
         uid, pods = reference.uid, self.pods
         if uid in pods.bound or uid in pods.pending:
-            return None if self._folds() or uid in self.holds.given_up.uids else reference
+            return None if self.folds or uid in self.holds.given_up.uids else reference
         if not self.held:
             return reference
-        if uid in pods.finished and self._folds():
+        if uid in pods.finished and self.folds:
             return None
         if uid in self.staying:
             return self._as_tombstone(reference)
@@ -128,10 +130,6 @@ class _Draft:
     def _as_tombstone(self, reference: Reference) -> Reference:
         """A tombstone for the pod if the API accepts additions, else the pod's present entry."""
         return tombstone(reference) if _may_add(self.snapshot) else reference
-
-    def _folds(self) -> bool:
-        """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
-        return self.snapshot.shared and self.held and not self.snapshot.frozen
 
     def _absent(self, reference: Reference) -> Reference | None:
         return self._unless_gone(reference) if self._overdue(reference) else reference

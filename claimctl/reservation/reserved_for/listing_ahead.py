@@ -69,8 +69,12 @@ def pods_to_list(
 
 def listed_by(snapshot: Snapshot, write: WriteList) -> frozenset[str]:
     """UIDs of the pending pods that a write lists ahead."""
-    added = {each.uid for each in write.reserved_for if is_pod(each)} - snapshot.listed_uids
-    return frozenset(added & snapshot.consumers().pending.keys())
+    pending, listed = snapshot.consumers().pending, snapshot.listed_uids
+    return frozenset(
+        each.uid
+        for each in write.reserved_for
+        if each.uid in pending and each.uid not in listed and is_pod(each)
+    )
 
 
 def _may_list(snapshot: Snapshot) -> bool:

@@ -262,6 +262,8 @@ def _stranded(snapshot: Snapshot, consumers: Consumers) -> str:
     allocation = snapshot.claim.status.allocation
     if allocation is None:
         return f"bound, but the claim is not allocated; only deleting them helps: {_names(bound)}"
+    if allocation.node_selector is None:
+        return ""
     nodes = {name: snapshot.nodes.get(name) for name in {pod.spec.node_name for pod in bound}}
     wrong = {n for n, node in nodes.items() if node and not selects(allocation.node_selector, node)}
     elsewhere = [pod for pod in bound if pod.spec.node_name in wrong]
