@@ -12,7 +12,9 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from claimctl.controller.reconcilers import claim
 from claimctl.embedded.options import ClusterOptions
+from tests.support.last_status import checked
 
 pytest_plugins = ("tests.support.async_tests",)
 
@@ -35,6 +37,12 @@ def default_logging() -> Iterator[None]:
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def last_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No decision of a controller may follow from a status that is the last write."""
+    monkeypatch.setattr(claim, "decide", checked)
 
 
 @pytest.fixture

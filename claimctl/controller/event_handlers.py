@@ -223,9 +223,13 @@ class Triggers:
         self._seen.reservation_changed(change)
         if change.old is not None and not self._caches.reservations_of(reserved_key(change.old)):
             self._seen.ghosts.forget_record(reserved_key(change.old))
-        own = change.new is not None and self._seen.own_writes.awaited(
-            CLAIMRESERVATIONS, change.new.metadata
-        )
+        written = self._seen.own_writes
+        if change.new is not None and written.was_last(CLAIMRESERVATIONS, change.new.metadata):
+            return
+        own = change.new is not None and written.awaited(CLAIMRESERVATIONS, change.new.metadata)
+        created = change.new if change.old is None else None
+        # the reconcile of the workload that created it has done all the rest
+        own_creation = created is not None and written.made(CLAIMRESERVATIONS, created.metadata)
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
@@ -233,7 +237,8 @@ class Triggers:
             (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
-                self._enqueue_workload(key, self._caches.workload(key))
+                if not own_creation:
+                    self._enqueue_workload(key, self._caches.workload(key))
                 self._enqueue_group_of(key.namespace, self._caches.workload(key))
             self._enqueue_groups(reserved_key(reservation), ())
 

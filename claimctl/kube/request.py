@@ -6,11 +6,12 @@ A name that would address another object is refused. A request has a deadline, r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from claimctl import __version__
@@ -27,6 +28,8 @@ from claimctl.kube.retry import ONCE, READS, WRITES, RetryPolicy, with_retries
 from claimctl.telemetry.face import Metric, Span, Telemetry, Value
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
+
+T = TypeVar("T")
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -110,14 +113,11 @@ class Sender:
 
     async def send(self, call: Call) -> bytes:
         """Send a call, with the retries of its policy, and return the body of the answer."""
-
-        async def attempt(number: int) -> bytes:
-            return await self._exchange(call, number)
-
-        policy = call.policy if self.retries else ONCE
         try:
-            async with asyncio.timeout(self.overall):
-                return await with_retries(policy, self.clock, self.rng, attempt)
+            async with _deadline(self.overall):
+                policy = call.policy if self.retries else ONCE
+                whole = partial(self._attempt, call, self._whole)
+                return await with_retries(policy, self.clock, self.rng, whole)
         except TimeoutError as error:
             text = f"no answer within {self.overall:g} s"
             raise RequestTimeout(call.method, call.path, message=text) from error
@@ -127,25 +127,25 @@ class Sender:
 
     async def open(self, call: Call) -> Response:
         """Send once and return the answer with an unread body; raise an error answer."""
-        async with self._attempt(call, 0) as span:
-            return await self._answer(call, span)
+        return await self._attempt(call, self._answer, 0)
 
-    async def _exchange(self, call: Call, number: int) -> bytes:
-        async with self._attempt(call, number) as span:
-            response = await self._answer(call, span)
-            try:
-                return b"".join([chunk async for chunk in response.body])
-            finally:
-                await response.close()
+    async def _whole(self, call: Call, span: Span) -> bytes:
+        """The whole body of the answer."""
+        response = await self._answer(call, span)
+        try:
+            return b"".join([chunk async for chunk in response.body])
+        finally:
+            await response.close()
 
-    @asynccontextmanager
-    async def _attempt(self, call: Call, number: int) -> AsyncIterator[Span]:
+    async def _attempt(
+        self, call: Call, use: Callable[[Call, Span], Awaitable[T]], number: int
+    ) -> T:
         """The deadline and the span of one attempt. All its errors are raised as KubeError."""
         name = f"{call.method} {call.template}"
         with self.telemetry.span(name, _attributes(call, number), client=True) as span:
             try:
                 async with asyncio.timeout(self.timeout):
-                    yield span
+                    return await use(call, span)
             except TimeoutError as error:
                 text = f"no answer within {self.timeout:g} s"
                 raise _failed(span, RequestTimeout(call.method, call.path, message=text)) from error
@@ -187,6 +187,10 @@ class Sender:
             self.telemetry.add(Metric.REQUESTS, {"method": call.method, "code": code})
             self.telemetry.observe(Metric.REQUEST_SECONDS, took, {"verb": call.method})
         return response
+
+
+def _deadline(seconds: float | None) -> AbstractAsyncContextManager[object]:
+    return nullcontext() if seconds is None else asyncio.timeout(seconds)
 
 
 def connection_lost(call: Call, error: ConnectionError) -> Unreachable:

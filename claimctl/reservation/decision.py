@@ -83,6 +83,8 @@ class DeleteClaim:
 class WriteStatus:
     reservation: ClaimReservation
     status: ClaimReservationStatus
+    last: bool = False
+    """Whether nothing is left to do after this write until something else changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,8 @@ class SideBySide:
         except KeyboardInterrupt:
             pass
         finally:
+            # the process has ended its tests: an interrupt now would only leave a traceback
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             self.tidy()
             os._exit(code)
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.kube.informer import Change
-from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import (
     ClearReleaseRequest,
     ConfirmPods,
@@ -57,6 +56,7 @@ from claimctl.wire.resources import PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from tests.support.builders import CLAIM, NAMESPACE, NOW, pod_ref, written_by_claimctl
+from tests.support.last_status import checked
 
 
 def _says_something(one: Condition) -> bool:
@@ -233,7 +233,7 @@ class Stage:
         evidence = Evidence()
         self._confirmed.clear()
         for _ in range(5):
-            decision = decide(self.snapshot(evidence))
+            decision = checked(self.snapshot(evidence))
             if not decision.needs:
                 return decision
             for need in decision.needs:

@@ -138,7 +138,8 @@ class Observations:
         """
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
-            self.own_writes.wrote(_resource(write), written, hurried=hurried)
+            last = isinstance(write, WriteStatus) and write.last
+            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=last)
         match write:
             case WriteList(deallocate=True) if written is not None:
                 self.claims.deallocated(written)
@@ -149,6 +150,8 @@ class Observations:
                 self.claims.wrote_list(key, write.reserved_for)
             case WriteStatus():
                 self.claims.wrote_status(key, write.reservation.metadata.name, write.status)
+                if write.last:
+                    self.claims.statuses_due(key, ())
 
     def _learn(self, snapshot: Snapshot, write: WriteList) -> None:
         if left_by_kcm(snapshot, write):
@@ -192,18 +195,43 @@ class OwnWrites:
         self._patience = patience
         self._written: LRUCache[tuple[str, str, str], tuple[str, float]] = LRUCache(REMEMBERED)
         self._hurried: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
+        self._last: LRUCache[tuple[str, str, str], str] = LRUCache(REMEMBERED)
 
-    def wrote(self, resource: Resource[Any], meta: ObjectMeta, *, hurried: bool = False) -> None:
-        """Note the version in the answer to a write."""
+    def wrote(
+        self,
+        resource: Resource[Any],
+        meta: ObjectMeta,
+        *,
+        hurried: bool = False,
+        last: bool = False,
+    ) -> None:
+        """Note the version in the answer to a write.
+
+        Args:
+            hurried: whether the next step waits for the event of this write.
+            last: whether there is no next step.
+        """
         key = (resource.plural, meta.namespace, meta.name)
         self._written[key] = (meta.resource_version, self._clock.monotonic())
         if hurried:
             self._hurried[key] = meta.resource_version
+        if last:
+            self._last[key] = meta.resource_version
 
     def awaited(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
         """Whether the next step waits for the event of this version, which this process wrote."""
         key = (resource.plural, meta.namespace, meta.name)
         return self._hurried.get(key) == meta.resource_version
+
+    def made(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
+        """Whether this process wrote this version."""
+        key = (resource.plural, meta.namespace, meta.name)
+        return self._written.get(key, ("", 0.0))[0] == meta.resource_version
+
+    def was_last(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
+        """Whether nothing waits for the event of this version, which this process wrote."""
+        key = (resource.plural, meta.namespace, meta.name)
+        return self._last.get(key) == meta.resource_version and not self.awaited(resource, meta)
 
     def lags(
         self, resource: Resource[Any], namespace: str, name: str, cached: ObjectMeta | None

@@ -173,7 +173,7 @@ class ClaimReconciler:
         if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
-        return _within(WATCHDOG, decision)
+        return DONE if _is_last(write) else _within(WATCHDOG, decision)
 
     def _record(
         self,
@@ -222,6 +222,10 @@ class ClaimReconciler:
         except ApiError as error:
             log.warning("status not written", error=str(error))
         announce(self._events, snapshot, write.reservation, write.status)
+
+
+def _is_last(write: Write) -> bool:
+    return isinstance(write, WriteStatus) and write.last
 
 
 def _changed(write: Write, written: ObjectMeta | None) -> bool:

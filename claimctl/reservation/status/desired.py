@@ -60,9 +60,31 @@ def with_statuses(found: Assessment) -> Assessment:
             continue
         left = _left(found, reservation, status)
         if left <= 0:
-            return replace(found, write=WriteStatus(reservation, status))
+            return replace(found, write=WriteStatus(reservation, status, _is_last(found, status)))
         found = found.sooner(left)
     return found
+
+
+def _is_last(found: Assessment, status: ClaimReservationStatus) -> bool:
+    """Whether no decision follows from the status: it only reports a hold that stays.
+
+    A status that another controller needs for a release, or from which a time counts, is looked at
+    again.
+    """
+    held = [each.held.reservation for each in found.retentions if each.action is Action.HOLD]
+    if found.phase is not Phase.KEPT or len(held) != 1 or len(found.retentions) != 1:
+        return False
+    (current,) = (each.status for each in held)
+    return (
+        found.after is None
+        and bool(found.consumers.count)
+        and current.release is None
+        and status.release is None
+        and status.idle_since is None
+        and not status.force_deleted_pods
+        and not found.snapshot.ghosts
+        and status.pod_group_name == current.pod_group_name
+    )
 
 
 def _goes_anyway(found: Assessment, reservation: ClaimReservation) -> bool:
