@@ -24,7 +24,7 @@ from claimctl.kube.errors import (
 from claimctl.kube.request import JSON_PATCH, Call, Sender, call_to, connection_lost
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
-from claimctl.wire.base import Wire, decode, encode, to_plain
+from claimctl.wire.base import Body, Wire, decode, encode, to_plain
 from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.seams import Clock, Query, Transport
 from claimctl.wire.unreadable import Unreadable
@@ -102,7 +102,7 @@ class Client:
 
     async def get_raw(self, path: str, query: Query = ()) -> bytes:
         """Read the body of any path, such as ``/version``."""
-        return await self._sender.send(Call("GET", path, path, query))
+        return bytes(await self._sender.send(Call("GET", path, path, query)))
 
     async def get_document(self, path: str, type_: type[T]) -> T:
         """Read the document at any path, such as ``/apis``, into ``type_``."""
@@ -423,11 +423,11 @@ class Client:
             raise UnreadableObject("GET", self.served(resource).path(namespace), each)
         return found
 
-    def _decode(self, call: Call, resource: Resource[T], body: bytes) -> T:
+    def _decode(self, call: Call, resource: Resource[T], body: Body) -> T:
         try:
             return decode(body, resource.type)
         except msgspec.MsgspecError as error:
-            found = Unreadable.of(resource, body, str(error))
+            found = Unreadable.of(resource, bytes(body), str(error))
             raise UnreadableObject(call.method, call.path, found) from error
 
     def _call(self, method: str, resource: Resource[Any], *where: str, **more: Any) -> Call:

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from claimctl.kube.errors import LostEvent, from_status
-from claimctl.wire.base import Wire, decode
+from claimctl.wire.base import Body, Wire, decode
 from claimctl.wire.meta import ListMeta, Status, WatchLine
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Query
@@ -54,7 +54,7 @@ class _RawPage(Wire, frozen=True, kw_only=True):
     items: tuple[msgspec.Raw, ...] | None = None
 
 
-def decode_page(resource: Resource[T], body: bytes) -> Listing[T]:
+def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
     """Decode one page of a list. An object that cannot be decoded does not affect the others.
 
     Raises:

@@ -26,6 +26,7 @@ from claimctl.kube.errors import (
 from claimctl.kube.errors import from_answer as error_of
 from claimctl.kube.retry import ONCE, READS, WRITES, RetryPolicy, with_retries
 from claimctl.telemetry.face import Metric, Span, Telemetry, Value
+from claimctl.wire.base import Body
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
@@ -111,7 +112,7 @@ class Sender:
     retries: bool = True
     overall: float | None = None
 
-    async def send(self, call: Call) -> bytes:
+    async def send(self, call: Call) -> Body:
         """Send a call, with the retries of its policy, and return the body of the answer."""
         try:
             async with _deadline(self.overall):
@@ -129,11 +130,20 @@ class Sender:
         """Send once and return the answer with an unread body; raise an error answer."""
         return await self._attempt(call, self._answer, 0)
 
-    async def _whole(self, call: Call, span: Span) -> bytes:
+    async def _whole(self, call: Call, span: Span) -> Body:
         """The whole body of the answer."""
         response = await self._answer(call, span)
         try:
-            return b"".join([chunk async for chunk in response.body])
+            body: Body = b""
+            async for chunk in response.body:
+                if not body:
+                    body = chunk
+                    continue
+                # no join of chunks at the end: a page of a list would be in memory twice
+                if isinstance(body, bytes):
+                    body = bytearray(body)
+                body += chunk
+            return body
         finally:
             await response.close()
 

@@ -9,6 +9,8 @@ import msgspec
 from claimctl.wire.nulls import without_nulls
 
 T = TypeVar("T")
+Body = bytes | bytearray
+"""The body of an answer: ``bytes`` if it came in one piece."""
 Object = dict[str, Any]
 """A Kubernetes object, or a part of one, as plain JSON."""
 
@@ -49,7 +51,7 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     return found
 
 
-def decode(data: bytes | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:
+def decode(data: Body | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:
     """Decode JSON bytes to ``type_``. Null means absent, as everywhere in Kubernetes.
 
     Args:
@@ -69,7 +71,7 @@ def decode(data: bytes | str | msgspec.Raw, type_: type[T], *, nulls: bool = Tru
 
 def _without_nulls(
     decoder: msgspec.json.Decoder[T],
-    data: bytes | str | msgspec.Raw,
+    data: Body | str | msgspec.Raw,
     error: Exception,
     *,
     nulls: bool,
