@@ -55,7 +55,7 @@ def _bound_spec(spec: PodSpec) -> PodSpec:
         spec,
         node_name=sys.intern(spec.node_name),
         resource_claims=_shared(spec.resource_claims),
-        scheduling_group=_shared(spec.scheduling_group),
+        scheduling_group=_shared(spec.scheduling_group) if spec.scheduling_group else None,
         tolerations=(),
         scheduler_name="",
         volumes=(),
@@ -100,6 +100,8 @@ def _plain(condition: Condition) -> Condition:
 
 def _nameless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
     """The statuses without the names of their containers: only the states matter."""
+    if not statuses:
+        return ()
     return _shared(tuple(ContainerStatus(state=each.state) for each in statuses))
 
 
