@@ -37,8 +37,12 @@ _PAUSE_SECONDS = 1.0
 """Time between two probes."""
 _PROBE_SECONDS = 3
 """timeoutSeconds of a probe. The server sends the last bookmark two seconds before the end."""
-_LEAD_SECONDS = 1.05
-"""How long before an expected ``catch_up`` a probe begins."""
+_LEAD_SECONDS = (1.05, 0.55, 0.05)
+"""How long before an expected ``catch_up`` probes begin.
+
+A server answers probes about once a second, each between 0 and 2.25 s after its start. An answer
+from before the ``catch_up`` is of no use. Of these probes, one is answered at the next turn after
+it."""
 _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
@@ -115,6 +119,8 @@ class Informer(Generic[T]):
         """The last version that the cache reached; it stays while the cache is being listed."""
         self._begin = ""
         self._following = False
+        self._lists = 0
+        """How often the objects were listed."""
         self._probing = asyncio.Lock()
         self._expected: dict[float, asyncio.Task[None]] = {}
         self._failures = Failures(_BACKOFF, _AWAY)
@@ -202,15 +208,13 @@ class Informer(Generic[T]):
         return reaches(self._version, version)
 
     def expect(self, seconds: float) -> None:
-        """Expect a ``catch_up`` in so many seconds: a probe that begins before it answers sooner.
-
-        The server answers a probe no earlier than a second after its start.
-        """
-        at = self._clock.monotonic() + seconds - _LEAD_SECONDS
-        if all(abs(at - other) > _SAME_SECONDS for other in self._expected):
-            self._expected[at] = asyncio.create_task(
-                self._probe_at(at), name=f"probe of {self.resource.plural}"
-            )
+        """Expect a ``catch_up`` in so many seconds: probes that begin before it answer sooner."""
+        for lead in _LEAD_SECONDS:
+            at = self._clock.monotonic() + seconds - lead
+            if all(abs(at - other) > _SAME_SECONDS for other in self._expected):
+                self._expected[at] = asyncio.create_task(
+                    self._probe_at(at), name=f"probe of {self.resource.plural}"
+                )
 
     async def _probe_at(self, at: float) -> None:
         try:
@@ -241,9 +245,10 @@ class Informer(Generic[T]):
     async def _probe(self) -> None:
         """Open a second watch from the last event on.
 
-        If a bookmark comes first, the cache lacks no event up to the bookmark's version.
+        If a bookmark comes first, there is no event up to the bookmark's version. So the cache,
+        which has been at the stream's beginning, lacks none, unless it was listed anew since.
         """
-        since = self._version
+        since, lists = self._version, self._lists
         if not self._following or not since:
             return
         stream = self._client.watch(
@@ -252,9 +257,14 @@ class Informer(Generic[T]):
         with suppress(KubeError):
             async with aclosing(stream):
                 async for event in stream:
-                    if event.type == "BOOKMARK" and self._version == since:
-                        self._version = self._reached = event.resource_version
+                    if event.type == "BOOKMARK" and self._lists == lists and self._version:
+                        self._reach(since, event.resource_version)
                     return
+
+    def _reach(self, since: str, version: str) -> None:
+        """Note that there was no event after ``since`` up to ``version``."""
+        if self._version == since or reaches(version, self._version):
+            self._version = self._reached = version
 
     async def run(self) -> None:
         """Follow the server until cancelled. After a KubeError, pause and try again.
@@ -301,6 +311,7 @@ class Informer(Generic[T]):
     async def _list_at(self, begin: str) -> None:
         """List all objects, as they were at ``begin`` if given."""
         relist, version = Relist(self._cache), ""
+        self._lists += 1
         client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
         pages = client.pages(
             self.resource, self._namespace, limit=self._page_size, partial=True, version=begin

@@ -318,10 +318,12 @@ def test_an_answer_takes_nothing_back_from_a_stream_that_came_further_meanwhile(
     assert caught_up(listing(10), further, answer, version="28")[:2] == (True, 0.5)
 
 
-def test_a_probe_that_began_before_the_question_answers_sooner() -> None:
-    told = story(listing(10), stream(Wait(None)), stream(Wait(1), bookmark(25)))
+def expected(*script: Reply, version: str = "20") -> tuple[bool, float, str]:
+    """Whether the copy came to a version asked for at 6 s and expected since 1 s, and how long
+    that took; and the requests."""
+    told = story(*script)
 
-    async def main() -> tuple[bool, float]:
+    async def main() -> tuple[bool, float, str]:
         clock = LoopClock()
         informer = Informer(Client(told.server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
         task = asyncio.create_task(informer.run())
@@ -329,12 +331,37 @@ def test_a_probe_that_began_before_the_question_answers_sooner() -> None:
         informer.expect(5.0)
         informer.expect(5.1)
         await asyncio.sleep(5)
-        reached = await informer.catch_up("20", 3.0)
+        reached = await informer.catch_up(version, 3.0)
         task.cancel()
-        return reached, round(clock.monotonic() - 6, 3)
+        return reached, round(clock.monotonic() - 6, 3), ", ".join(told.asked)
 
-    assert run(main()) == (True, 0.0)
-    assert told.asked == ["list 500", "watch 10", "watch 10"]
+    return run(main())
+
+
+def answer(seconds: float, version: int) -> Reply:
+    return stream(Wait(seconds), bookmark(version), Wait(None))
+
+
+QUIET = stream(Wait(None))
+
+
+def test_probes_that_began_before_the_question_answer_sooner() -> None:
+    probes = answer(1, 25), answer(1, 26), answer(1, 27)
+    asked = "list 500, watch 10, watch 10, watch 10, watch 25"
+    assert expected(listing(10), QUIET, *probes) == (True, 0.0, asked)
+
+
+def test_a_probe_that_is_answered_too_early_does_not_spoil_the_next() -> None:
+    probes = answer(0.9, 15), answer(0.75, 25), answer(2, 27)
+    assert expected(listing(10), QUIET, *probes)[:2] == (True, 0.25)
+
+
+def test_a_probe_says_nothing_of_a_copy_that_was_listed_anew_since() -> None:
+    """Between the two lists etcd was restored: its versions have begun again."""
+    lost, late = stream(Wait(5), expired()), answer(1.3, 25)
+    told = expected(listing(10), lost, late, listing(12), *[QUIET] * 8)
+    assert told[:2] == (False, 3.0)
+    assert told[2].startswith("list 500, watch 10, watch 10, list 500, watch 12")
 
 
 @pytest.mark.parametrize(
