@@ -1,7 +1,7 @@
 """Quorum LISTs of a namespace's pods that releases at the same time share.
 
 A release needs a LIST that begins after it asks for one. So a LIST that has begun serves nobody
-else. All who ask within ``GATHER_SECONDS`` share the next one.
+else. All who ask meanwhile share the next one, which begins when it ends.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from claimctl.reservation.slim_pods import slim_pod
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
-
-GATHER_SECONDS = 0.05
-"""How long a LIST waits for others who need one, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +46,16 @@ class SharedLists:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._next: dict[str, _Flight] = {}
+        self._running: dict[str, asyncio.Task[PodList]] = {}
 
     async def get(self, namespace: str) -> PodList:
         """A LIST of the namespace's pods that begins after this call; raises KubeError."""
         flight = self._next.get(namespace)
         if flight is None:
-            task = asyncio.create_task(self._list(namespace), name=f"list of pods in {namespace}")
+            before = self._running.get(namespace)
+            task = asyncio.create_task(
+                self._after(before, namespace), name=f"list of pods in {namespace}"
+            )
             flight = self._next[namespace] = _Flight(task)
         flight.waiting += 1
         try:
@@ -66,9 +67,18 @@ class SharedLists:
                 if self._next.get(namespace) is flight:
                     del self._next[namespace]
 
+    async def _after(self, before: asyncio.Task[PodList] | None, namespace: str) -> PodList:
+        """Make a LIST once the one ``before`` has ended."""
+        if before is not None:
+            await asyncio.wait((before,))
+        task = self._running[namespace] = self._next.pop(namespace).task
+        try:
+            return await self._list(namespace)
+        finally:
+            if self._running.get(namespace) is task:
+                del self._running[namespace]
+
     async def _list(self, namespace: str) -> PodList:
-        await asyncio.sleep(GATHER_SECONDS)
-        del self._next[namespace]
         using: list[Pod] = []
         uids: set[str] = set()
         unread: list[Unreadable] = []

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
-from claimctl.controller.shared_lists import GATHER_SECONDS, SharedLists
+from claimctl.controller.shared_lists import SharedLists
+from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.errors import KubeError
+from claimctl.wire.pods import Pod
 from tests.support.builders import NAMESPACE
 from tests.support.counting_server import pod_body, server
 
@@ -24,16 +29,36 @@ async def test_all_who_ask_at_the_same_time_share_one_list() -> None:
     assert found[0].version
 
 
-async def test_a_list_that_has_begun_serves_nobody_else() -> None:
-    made = server()
-    lists = SharedLists(made.client)
+class Slow:
+    """A client whose LISTs end when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.first_began, self.go = asyncio.Event(), asyncio.Event()
+
+    async def pages(self, *_: object, **__: object) -> AsyncIterator[Listing[Pod]]:
+        self.begun += 1
+        self.first_began.set()
+        version = str(self.begun)
+        await self.go.wait()
+        yield Listing((), version)
+
+
+def slow() -> tuple[Slow, SharedLists]:
+    client = Slow()
+    return client, SharedLists(cast(Client, client))
+
+
+async def test_all_who_ask_during_a_list_share_the_next() -> None:
+    client, lists = slow()
     first = asyncio.create_task(lists.get(NAMESPACE))
-    await asyncio.sleep(GATHER_SECONDS)
-    made.create("pods", pod_body("late"))
-    second = asyncio.create_task(lists.get(NAMESPACE))
-    await first
-    assert len((await second).uids) == 1
-    assert made.requests == [LIST, LIST]
+    await client.first_began.wait()
+    others = [asyncio.create_task(lists.get(NAMESPACE)) for _ in range(3)]
+    await asyncio.sleep(0)
+    client.go.set()
+    assert (await first).version == "1"
+    assert [each.version for each in await asyncio.gather(*others)] == ["2", "2", "2"]
+    assert (await lists.get(NAMESPACE)).version == "3"
 
 
 async def test_other_namespaces_have_other_lists() -> None:
@@ -43,20 +68,31 @@ async def test_other_namespaces_have_other_lists() -> None:
     assert len(made.requests) == 2
 
 
-async def test_a_list_goes_on_while_one_waits_for_it_and_ends_with_the_last() -> None:
-    made = server()
-    lists = SharedLists(made.client)
+async def test_a_list_goes_on_while_one_waits_for_it_and_none_begins_for_nobody() -> None:
+    client, lists = slow()
     waiting = [asyncio.create_task(lists.get(NAMESPACE)) for _ in range(3)]
-    await asyncio.sleep(GATHER_SECONDS / 2)
+    await client.first_began.wait()
     waiting[0].cancel()
-    await waiting[1]
-    waiting = [asyncio.create_task(lists.get(NAMESPACE)) for _ in range(2)]
-    await asyncio.sleep(GATHER_SECONDS / 2)
-    for each in waiting:
+    nobody = [asyncio.create_task(lists.get(NAMESPACE)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for each in nobody:
         each.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    await asyncio.sleep(2 * GATHER_SECONDS)
-    assert made.requests == [LIST]
+    await asyncio.gather(*nobody, return_exceptions=True)
+    client.go.set()
+    assert (await waiting[1]).version == "1"
+    assert (await lists.get(NAMESPACE)).version == "2"
+
+
+async def test_a_list_that_nobody_waits_for_any_more_does_not_hold_the_next_up() -> None:
+    client, lists = slow()
+    first = asyncio.create_task(lists.get(NAMESPACE))
+    await client.first_began.wait()
+    first.cancel()
+    second = asyncio.create_task(lists.get(NAMESPACE))
+    while client.begun < 2:  # noqa: ASYNC110  # the second begins without a sign
+        await asyncio.sleep(0)
+    client.go.set()
+    assert (await second).version == "2"
 
 
 async def test_all_who_share_a_list_learn_that_it_failed() -> None:
