@@ -227,9 +227,6 @@ class Triggers:
         if change.new is not None and written.was_last(CLAIMRESERVATIONS, change.new.metadata):
             return
         own = change.new is not None and written.awaited(CLAIMRESERVATIONS, change.new.metadata)
-        created = change.new if change.old is None else None
-        # the reconcile of the workload that created it has done all the rest
-        own_creation = created is not None and written.made(CLAIMRESERVATIONS, created.metadata)
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
@@ -237,8 +234,7 @@ class Triggers:
             (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
-                if not own_creation:
-                    self._enqueue_workload(key, self._caches.workload(key))
+                self._enqueue_workload(key, self._caches.workload(key))
                 self._enqueue_group_of(key.namespace, self._caches.workload(key))
             self._enqueue_groups(reserved_key(reservation), ())
 

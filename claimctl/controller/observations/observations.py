@@ -223,11 +223,6 @@ class OwnWrites:
         key = (resource.plural, meta.namespace, meta.name)
         return self._hurried.get(key) == meta.resource_version
 
-    def made(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
-        """Whether this process wrote this version."""
-        key = (resource.plural, meta.namespace, meta.name)
-        return self._written.get(key, ("", 0.0))[0] == meta.resource_version
-
     def was_last(self, resource: Resource[Any], meta: ObjectMeta) -> bool:
         """Whether nothing waits for the event of this version, which this process wrote."""
         key = (resource.plural, meta.namespace, meta.name)
