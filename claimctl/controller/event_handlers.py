@@ -223,15 +223,15 @@ class Triggers:
         self._seen.reservation_changed(change)
         if change.old is not None and not self._caches.reservations_of(reserved_key(change.old)):
             self._seen.ghosts.forget_record(reserved_key(change.old))
-        written = self._seen.own_writes
-        if change.new is not None and written.was_last(CLAIMRESERVATIONS, change.new.metadata):
-            return
-        own = change.new is not None and written.awaited(CLAIMRESERVATIONS, change.new.metadata)
+        written, meta = self._seen.own_writes, change.new.metadata if change.new else None
+        own = meta is not None and written.awaited(CLAIMRESERVATIONS, meta)
+        last = meta is not None and written.was_last(CLAIMRESERVATIONS, meta)
         for reservation in (change.old, change.new):
             if reservation is None or not self._leading:
                 continue
             urgent = self._queues.urgent if own or change.old is None else None
-            (urgent or self._queues.claims)(reserved_key(reservation))
+            if not last:
+                (urgent or self._queues.claims)(reserved_key(reservation))
             key = workload_key(reservation)
             if change.old is None or change.new is None:
                 self._enqueue_workload(key, self._caches.workload(key))

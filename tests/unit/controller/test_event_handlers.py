@@ -18,7 +18,10 @@ from claimctl.controller.observations.observations import Observations
 from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.base import from_plain
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION, RESERVE_ANNOTATION
+from claimctl.wire.resources import CLAIMRESERVATIONS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import Server, pod_body, server
 from tests.support.spoiling import Spoiling
@@ -475,3 +478,23 @@ async def test_a_workload_is_looked_at_when_a_reservation_comes_or_goes_not_when
             lambda made: made.admin.delete("claimreservations", NAMESPACE, "other")
         )
         assert WORKLOAD_KEY in gone
+
+
+async def test_the_last_write_of_this_process_brings_its_claim_back_to_nobody() -> None:
+    def report(made: Server) -> None:
+        shown = made.admin.get("claimreservations", NAMESPACE, "train-slice")
+        status = {**shown.get("status", {}), "dialect": "hold", "consumers": 7}
+        made.admin.update("claimreservations", shown | {"status": status}, "status")
+
+    async with following() as followed:
+        assert CLAIM_KEY in await followed.after(report)
+
+    async with following() as followed:
+
+        def report_last(made: Server) -> None:
+            report(made)
+            written = made.admin.get("claimreservations", NAMESPACE, "train-slice")["metadata"]
+            meta = from_plain(written, ObjectMeta)
+            followed.seen.own_writes.wrote(CLAIMRESERVATIONS, meta, last=True)
+
+        assert CLAIM_KEY not in await followed.after(report_last)

@@ -200,3 +200,14 @@ def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes(
     observations.gone_workloads.gone(key)
     observations.workload_changed(key)
     assert not observations.gone_workloads.lately(key)
+
+
+def test_nothing_waits_for_the_version_of_the_last_write_but_a_reconcile_that_came_before() -> None:
+    fresh = OwnWrites(HandClock())
+    fresh.wrote(RESOURCECLAIMS, meta("10"))
+    assert not fresh.was_last(RESOURCECLAIMS, meta("10"))
+    fresh.wrote(RESOURCECLAIMS, meta("11"), last=True)
+    assert fresh.was_last(RESOURCECLAIMS, meta("11"))
+    assert not fresh.was_last(RESOURCECLAIMS, meta("12"))
+    assert lags(fresh, meta("10"))
+    assert not fresh.was_last(RESOURCECLAIMS, meta("11"))

@@ -16,10 +16,11 @@ from claimctl.controller.patches import status_body
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import Decision, SetFinalizer, WriteStatus
 from claimctl.reservation.ghosts import MOST
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
 from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, Refusal, refused_status
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
 from tests.support.builders import (
@@ -295,3 +296,62 @@ def test_a_reservation_that_goes_after_its_release_gets_no_last_status() -> None
     allocated_anew = Stage(claim(pod_ref("new")), {"train-slice": (begun, GONE)})
     allocated_anew.put(running("new"))
     assert isinstance(due(allocated_anew).write, WriteStatus)
+
+
+def reporting(
+    status: ClaimReservationStatus | None = None,
+    *,
+    on: ResourceClaim | None = None,
+    workload: WorkloadState = ACTIVE,
+) -> Stage:
+    """A held claim with a running pod, whose reservation has another status than it should have."""
+    listed = written_by_claimctl(claim(deployment_ref(), pod_ref("a")), ["uid-train"])
+    made = reservation(status=status or ClaimReservationStatus())
+    on_stage = Stage(on or listed, {"train-slice": (made, workload)})
+    on_stage.put(running("a"))
+    on_stage.time += 60
+    return on_stage
+
+
+def last(on: Stage) -> bool | None:
+    """Whether the status is the last write; None if no status is written."""
+    write = on.decide().write
+    return write.last if isinstance(write, WriteStatus) else None
+
+
+def test_nothing_is_left_to_do_after_a_status_that_reports_a_hold() -> None:
+    assert last(reporting()) is True
+
+
+def _with_another(on: Stage) -> Stage:
+    made = reservation("other", workload="other")
+    on.reservations["other"] = made, WorkloadState(WorkloadPhase.ACTIVE, "uid-other", wants=1)
+    return on
+
+
+RELEASE = ReleaseProgress(
+    step=ReleaseStep.INTENT, reason=Reason.IDLE, since=NOW, claim_uid="uid-slice"
+)
+UNUSED = Stage(
+    written_by_claimctl(claim(deployment_ref()), ["uid-train"]),
+    {"train-slice": (reservation(status=ClaimReservationStatus()), ACTIVE)},
+)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        pytest.param(reporting(ClaimReservationStatus(release=RELEASE)), id="a release ends"),
+        pytest.param(_with_another(reporting()), id="another reservation"),
+        pytest.param(UNUSED, id="no pod uses the claim"),
+        pytest.param(reporting(workload=GONE), id="a release"),
+        pytest.param(stage(ghost(1), nodes=1), id="a pod has vanished"),
+    ],
+)
+def test_a_decision_may_follow_from_any_other_status(on: Stage) -> None:
+    assert last(on) is not True
+
+
+def test_a_decision_may_follow_from_the_name_of_a_group() -> None:
+    on = reporting(workload=replaced(ACTIVE, pod_group="train"))
+    assert last(on) is False
