@@ -79,9 +79,6 @@ def _is_last(found: Assessment, status: ClaimReservationStatus) -> bool:
         found.after is None
         and bool(found.consumers.count)
         and current.release is None
-        and status.release is None
-        and status.idle_since is None
-        and not status.force_deleted_pods
         and not found.snapshot.ghosts
         and status.pod_group_name == current.pod_group_name
     )

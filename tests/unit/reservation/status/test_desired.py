@@ -346,6 +346,7 @@ UNUSED = Stage(
         pytest.param(UNUSED, id="no pod uses the claim"),
         pytest.param(reporting(workload=GONE), id="a release"),
         pytest.param(stage(ghost(1), nodes=1), id="a pod has vanished"),
+        pytest.param(reporting(on=claim(allocated=False)), id="nothing is allocated"),
     ],
 )
 def test_a_decision_may_follow_from_any_other_status(on: Stage) -> None:
