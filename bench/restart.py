@@ -21,13 +21,13 @@ BEFORE_RESTART = 75.0
 """Seconds in which the leader notes a checkpoint. Without events it does so once a minute."""
 
 
-async def _restarts(bench: Bench, _: argparse.Namespace) -> AsyncIterator[Line]:
+async def _restarts(bench: Bench, options: argparse.Namespace) -> AsyncIterator[Line]:
     """How long a release takes after the controller or the API server was restarted.
 
     The workloads end when the successor leads, so that the wait for the Lease does not count.
     """
     usual: list[float] = []
-    for number, what in enumerate(("nothing", *RESTARTS)):
+    for number, what in enumerate(("nothing", *options.after)):
         keys = await bench.begin(f"restart-{number}", 5, held=True)
         await asyncio.sleep(BEFORE_RESTART)
         await _restart(what, bench)
@@ -68,4 +68,9 @@ def _part(options: argparse.Namespace) -> list[Line]:
     return play(options, _restarts, claims=5)
 
 
-register(Part("restart", "releases after restarts of claimctl", _part, common_flags, True))
+def _flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--after", nargs="+", choices=RESTARTS, default=RESTARTS, metavar="WHAT")
+    common_flags(parser)
+
+
+register(Part("restart", "releases after restarts of claimctl", _part, _flags, True))
