@@ -28,10 +28,23 @@ from claimctl.reservation.decision import (
 )
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import CLAIM_FINALIZER
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    Resource,
+)
 from claimctl.wire.unreadable import Unreadable
+
+
+def _headers(of: Resource[Any]) -> Resource[ObjectHeader]:
+    return Resource(of.group, of.version, of.plural, of.kind, ObjectHeader)
+
+
+_CLAIMS, _RESERVATIONS = _headers(RESOURCECLAIMS), _headers(CLAIMRESERVATIONS)
+"""The answer to a write is the whole object. Only its metadata is decoded."""
 
 
 class TemplateMissing(Exception):
@@ -83,7 +96,7 @@ class Writer:
         self, snapshot: Snapshot, body: Mapping[str, Any], version: str, subresource: str = ""
     ) -> ObjectMeta:
         written = await self._client.merge_patch(
-            RESOURCECLAIMS,
+            _CLAIMS,
             snapshot.name,
             body,
             snapshot.namespace,
@@ -96,7 +109,7 @@ class Writer:
         """Replace the list that the write was decided on, whatever version the claim has now."""
         assert snapshot.claim is not None
         written = await self._client.json_patch(
-            RESOURCECLAIMS,
+            _CLAIMS,
             snapshot.name,
             list_replacement(write.present, write.reserved_for),
             snapshot.namespace,
@@ -135,7 +148,7 @@ class Writer:
     ) -> ObjectMeta:
         meta = reservation.metadata
         written = await self._client.merge_patch(
-            CLAIMRESERVATIONS,
+            _RESERVATIONS,
             meta.name,
             body,
             meta.namespace,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from random import Random
 from typing import Generic
 
+import msgspec
 import structlog
 
 from claimctl.kube.cache import Cache, Index, Indexer, Key, Relist, T, UnreadObjects
@@ -51,8 +51,7 @@ _HEALTHY_SECONDS = 10.0
 """A stream that lived this long, or that brought an event, resets the count of failures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One object was added (``old`` is None), was changed, or was deleted (``new`` is None).
 
     ``old`` and ``new`` have the same UID: an object that was created anew under the same name is

@@ -78,9 +78,9 @@ class WorkQueue(Generic[K]):
             return now
         return self._heap[0][0] if self._heap else None
 
-    def ready(self, now: float) -> int:
-        """The number of keys whose time has come."""
-        self._promote(now)
+    @property
+    def ready(self) -> int:
+        """The number of keys whose time had come by the latest time that was passed."""
         return len(self._ready)
 
     def waited(self, key: K) -> float:
@@ -193,7 +193,7 @@ class QueueRunner(Generic[K]):
                 if key is not None:
                     waited = self._queue.waited(key)
                     self._telemetry.observe(Metric.WORKQUEUE_SECONDS, waited, self._labels)
-                    self._report_depth(now)
+                    self._report_depth()
                     return key
                 await self._wait(self._queue.next_at(now))
 
@@ -213,10 +213,10 @@ class QueueRunner(Generic[K]):
 
     def _after_change(self) -> None:
         self._changed.set()
-        self._report_depth(self._clock.monotonic())
+        self._report_depth()
 
-    def _report_depth(self, now: float) -> None:
-        depth = self._queue.ready(now)
+    def _report_depth(self) -> None:
+        depth = self._queue.ready
         if depth != self._depth:
             self._depth = depth
             self._telemetry.gauge(Metric.WORKQUEUE_DEPTH, depth, self._labels)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import replace as replaced
+
+from msgspec.structs import replace
 
 from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.pod_groups.membership import own_groups
@@ -73,7 +75,7 @@ def assess(snapshot: Snapshot) -> Assessment:
 def _stays(retention: RetentionDecision) -> RetentionDecision:
     """Hold instead of giving up unreachable devices: another reservation holds the claim."""
     if retention.reason is Reason.REALLOCATED:
-        return replace(retention, action=Action.HOLD, reason=Reason.HELD)
+        return replaced(retention, action=Action.HOLD, reason=Reason.HELD)
     return retention
 
 

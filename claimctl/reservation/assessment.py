@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from claimctl.reservation.decision import Blocker, Decision, Need, Write
 from claimctl.reservation.pods import Consumers
@@ -35,8 +37,7 @@ class Phase(StrEnum):
     """The claim should be released, and the caches show no blocker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(msgspec.Struct, frozen=True):
     """The facts about a claim and, at the end, the decision.
 
     ``assess`` computes the facts from a snapshot. The steps of ``decide`` return copies with more
@@ -65,7 +66,7 @@ class Assessment:
     write: Write | None = None
     after: float | None = None
     """Seconds after which to decide again even if nothing changes."""
-    statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
+    statuses: Mapping[str, ClaimReservationStatus] = msgspec.field(default_factory=dict)
     """The status that each reservation should have, by name."""
 
     @property

@@ -8,7 +8,8 @@ before statuses that only report.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from claimctl.reservation import claim_lifecycle as lifecycle
 from claimctl.reservation.assess import assess, kcm_time_left

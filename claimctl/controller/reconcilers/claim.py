@@ -186,7 +186,8 @@ class ClaimReconciler:
         """Note the write in the observations, and measure it."""
         self._know.observations.wrote(snapshot, write, written, hurried=hurried)
         self._metrics.wrote(snapshot, write, self._know.observations.claims)
-        log.info("written", write=type(write).__name__)
+        tell = log.debug if isinstance(write, WriteStatus) else log.info
+        tell("written", write=type(write).__name__)
 
     def _announce(self, snapshot: Snapshot, write: Write, decision: Decision) -> None:
         """Record the Events of a status that was written, or that its reservation went without."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import ConfirmPods, WriteList

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as replaced
 from datetime import datetime
 from math import inf
 
-import msgspec
+from msgspec.structs import replace
 
 from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.decision import Blocker, Decision, WriteStatus
@@ -107,7 +108,7 @@ def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
         status = held.reservation.status
         wanted = refused_status(held.reservation, status, refusal, snapshot.now)
         if held.name not in names and wanted != status and decision.write is None:
-            decision = replace(decision, write=WriteStatus(held.reservation, wanted))
+            decision = replaced(decision, write=WriteStatus(held.reservation, wanted))
     return decision
 
 
@@ -301,4 +302,4 @@ def refused_status(
         else now.replace(microsecond=0),
     )
     others = tuple(each for each in wanted.conditions if each.type != ConditionType.READY)
-    return msgspec.structs.replace(wanted, conditions=(ready, *others))
+    return replace(wanted, conditions=(ready, *others))

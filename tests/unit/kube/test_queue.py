@@ -79,7 +79,8 @@ class Model(RuleBasedStateMachine):
         times = [at for at, _ in self.waiting.values()]
         expected = max(min(times), self.now) if times else None
         assert self.queue.next_at(self.now) == expected
-        assert self.queue.ready(self.now) == sum(at <= self.now for at in times)
+        self.queue.next_at(self.now)
+        assert self.queue.ready == sum(at <= self.now for at in times)
 
 
 TestModel = Model.TestCase
