@@ -1,7 +1,8 @@
 """Quorum LISTs of a namespace's pods that releases at the same time share.
 
 A release needs a LIST that begins after it asks for one. So a LIST that has begun serves nobody
-else. All who ask meanwhile share the next one, which begins when it ends.
+else. All who ask meanwhile share the next one, which begins when it ends, or after
+``PATIENCE_SECONDS`` if the server does not answer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from claimctl.reservation.slim_pods import slim_pod
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
+
+PATIENCE_SECONDS = 2.0
+"""How long a LIST waits for the one before it, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ class SharedLists:
                     del self._next[namespace]
 
     async def _after(self, before: asyncio.Task[PodList] | None, namespace: str) -> PodList:
-        """Make a LIST once the one ``before`` has ended."""
+        """Make a LIST once the one ``before`` has ended, or has taken too long."""
         if before is not None:
-            await asyncio.wait((before,))
+            await asyncio.wait((before,), timeout=PATIENCE_SECONDS)
         task = self._running[namespace] = self._next.pop(namespace).task
         try:
             return await self._list(namespace)

@@ -208,8 +208,9 @@ class Informer(Generic[T]):
 
     def expect(self, seconds: float) -> None:
         """Expect a ``catch_up`` in so many seconds: probes that begin before it answer sooner."""
+        now = self._clock.monotonic()
         for lead in _LEAD_SECONDS:
-            at = self._clock.monotonic() + seconds - lead
+            at = max(now + seconds - lead, now)
             if all(abs(at - other) > _SAME_SECONDS for other in self._expected):
                 self._expected[at] = asyncio.create_task(
                     self._probe_at(at), name=f"probe of {self.resource.plural}"
@@ -219,6 +220,8 @@ class Informer(Generic[T]):
         try:
             await self._clock.sleep(max(at - self._clock.monotonic(), 0.0))
             await self._probe()
+            # where pods change all the time a probe ends at once: the next must not begin as soon
+            await self._clock.sleep(_SAME_SECONDS)
         finally:
             del self._expected[at]
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TextIO
 
-import msgspec
 import structlog
 from structlog.typing import Processor
 
@@ -88,12 +87,8 @@ def _rendering(*, human: bool, colors: bool) -> list[Processor]:
     return [
         structlog.processors.ExceptionRenderer(frames),
         structlog.processors.EventRenamer("message"),
-        structlog.processors.JSONRenderer(_json),
+        structlog.processors.JSONRenderer(),
     ]
-
-
-def _json(event: Event, **_: Any) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()
 
 
 def add_trace(_logger: Any, _method: str, event: Event) -> Event:

@@ -184,7 +184,7 @@ async def test_a_live_list_waits_for_a_pod_watch_that_is_late(stage: Stage, late
 async def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
     stage: Stage, options: ClusterOptions
 ) -> None:
-    """One watch of a few seconds, and no wait for the next bookmark, a minute away."""
+    """A few short watches for each LIST, and no wait for the next bookmark, a minute away."""
     link = UnreliableTransport(stage.connect())
     await stage.started(transport=link, leader_elect=False)
     await reserved(stage, pods=2)
@@ -199,8 +199,8 @@ async def test_a_release_in_a_quiet_cluster_asks_how_far_the_pod_watch_is(
     lists = sum(what == "list pods" for _, what in link.asked[asked:])
     probes = sum(what == "watch pods" for _, what in link.asked[asked:])
     # on a real cluster a release begins anew after each write of KCM's, in whatever it is
-    assert lists == probes or (stage.cluster is None and lists < probes)
-    assert probes <= 2 or stage.cluster is None
+    assert lists <= probes
+    assert probes <= 3 * lists <= 6 or stage.cluster is None
 
 
 @pytest.mark.long

@@ -171,10 +171,11 @@ def write_list(found: Assessment) -> Assessment:
     found = found.sooner(plan.look_again)
     if plan.confirm:
         return replace(found, needs=(ConfirmPods(plan.confirm),))
+    if found.fights:
+        # also if the list is in order now: nothing else tells that the fight is over
+        return found.sooner(FIGHT_REST)
     if not plan.reserved_for or plan.reserved_for == found.snapshot.references:
         return found
-    if found.fights:
-        return found.sooner(FIGHT_REST)
     version, present = found.claim.metadata.resource_version, found.snapshot.references
     if found.snapshot.evidence.last_attempt or not only_tombstones(present, plan.reserved_for):
         present = ()

@@ -8,8 +8,9 @@ from typing import cast
 
 import pytest
 
-from claimctl.controller.shared_lists import SharedLists
+from claimctl.controller.shared_lists import PATIENCE_SECONDS, SharedLists
 from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import KubeError
 from claimctl.wire.pods import Pod
@@ -93,6 +94,20 @@ async def test_a_list_that_nobody_waits_for_any_more_does_not_hold_the_next_up()
         await asyncio.sleep(0)
     client.go.set()
     assert (await second).version == "2"
+
+
+async def test_a_list_that_hangs_holds_the_next_up_for_a_moment_only() -> None:
+    client, lists = slow()
+    hangs = asyncio.create_task(lists.get(NAMESPACE))
+    await client.first_began.wait()
+    clock = LoopClock()
+    began, second = clock.monotonic(), asyncio.create_task(lists.get(NAMESPACE))
+    while client.begun < 2:  # noqa: ASYNC110  # the second begins without a sign
+        await asyncio.sleep(0.1)
+    assert clock.monotonic() - began == pytest.approx(PATIENCE_SECONDS, abs=0.2)
+    client.go.set()
+    assert (await second).version == "2"
+    assert (await hangs).version == "1"
 
 
 async def test_all_who_share_a_list_learn_that_it_failed() -> None:

@@ -356,6 +356,26 @@ def test_a_probe_that_is_answered_too_early_does_not_spoil_the_next() -> None:
     assert expected(listing(10), QUIET, *probes)[:2] == (True, 0.25)
 
 
+def test_expectations_that_come_one_after_the_other_ask_no_more_than_three_times_a_second() -> None:
+    """Where pods change all the time, each probe ends at once, by an event."""
+    busy = stream(event("ADDED", "a", 12), Wait(None))
+    told = story(listing(10), QUIET, *[busy] * 60)
+
+    async def main() -> None:
+        clock = LoopClock()
+        informer = Informer(Client(told.server, clock, rng=Random(1)), PODS, clock, rng=Random(2))
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(1)
+        for number in range(50):
+            informer.expect(1.0 - number / 50)
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(1)
+        task.cancel()
+
+    run(main())
+    assert len(told.asked) - 2 <= 5
+
+
 def test_a_probe_says_nothing_of_a_copy_that_was_listed_anew_since() -> None:
     """Between the two lists etcd was restored: its versions have begun again."""
     lost, late = stream(Wait(5), expired()), answer(1.3, 25)

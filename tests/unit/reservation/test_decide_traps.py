@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.decision import SetFinalizer, WriteStatus
+from claimctl.reservation.reserved_for.holds import FIGHT_REST
 from claimctl.reservation.snapshot import Evidence, LiveList, Rules
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
@@ -31,6 +32,7 @@ from tests.support.claim_cases import (
     IDLE,
     NATIVE,
     WORKLOAD,
+    condition,
     held_status,
     lists,
     stage,
@@ -98,6 +100,18 @@ def test_a_fight_is_not_given_up_for_good() -> None:
     assert on.decide().after is not None
     on.repeated_writes = 0
     assert lists(on.settle(seconds=600)) == [((pod_ref("a"), WORKLOAD), False)]
+
+
+def test_the_end_of_a_fight_is_told_although_nothing_else_happens() -> None:
+    on = stage(claim(pod_ref("a"), WORKLOAD), ACTIVE)
+    on.put(running("a"))
+    on.repeated_writes = 3
+    on.settle(seconds=5)
+    assert condition(on, "Consistent") == ("False", "FightingWriter")
+    assert on.decide().after == FIGHT_REST
+    on.repeated_writes = 0
+    on.settle(seconds=FIGHT_REST)
+    assert condition(on, "Consistent") == ("True", "Consistent")
 
 
 def test_a_listed_pod_that_never_named_the_claim_is_asked_for_at_leisure() -> None:
