@@ -100,6 +100,7 @@ class Snapshots:
         claim = self._claim(key, findings)
         held = tuple(self._held(one, findings) for one in caches.reservations_of(key))
         pods = caches.pods_of(key)
+        pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
         ghosts = seen.ghosts.of(key)
         return Snapshot(
@@ -111,7 +112,7 @@ class Snapshots:
             pods=pods,
             ghosts=ghosts.pods,
             nodes=self._nodes,
-            slices=self._slices(claim, pods),
+            slices=self._slices(claim, pending),
             groups=tuple(self._groups(key, claim, held)),
             unreadable=self._unreadable.about(key, claim),
             frozen=self._frozen(key, claim),
@@ -119,14 +120,13 @@ class Snapshots:
             template_refused=findings.template_refused,
             rules=self._rules(),
             evidence=know.investigator.evidence(references, findings),
-            memory=self._memory(claim, pods, ghosts)
+            memory=self._memory(claim, pending, ghosts)
             if claim
             else seen.claims.memory_without_claim(key),
         )
 
-    def _memory(self, claim: ResourceClaim, pods: tuple[Pod, ...], ghosts: Ghosts) -> Memory:
+    def _memory(self, claim: ResourceClaim, pending: tuple[Pod, ...], ghosts: Ghosts) -> Memory:
         seen = self._know.observations
-        pending = (pod for pod in pods if not is_bound(pod))
         return seen.claims.memory(
             claim,
             ghosts,
@@ -195,11 +195,10 @@ class Snapshots:
         return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
     def _slices(
-        self, claim: ResourceClaim | None, pods: tuple[Pod, ...]
+        self, claim: ResourceClaim | None, pending: tuple[Pod, ...]
     ) -> tuple[ResourceSlice, ...]:
         """The slices of the allocation's drivers. They matter only if a pod is unschedulable."""
         allocation = claim.status.allocation if claim else None
-        pending = (pod for pod in pods if not is_bound(pod))
         if allocation is None or not any(map(unschedulable_since, pending)):
             return ()
         drivers = sorted({result.driver for result in allocation.devices.results or ()})

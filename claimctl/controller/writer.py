@@ -34,17 +34,13 @@ from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
-    Resource,
+    read_as,
 )
 from claimctl.wire.unreadable import Unreadable
 
-
-def _headers(of: Resource[Any]) -> Resource[ObjectHeader]:
-    return Resource(of.group, of.version, of.plural, of.kind, ObjectHeader)
-
-
-_CLAIMS, _RESERVATIONS = _headers(RESOURCECLAIMS), _headers(CLAIMRESERVATIONS)
-"""The answer to a write is the whole object. Only its metadata is decoded."""
+_CLAIMS = read_as(RESOURCECLAIMS, ObjectHeader)
+_RESERVATIONS = read_as(CLAIMRESERVATIONS, ObjectHeader)
+"""For writes: the answer is the whole object, of which only the metadata is decoded."""
 
 
 class TemplateMissing(Exception):

@@ -120,9 +120,6 @@ class UnreadObjects:
         self.nameless: tuple[Unreadable, ...] = ()
         """Objects whose metadata cannot be read."""
 
-    def __bool__(self) -> bool:
-        return bool(self._known or self.nameless)
-
     def all(self) -> tuple[Unreadable, ...]:
         return (*self._known.values(), *self.nameless)
 

@@ -40,9 +40,10 @@ _PROBE_SECONDS = 3
 _LEAD_SECONDS = (1.05, 0.55, 0.05)
 """How long before an expected ``catch_up`` probes begin.
 
-A server answers probes about once a second, each between 0 and 2.25 s after its start. An answer
-from before the ``catch_up`` is of no use. Of these probes, one is answered at the next turn after
-it."""
+A server answers the waiting probes about once a second: each 0 to 2.25 s after its start. An answer
+from before the ``catch_up`` is of no use. Of three probes, half a second apart, one is left for the
+first answer after it.
+"""
 _SAME_SECONDS = 0.3
 """Expected times that differ by less share a probe."""
 _BEGIN_SECONDS = 20.0
@@ -174,7 +175,7 @@ class Informer(Generic[T]):
 
     def unread(self) -> tuple[Unreadable, ...]:
         """The objects that exist and whose present version cannot be read."""
-        return self._cache.unread.all() if self._cache.unread else ()
+        return self._cache.unread.all()
 
     def unreadable_for(self, name: str, namespace: str = "") -> Unreadable | None:
         """The unreadable object that is, or may be, the object of this name; else None."""
@@ -220,7 +221,7 @@ class Informer(Generic[T]):
         try:
             await self._clock.sleep(max(at - self._clock.monotonic(), 0.0))
             await self._probe()
-            # where pods change all the time a probe ends at once: the next must not begin as soon
+            # where pods change all the time, a probe ends at once; another must not follow at once
             await self._clock.sleep(_SAME_SECONDS)
         finally:
             del self._expected[at]
@@ -247,8 +248,9 @@ class Informer(Generic[T]):
     async def _probe(self) -> None:
         """Open a second watch from the last event on.
 
-        If a bookmark comes first, there is no event up to the bookmark's version. So the cache,
-        which has been at the stream's beginning, lacks none, unless it was listed anew since.
+        If a bookmark comes first, there was no event between the cache's version at the start of
+        the probe and the bookmark's version. If the cache was listed anew meanwhile, the answer
+        does not count: after a restore of etcd, versions begin again.
         """
         since, lists = self._version, self._lists
         if not self._following or not since:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -115,7 +114,7 @@ class Sender:
     async def send(self, call: Call) -> Body:
         """Send a call, with the retries of its policy, and return the body of the answer."""
         try:
-            async with _deadline(self.overall):
+            async with asyncio.timeout(self.overall):
                 policy = call.policy if self.retries else ONCE
                 whole = partial(self._attempt, call, self._whole)
                 return await with_retries(policy, self.clock, self.rng, whole)
@@ -197,10 +196,6 @@ class Sender:
             self.telemetry.add(Metric.REQUESTS, {"method": call.method, "code": code})
             self.telemetry.observe(Metric.REQUEST_SECONDS, took, {"verb": call.method})
         return response
-
-
-def _deadline(seconds: float | None) -> AbstractAsyncContextManager[object]:
-    return nullcontext() if seconds is None else asyncio.timeout(seconds)
 
 
 def connection_lost(call: Call, error: ConnectionError) -> Unreachable:

@@ -87,6 +87,11 @@ class WriteStatus:
     """Whether nothing is left to do after this write until something else changes."""
 
 
+def is_last(write: object) -> bool:
+    """Whether nothing is left to do after this write until something else changes."""
+    return isinstance(write, WriteStatus) and write.last
+
+
 @dataclass(frozen=True, slots=True)
 class ClearReleaseRequest:
     """Remove the request for a release from a reservation, because it was met or has failed."""

@@ -82,7 +82,7 @@ def list_full(snapshot: Snapshot, consumers: Consumers) -> bool:
     claimctl cannot remove their tombstones alone, because kube-controller-manager would add the
     pods again.
     """
-    listed = {reference.uid for reference in snapshot.references}
+    listed = snapshot.listed_uids
     return (
         len(listed) >= LIMIT
         and not snapshot.shared

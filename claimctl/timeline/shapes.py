@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,9 +11,14 @@ from claimctl.wire.coordination import Event, EventSeries, ObjectReference
 from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import ContainerStatus, Pod, PodStatus
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODS, RESOURCECLAIMS, Resource
-
-T = TypeVar("T")
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    EVENTS,
+    PODS,
+    RESOURCECLAIMS,
+    Resource,
+    read_as,
+)
 
 
 class TimedState(Wire, frozen=True, kw_only=True):
@@ -78,13 +82,9 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
         )
 
 
-def _timed(resource: Resource[Any], type_: type[T]) -> Resource[T]:
-    return Resource(resource.group, resource.version, resource.plural, resource.kind, type_)
-
-
-TIMED_PODS = _timed(PODS, TimedPod)
-TIMED_RESERVATIONS = _timed(CLAIMRESERVATIONS, TimedReservation)
-TIMED_EVENTS = _timed(EVENTS, TimedEvent)
+TIMED_PODS = read_as(PODS, TimedPod)
+TIMED_RESERVATIONS = read_as(CLAIMRESERVATIONS, TimedReservation)
+TIMED_EVENTS = read_as(EVENTS, TimedEvent)
 """The same resources, read with their times."""
 CORE_EVENTS = Resource("", "v1", "events", "Event", CoreEvent)
 

@@ -43,6 +43,12 @@ class Resource(Generic[T]):
         return "/".join(parts)
 
 
+def read_as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
+    """The same resource, decoded to another struct."""
+    names = resource.group, resource.version, resource.plural, resource.kind
+    return Resource(*names, type_, resource.namespaced)
+
+
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)

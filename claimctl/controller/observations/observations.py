@@ -24,6 +24,7 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
     WriteStatus,
+    is_last,
 )
 from claimctl.reservation.pods import claim_names, is_done
 from claimctl.reservation.reserved_for.consistency import left_by_kcm
@@ -138,8 +139,7 @@ class Observations:
         """
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
-            last = isinstance(write, WriteStatus) and write.last
-            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=last)
+            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=is_last(write))
         match write:
             case WriteList(deallocate=True) if written is not None:
                 self.claims.deallocated(written)

@@ -36,6 +36,7 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
     WriteStatus,
+    is_last,
 )
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
@@ -173,7 +174,7 @@ class ClaimReconciler:
         if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
             # the watch was faster than the answer: its event did not look like our own
             return After(0.0)
-        return DONE if _is_last(write) else _within(WATCHDOG, decision)
+        return DONE if is_last(write) else _within(WATCHDOG, decision)
 
     def _record(
         self,
@@ -223,10 +224,6 @@ class ClaimReconciler:
         except ApiError as error:
             log.warning("status not written", error=str(error))
         announce(self._events, snapshot, write.reservation, write.status)
-
-
-def _is_last(write: Write) -> bool:
-    return isinstance(write, WriteStatus) and write.last
 
 
 def _changed(write: Write, written: ObjectMeta | None) -> bool:

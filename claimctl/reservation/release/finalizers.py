@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import SetFinalizer
 from claimctl.reservation.pod_groups.withdrawal import left_to_group
-from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.wire.reservations import FINALIZER
@@ -53,7 +52,7 @@ def _finished_with_claim(found: Assessment, retention: RetentionDecision) -> boo
     if not found.snapshot.allocated:
         return not found.finalizer_left
     holders = [other for other in found.retentions if other.action is Action.HOLD]
-    listed = {reference.uid for reference in found.snapshot.references}
+    listed = found.snapshot.listed_uids
     if listed & _own_references(retention, holders):
         return False
     if retention.action is Action.NONE or holders:
@@ -62,7 +61,7 @@ def _finished_with_claim(found: Assessment, retention: RetentionDecision) -> boo
     references = found.snapshot.references
     if any(found.is_ours(each) and not (left and each.uid in found.groups) for each in references):
         return False
-    return left or found.left_to_pods or not all(map(is_pod, found.snapshot.references))
+    return left or found.left_to_pods or bool(found.snapshot.no_pods)
 
 
 def _own_references(retention: RetentionDecision, holders: list[RetentionDecision]) -> set[str]:

@@ -73,7 +73,7 @@ def begins_with_fence(snapshot: Snapshot) -> bool:
 def _keeps_pods_out(snapshot: Snapshot) -> bool:
     """Whether the scheduler lists no pod because the list has entries that are no pods."""
     beside = DIALECTS[snapshot.rules.dialect].lists_beside_others
-    return not beside and not all(map(is_pod, snapshot.references))
+    return not beside and bool(snapshot.no_pods)
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
@@ -204,7 +204,7 @@ def _left_at_fence(
     """
     if not DIALECTS[snapshot.rules.dialect].lists_beside_others:
         return ()
-    left = {each.uid: each for each in snapshot.references if is_tombstone(each)}
+    left = {each.uid: each for each in snapshot.no_pods if is_tombstone(each)}
     if not snapshot.shared:
         for pod in needing_tombstones(snapshot, Consumers.of(live.pods)):
             left.setdefault(pod.metadata.uid, tombstone(pod.metadata))

@@ -222,7 +222,7 @@ def _owners(
     snapshot: Snapshot, holds: DesiredHolds, entries: Mapping[str, Reference]
 ) -> dict[str, bool]:
     """The controllers of pods whose workload's hold is in the list, and whether it is new there."""
-    listed = {each.uid for each in snapshot.references}
+    listed = snapshot.listed_uids
     return {
         owner: uid not in listed
         for uid, owners in holds.pod_owners.items()
