@@ -194,7 +194,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     from claimctl.telemetry.logs import configure
     from claimctl.telemetry.settings import TelemetrySettingError, from_environment
 
-    configure(log_format, log_level)
+    configure(log_format, log_level, final=True)
     try:
         settings = Settings.checked(
             identity=identity or who_am_i(),

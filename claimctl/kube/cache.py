@@ -79,12 +79,15 @@ class Index(Generic[T]):
         old = self._objects.get(key)
         self._objects[key] = item
         for name, indexer in self._indexers.items():
-            values = dict.fromkeys(indexer(item))
+            values, by_value = tuple(indexer(item)), self._under[name]
             if old is not None:
                 gone = [value for value in indexer(old) if value not in values]
                 self._remove(name, key, gone)
             for value in values:
-                self._under[name].setdefault(value, {})[key] = item
+                found = by_value.get(value)
+                if found is None:
+                    found = by_value[value] = {}
+                found[key] = item
         return old
 
     def pop(self, key: Key) -> T | None:

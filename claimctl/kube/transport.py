@@ -142,8 +142,7 @@ class HttpTransport:
             # no effect on a connection that is back in the pool after the end of the body
             answer.close()
 
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(answer.status, headers, self._body(method, path, answer), close)
+        return Response(answer.status, answer.headers, self._body(method, path, answer), close)
 
     async def _body(
         self, method: str, path: str, answer: aiohttp.ClientResponse

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from claimctl.wire.meta import find_condition
-from claimctl.wire.pods import ContainerStatus, Pod
+from claimctl.wire.pods import ContainerStatus, Pod, PodResourceClaim, PodResourceClaimStatus
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
@@ -16,14 +17,18 @@ DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
 
 def claim_names(pod: Pod) -> frozenset[str]:
     """The claims that a pod uses, from the three fields that can name one."""
-    spec, status = pod.spec, pod.status
-    found = {each.resource_claim_name or "" for each in spec.resource_claims}
+    named, status = _named(pod.spec.resource_claims), pod.status
     if status.resource_claim_statuses:
-        found |= {each.resource_claim_name or "" for each in status.resource_claim_statuses}
+        named |= _named(status.resource_claim_statuses)
     if status.extended_resource_claim_status is not None:
-        found.add(status.extended_resource_claim_status.resource_claim_name)
-    found.discard("")
-    return frozenset(found)
+        named |= {status.extended_resource_claim_status.resource_claim_name} - {""}
+    return named
+
+
+@lru_cache(maxsize=10_000)
+def _named(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
+    """The names in the entries. The pods of a workload have equal entries."""
+    return frozenset(filter(None, (each.resource_claim_name for each in claims)))
 
 
 def is_bound(pod: Pod) -> bool:

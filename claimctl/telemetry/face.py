@@ -18,6 +18,9 @@ Labels = Mapping[str, str]
 class Metric(StrEnum):
     """Every metric by its Prometheus name; ``claimctl.telemetry.metrics`` has their labels."""
 
+    # an Enum's own hash is a function in Python, called for every lookup of a metric
+    __hash__ = str.__hash__
+
     CLAIMS = "claimctl_claims"
     RESERVATIONS = "claimctl_reservations"
     CLAIMS_NEAR_LIMIT = "claimctl_claims_near_limit"

@@ -47,10 +47,14 @@ def configure(
     *,
     stream: TextIO | None = None,
     now: Callable[[], datetime] | None = None,
+    final: bool = False,
 ) -> None:
     """Set up structlog for the process, also for the warnings of libraries.
 
-    ``now`` returns the time of a line in UTC; the default is the wall clock.
+    Args:
+        now: returns the time of a line in UTC; the default is the wall clock.
+        final: whether this is the only call in the process. Lines then cost less: a logger keeps
+            what it found here when it was first used.
     """
     out = stream if stream is not None else sys.stderr
     human = form is Format.HUMAN or (form is Format.AUTO and out.isatty())
@@ -59,7 +63,8 @@ def configure(
         processors=[*shared, *_rendering(human=human, colors=out.isatty())],
         wrapper_class=structlog.make_filtering_bound_logger(level.number),
         logger_factory=structlog.WriteLoggerFactory(file=out),
-        cache_logger_on_first_use=False,
+        # not if a test replaces stderr: its loggers would outlive it
+        cache_logger_on_first_use=final and out is sys.__stderr__,
     )
     _adopt_libraries(out, [*shared, *_rendering(human=human, colors=out.isatty())])
 

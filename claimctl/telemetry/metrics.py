@@ -13,7 +13,7 @@ from functools import partial
 from importlib.resources import files
 
 import msgspec
-from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation
+from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
 from claimctl.telemetry.face import Labels, Metric
 
@@ -57,13 +57,12 @@ MEANINGS = msgspec.json.decode(
 class Instruments:
     """One instrument for each metric, on one meter.
 
-    A gauge is set far more often than it is read, so its values are only kept, and the meter asks
-    for them.
+    Counters and gauges change far more often than they are read, so their values are only kept,
+    and the meter asks for them.
     """
 
     def __init__(self, meter: Meter) -> None:
-        self._counters: dict[Metric, Counter] = {}
-        self._gauges: dict[Metric, dict[tuple[str, ...], float]] = {}
+        self._values: dict[Metric, dict[tuple[str, ...], float]] = {}
         self._histograms: dict[Metric, Histogram] = {}
         for metric, meaning in MEANINGS.items():
             self._create(meter, metric, meaning)
@@ -72,9 +71,10 @@ class Instruments:
         name, text, unit = metric.value, meaning.description, meaning.unit
         match meaning.sort:
             case Sort.COUNTER:
-                self._counters[metric] = meter.create_counter(name, unit, text)
+                self._values[metric] = {}
+                meter.create_observable_counter(name, [partial(self._observe, metric)], unit, text)
             case Sort.GAUGE:
-                self._gauges[metric] = {}
+                self._values[metric] = {}
                 meter.create_observable_gauge(name, [partial(self._observe, metric)], unit, text)
             case Sort.HISTOGRAM:
                 self._histograms[metric] = meter.create_histogram(
@@ -84,22 +84,26 @@ class Instruments:
     def _observe(self, metric: Metric, options: CallbackOptions) -> Iterator[Observation]:
         names = MEANINGS[metric].labels
         # a copy: the meter asks in a thread of its own
-        for values, value in self._gauges[metric].copy().items():
+        for values, value in self._values[metric].copy().items():
             yield Observation(value, dict(zip(names, values, strict=True)))
 
     def add(self, metric: Metric, labels: Labels | None, amount: float) -> None:
-        self._counters[metric].add(amount, _attributes(metric, labels))
+        values, known = _label_values(metric, labels), self._values[metric]
+        known[values] = known.get(values, 0.0) + amount
 
     def observe(self, metric: Metric, labels: Labels | None, seconds: float) -> None:
-        self._histograms[metric].record(seconds, _attributes(metric, labels))
+        values = _label_values(metric, labels)
+        self._histograms[metric].record(
+            seconds, dict(zip(MEANINGS[metric].labels, values, strict=True))
+        )
 
     def set(self, metric: Metric, labels: Labels | None, value: float) -> None:
-        self._gauges[metric][tuple(_attributes(metric, labels).values())] = value
+        self._values[metric][_label_values(metric, labels)] = value
 
 
-def _attributes(metric: Metric, labels: Labels | None) -> dict[str, str]:
-    """The labels in the order of the table; raises ValueError for other labels."""
+def _label_values(metric: Metric, labels: Labels | None) -> tuple[str, ...]:
+    """The values of the labels in the order of the table; raises ValueError for other labels."""
     given, wanted = labels or {}, MEANINGS[metric].labels
-    if len(given) != len(wanted) or not all(label in given for label in wanted):
+    if given.keys() != frozenset(wanted):
         raise ValueError(f"{metric} has the labels {wanted}, not {tuple(given)}")
-    return {label: given[label] for label in wanted}
+    return tuple([given[label] for label in wanted])

@@ -20,7 +20,7 @@ async def _nothing() -> None:
 class Response:
     """An HTTP answer whose body has not been read yet.
 
-    ``headers`` has lower-case names. A reader that stops before the end of ``body`` must await
+    Ask ``headers`` for lower-case names. A reader that stops before the end of ``body`` must await
     ``close``. A second ``close``, or one after the end, does nothing.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from claimctl.controller.caches.pod_groups import GroupCache
@@ -178,7 +179,12 @@ def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
 
 
 def _pod_claims(pod: Pod) -> Iterable[str]:
-    return (f"{pod.metadata.namespace}/{name}" for name in sorted(claim_names(pod)))
+    return _within(pod.metadata.namespace, claim_names(pod))
+
+
+@lru_cache(maxsize=10_000)
+def _within(namespace: str, names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(f"{namespace}/{name}" for name in sorted(names))
 
 
 def _reserved_claim(reservation: ClaimReservation) -> Iterable[str]:

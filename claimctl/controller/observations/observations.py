@@ -103,8 +103,9 @@ class Observations:
         if same_to_claims(change):
             return
         for pod in (change.old, change.new):
-            for name in claim_names(pod) if pod is not None and not is_done(pod) else ():
-                self.claims.recorded.used(ClaimKey(change.namespace, name))
+            if pod is not None and not is_done(pod):
+                for name in claim_names(pod):
+                    self.claims.recorded.used(ClaimKey(change.namespace, name))
 
     def workload_changed(self, key: WorkloadKey) -> None:
         """Note a change of a workload: what a live read told about it before does not count."""

@@ -12,6 +12,7 @@ The module also notes the version at which a release was requested.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from datetime import datetime
 from math import inf
 
@@ -39,12 +40,16 @@ class RecordedTimes:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since: LRUCache[_Key, tuple[datetime, float]] = LRUCache(REMEMBERED)
-        self._used: LRUCache[ClaimKey, float] = LRUCache(REMEMBERED)
+        self._used: OrderedDict[ClaimKey, float] = OrderedDict()
         self._asked: LRUCache[_Key, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def used(self, claim: ClaimKey) -> None:
         """Note that a pod that is not done names the claim, or did so until now."""
+        # every pod of a LIST comes here: much faster than an LRUCache
         self._used[claim] = self._clock.monotonic()
+        self._used.move_to_end(claim)
+        if len(self._used) > REMEMBERED:
+            self._used.popitem(last=False)
 
     def see(self, old: ClaimReservation | None, new: ClaimReservation) -> None:
         """Note a version of a reservation; ``old`` is the last known one."""
