@@ -15,15 +15,16 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from statistics import median
 from typing import IO
 
 from bench.many_claims import Server, Size, serving
-from bench.table import Line, Part, at_least, at_most, register, tell
+from bench.table import Goal, Line, Part, at_least, at_most, medians, register, tell
 
 ROOT = Path(__file__).parents[1]
 BEFORE = "72917d8"
@@ -123,49 +124,63 @@ def _extract(commit: str, folder: str) -> Path | None:
     return Path(folder)
 
 
-def _slope(few: Held, many: Held) -> Use:
-    """What one more claim costs."""
-    claims = many.size.claims - few.size.claims
-    cpu, memory = many.use.cpu - few.use.cpu, many.use.memory - few.use.memory
-    return Use(cpu / claims, memory / claims)
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A controller with few claims and with many."""
+
+    few: Held
+    many: Held
+
+    @property
+    def slope(self) -> Use:
+        """What one more claim costs."""
+        claims = self.many.size.claims - self.few.size.claims
+        cpu = self.many.use.cpu - self.few.use.cpu
+        memory = self.many.use.memory - self.few.use.memory
+        return Use(cpu / claims, memory / claims)
+
+    def use_with(self, claims: float) -> Use:
+        """What so many claims would cost by the slope."""
+        more = claims - self.many.size.claims
+        use, slope = self.many.use, self.slope
+        return Use(use.cpu + more * slope.cpu, use.memory + more * slope.memory)
+
+
+def _measured(options: argparse.Namespace) -> tuple[list[Round], list[Round]]:
+    """The rounds of this tree and of the commit before, by turns: the machine has other work."""
+    few, many = (Size(claims, options.pods) for claims in sorted(options.claims))
+    ours: list[Round] = []
+    theirs: list[Round] = []
+    with tempfile.TemporaryDirectory() as folder:
+        before = _extract(options.before, folder) if options.before else None
+        for _ in range(options.rounds):
+            ours.append(Round(hold(few, ROOT), hold(many, ROOT)))
+            if before:
+                theirs.append(Round(hold(few, before), hold(many, before)))
+    return ours, theirs
 
 
 def _scale(options: argparse.Namespace) -> Iterator[Line]:
-    sizes = [Size(claims, options.pods) for claims in sorted(options.claims)]
-    with tempfile.TemporaryDirectory() as folder:
-        before = _extract(options.before, folder) if options.before else None
-        trees = {"now": ROOT, **({"before": before} if before else {})}
-        found = {name: [hold(size, code) for size in sizes] for name, code in trees.items()}
-    few, many = found["now"][0], found["now"][-1]
-    slope = _slope(few, many)
-    what = f"scale: {many.size.claims:,} claims x {many.size.pods} pods"
-    if "before" in found:
-        theirs = _slope(*found["before"])
-        was = found["before"][-1]
-        beside = f"claimctl at {options.before}"
-        yield Line(
-            "scale: CPU for each further claim",
-            1e3 * slope.cpu,
-            beside,
-            1e3 * theirs.cpu,
-            "ms",
-            at_least(2),
-        )
-        yield Line(f"{what}: CPU", many.use.cpu, beside, was.use.cpu, "s")
-        yield Line(f"{what}: memory", many.use.memory, beside, was.use.memory, "MB")
-        yield Line(f"{what}: writes", many.writes, beside, was.writes)
-    else:
-        yield Line(f"{what}: CPU", many.use.cpu, unit="s")
-        yield Line(f"{what}: memory", many.use.memory, unit="MB")
-    more = BIG_PODS / options.pods - many.size.claims
-    yield Line(
-        f"scale: CPU by the slope for {BIG_PODS:,} pods", many.use.cpu + more * slope.cpu, unit="s"
-    )
-    yield Line(
-        f"scale: memory by the slope for {BIG_PODS:,} pods",
-        many.use.memory + more * slope.memory,
-        unit="MB",
-    )
+    ours, theirs = _measured(options)
+    beside, size = f"claimctl at {options.before}", ours[0].many.size
+
+    def line(
+        what: str, figure: Callable[[Round], float], unit: str = "", goal: Goal | None = None
+    ) -> Line:
+        mine = [figure(each) for each in ours]
+        if not theirs:
+            return Line(what, median(mine), unit=unit, runs=len(mine))
+        return medians(what, mine, beside, [figure(each) for each in theirs], unit=unit, goal=goal)
+
+    further = "scale: CPU for each further claim"
+    yield line(further, lambda each: 1e3 * each.slope.cpu, "ms", at_least(2))
+    what = f"scale: {size.claims:,} claims x {size.pods} pods"
+    yield line(f"{what}: CPU", lambda each: each.many.use.cpu, "s")
+    yield line(f"{what}: memory", lambda each: each.many.use.memory, "MB")
+    yield line(f"{what}: writes", lambda each: each.many.writes)
+    big, what = BIG_PODS / options.pods, f"scale: by the slope, {BIG_PODS:,} pods"
+    yield line(f"{what}: CPU", lambda each: each.use_with(big).cpu, "s")
+    yield line(f"{what}: memory", lambda each: each.use_with(big).memory, "MB")
 
 
 def _idle(options: argparse.Namespace) -> Iterator[Line]:
@@ -186,6 +201,7 @@ def _idle(options: argparse.Namespace) -> Iterator[Line]:
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=int, nargs=2, default=[500, 2_000], help="two sizes")
     parser.add_argument("--pods", type=int, default=50, help="pods of each claim")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--before", default=BEFORE, help="a commit to compare with; '' for none")
 
 

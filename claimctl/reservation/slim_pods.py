@@ -11,14 +11,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.pods import DISRUPTED, claim_names
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
-from claimctl.wire.pods import (
-    ContainerStatus,
-    Pod,
-    PodExtendedResourceClaimStatus,
-    PodResourceClaimStatus,
-    PodSpec,
-    PodStatus,
-)
+from claimctl.wire.pods import ContainerStatus, Pod, PodSpec, PodStatus
 
 T = TypeVar("T", bound=Hashable)
 
@@ -82,37 +75,23 @@ def _pending_spec(spec: PodSpec) -> PodSpec:
 
 def _slim_status(status: PodStatus, *, bound: bool) -> PodStatus:
     wanted = _BOUND_CONDITIONS if bound else _CONDITIONS
-    return _status(
-        status.phase,
-        tuple([_plain(each) for each in status.conditions if each.type in wanted]),
-        status.container_statuses,
-        status.init_container_statuses,
-        status.ephemeral_container_statuses,
-        status.resource_claim_statuses,
-        status.extended_resource_claim_status,
-    )
+    kept = tuple([_plain(each) for each in status.conditions if each.type in wanted])
+    return _shared_status(replace(status, conditions=kept))
 
 
 @lru_cache(maxsize=SHARED)
-def _status(
-    phase: str,
-    conditions: tuple[Condition, ...],
-    containers: tuple[ContainerStatus, ...],
-    init_containers: tuple[ContainerStatus, ...],
-    ephemeral_containers: tuple[ContainerStatus, ...],
-    claims: tuple[PodResourceClaimStatus, ...],
-    extended: PodExtendedResourceClaimStatus | None,
-) -> PodStatus:
-    """The status with shared parts: most pods of a cluster are in one of a few states."""
+def _shared_status(status: PodStatus) -> PodStatus:
+    """The status with shared parts: most pods of a cluster are in one of a few states.
+
+    The pods of a workload have equal statuses here, so this is done once for all of them.
+    """
     return _shared(
-        PodStatus(
-            phase=sys.intern(phase),
-            conditions=conditions,
-            container_statuses=_nameless(containers),
-            init_container_statuses=_nameless(init_containers),
-            ephemeral_container_statuses=_nameless(ephemeral_containers),
-            resource_claim_statuses=claims,
-            extended_resource_claim_status=extended,
+        replace(
+            status,
+            phase=sys.intern(status.phase),
+            container_statuses=_nameless(status.container_statuses),
+            init_container_statuses=_nameless(status.init_container_statuses),
+            ephemeral_container_statuses=_nameless(status.ephemeral_container_statuses),
         )
     )
 
