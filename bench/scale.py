@@ -178,9 +178,9 @@ def _scale(options: argparse.Namespace) -> Iterator[Line]:
     yield line(f"{what}: CPU", lambda each: each.many.use.cpu, "s")
     yield line(f"{what}: memory", lambda each: each.many.use.memory, "MB")
     yield line(f"{what}: writes", lambda each: each.many.writes)
-    big, what = BIG_PODS / options.pods, f"scale: by the slope, {BIG_PODS:,} pods"
-    yield line(f"{what}: CPU", lambda each: each.use_with(big).cpu, "s")
-    yield line(f"{what}: memory", lambda each: each.use_with(big).memory, "MB")
+    big, guess = BIG_PODS / options.pods, f"scale: by the slope, {BIG_PODS:,} pods"
+    yield line(f"{guess}: CPU", lambda each: each.use_with(big).cpu, "s")
+    yield line(f"{guess}: memory", lambda each: each.use_with(big).memory, "MB")
 
 
 def _idle(options: argparse.Namespace) -> Iterator[Line]:
@@ -201,7 +201,7 @@ def _idle(options: argparse.Namespace) -> Iterator[Line]:
 def _flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--claims", type=int, nargs=2, default=[500, 2_000], help="two sizes")
     parser.add_argument("--pods", type=int, default=50, help="pods of each claim")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of each code, by turns")
     parser.add_argument("--before", default=BEFORE, help="a commit to compare with; '' for none")
 
 

@@ -84,10 +84,7 @@ class Index(Generic[T]):
                 gone = [value for value in indexer(old) if value not in values]
                 self._remove(name, key, gone)
             for value in values:
-                found = by_value.get(value)
-                if found is None:
-                    found = by_value[value] = {}
-                found[key] = item
+                by_value.setdefault(value, {})[key] = item
         return old
 
     def pop(self, key: Key) -> T | None:

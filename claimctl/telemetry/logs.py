@@ -63,7 +63,7 @@ def configure(
         processors=[*shared, *_rendering(human=human, colors=out.isatty())],
         wrapper_class=structlog.make_filtering_bound_logger(level.number),
         logger_factory=structlog.WriteLoggerFactory(file=out),
-        # not if a test replaces stderr: its loggers would outlive it
+        # a test that replaces stderr must not leave loggers behind that write to it
         cache_logger_on_first_use=final and out is sys.__stderr__,
     )
     _adopt_libraries(out, [*shared, *_rendering(human=human, colors=out.isatty())])

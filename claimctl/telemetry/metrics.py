@@ -6,7 +6,7 @@ has a value per claim, pod or workload.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -71,31 +71,31 @@ class Instruments:
         name, text, unit = metric.value, meaning.description, meaning.unit
         match meaning.sort:
             case Sort.COUNTER:
-                self._values[metric] = {}
-                meter.create_observable_counter(name, [partial(self._observe, metric)], unit, text)
+                meter.create_observable_counter(name, [self._asked(metric)], unit, text)
             case Sort.GAUGE:
-                self._values[metric] = {}
-                meter.create_observable_gauge(name, [partial(self._observe, metric)], unit, text)
+                meter.create_observable_gauge(name, [self._asked(metric)], unit, text)
             case Sort.HISTOGRAM:
                 self._histograms[metric] = meter.create_histogram(
                     name, unit, text, explicit_bucket_boundaries_advisory=meaning.buckets
                 )
 
+    def _asked(self, metric: Metric) -> Callable[[CallbackOptions], Iterator[Observation]]:
+        """Keep the metric's values from now on; return what the meter calls for them."""
+        self._values[metric] = {}
+        return partial(self._observe, metric)
+
     def _observe(self, metric: Metric, options: CallbackOptions) -> Iterator[Observation]:
-        names = MEANINGS[metric].labels
         # a copy: the meter asks in a thread of its own
         for values, value in self._values[metric].copy().items():
-            yield Observation(value, dict(zip(names, values, strict=True)))
+            yield Observation(value, _attributes(metric, values))
 
     def add(self, metric: Metric, labels: Labels | None, amount: float) -> None:
         values, known = _label_values(metric, labels), self._values[metric]
-        known[values] = known.get(values, 0.0) + amount
+        known[values] = known.get(values, 0) + amount
 
     def observe(self, metric: Metric, labels: Labels | None, seconds: float) -> None:
-        values = _label_values(metric, labels)
-        self._histograms[metric].record(
-            seconds, dict(zip(MEANINGS[metric].labels, values, strict=True))
-        )
+        attributes = _attributes(metric, _label_values(metric, labels))
+        self._histograms[metric].record(seconds, attributes)
 
     def set(self, metric: Metric, labels: Labels | None, value: float) -> None:
         self._values[metric][_label_values(metric, labels)] = value
@@ -107,3 +107,7 @@ def _label_values(metric: Metric, labels: Labels | None) -> tuple[str, ...]:
     if given.keys() != frozenset(wanted):
         raise ValueError(f"{metric} has the labels {wanted}, not {tuple(given)}")
     return tuple([given[label] for label in wanted])
+
+
+def _attributes(metric: Metric, values: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip(MEANINGS[metric].labels, values, strict=True))

@@ -184,6 +184,7 @@ def _pod_claims(pod: Pod) -> Iterable[str]:
 
 @lru_cache(maxsize=10_000)
 def _within(namespace: str, names: frozenset[str]) -> tuple[str, ...]:
+    """The values of an index. The pods of a workload have equal ones."""
     return tuple(f"{namespace}/{name}" for name in sorted(names))
 
 

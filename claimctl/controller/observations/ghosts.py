@@ -223,8 +223,6 @@ class GhostLedger:
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:
         """UIDs of the references whose pods are gone and were done, or never bound, before."""
-        if not self._done:
-            return frozenset()
         return frozenset(each.uid for each in references if each.uid in self._done)
 
     def claims_on(self, node_name: str) -> Iterator[ClaimKey]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from claimctl.telemetry.face import Metric
-from claimctl.telemetry.metrics import MEANINGS, Meaning, Sort
+from claimctl.telemetry.metrics import MEANINGS, Instruments, Meaning, Sort
 from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import Settings
 
@@ -99,6 +101,23 @@ def test_each_metric_comes_with_its_help_and_type(telemetry: OtelTelemetry) -> N
         "# TYPE claimctl_releases_total counter",
         'claimctl_releases_total{dialect="hold",reason="Idle"} 2.0',
     ]
+
+
+def test_exporters_get_a_count_as_a_whole_number() -> None:
+    reader = InMemoryMetricReader()
+    meters = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    Instruments(meters.get_meter("test")).add(Metric.PODS_LISTED_AHEAD, None, 2)
+    data = reader.get_metrics_data()
+    assert data is not None
+    ((found,),) = (
+        [scope.metrics for scope in each.scope_metrics] for each in data.resource_metrics
+    )
+    ((count,),) = (
+        metric.data.data_points for metric in found if metric.name.endswith("ahead_total")
+    )
+    assert isinstance(count, NumberDataPoint)
+    assert (count.value, type(count.value)) == (2, int)
+    meters.shutdown()
 
 
 def test_labels_that_are_not_in_the_table_are_refused(telemetry: OtelTelemetry) -> None:
