@@ -35,6 +35,8 @@ class Features:
     scheduler_pod_groups: bool = False
     kcm_pod_groups: bool = False
     kubelet_pod_groups: bool = False
+    taint_rules: bool = False
+    """DRADeviceTaintRules (off by default in 1.36): DeviceTaintRules are served, and evict."""
     resize_preemption: bool = False
     """KEP-5836 in the API server, from 1.37 on: its metrics tell the gate. The emulated scheduler
     makes no room for resizes."""
@@ -42,6 +44,22 @@ class Features:
     @property
     def kcm_keeps_unknown_references(self) -> bool:
         """From 1.36 on, KCM cleans lists with unknown references; before, it stops at them."""
+        return self.version >= (1, 36)
+
+    @property
+    def nominates_before_binding(self) -> bool:
+        """From 1.35 on, a pod with claims shows its node in status.nominatedNodeName before PreBind
+        (NominatedNodeNameForExpectation)."""
+        return self.version >= (1, 35)
+
+    @property
+    def binding_conditions(self) -> bool:
+        """From 1.36 on, devices may have binding conditions (DRADeviceBindingConditions)."""
+        return self.version >= (1, 36)
+
+    @property
+    def device_taints(self) -> bool:
+        """From 1.36 on, devices may have taints (DRADeviceTaints)."""
         return self.version >= (1, 36)
 
     @property
@@ -64,6 +82,8 @@ class Timings:
     kcm_retry: tuple[float, ...] = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
     kcm_finished_pod_loop: float = 0.05
     """Pause between the writes of KCM's loop on finished pods (real: about 4 ms)."""
+    device_eviction: float = 0.2
+    """Seconds for which a pod that comes to a tainted device stays there."""
     job_sync: float = 0.2
     job_backoff: float = 10.0
     garbage_collection: float = 0.05
@@ -84,6 +104,8 @@ class ClusterOptions:
     authorization: Authorization = Authorization.ALWAYS_ALLOW
     conflict_storm: bool = False
     """Whether pods that share a claim conflict, as on a real scheduler (about 4 pods a second)."""
+    taint_rules: bool = False
+    """Whether DeviceTaintRules are served and acted on; only from 1.36 on."""
     kcm_deallocates_empty_lists: bool = False
     """Whether KCM deallocates any allocated claim with an empty list. No known release does."""
     history_limit: int | None = None
@@ -93,7 +115,8 @@ class ClusterOptions:
 
     def features(self) -> Features:
         """The gates of the dialect, enabled in every component."""
-        base = Features(version=self.kubernetes_version)
+        rules = self.taint_rules and self.kubernetes_version >= (1, 36)
+        base = Features(version=self.kubernetes_version, taint_rules=rules)
         if self.dialect is Dialect.NATIVE:
             return replace(
                 base, api_reserved_for=True, scheduler_reserved_for=True, kubelet_reserved_for=True

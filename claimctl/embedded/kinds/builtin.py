@@ -14,6 +14,7 @@ RESIZE_SINCE = (1, 33)
 _POD_GROUPS = ("podgroups", "workloads")
 _MUTATING_POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 """Served by default from 1.36 on."""
+_TAINT_RULES = "devicetaintrules"
 
 
 def builtin_kinds(features: Features) -> Kinds:
@@ -25,6 +26,8 @@ def builtin_kinds(features: Features) -> Kinds:
 def _is_served(kind: Kind, features: Features) -> bool:
     if kind.plural in _POD_GROUPS:
         return features.api_pod_groups
+    if kind.plural == _TAINT_RULES:
+        return features.taint_rules
     return kind.plural not in _MUTATING_POLICIES or features.version >= (1, 36)
 
 
@@ -36,7 +39,7 @@ def _table() -> tuple[Kind, ...]:
 def _of_release(kind: Kind, release: tuple[int, int]) -> Kind:
     if kind.plural in _POD_GROUPS:
         return replace(kind, versions=("v1beta1" if release >= (1, 37) else "v1alpha2",))
-    if kind.group == "resource.k8s.io":
+    if kind.group == "resource.k8s.io" and kind.plural != _TAINT_RULES:
         # 1.34 serves v1 and stores v1beta2.
         hashed_as = "v1beta2" if release == (1, 34) else ""
         return replace(kind, versions=_dra_versions(release), hashed_as=hashed_as)

@@ -14,6 +14,7 @@ from claimctl.embedded.kinds.validation.core import (
     SecretStrategy,
     ServiceStrategy,
 )
+from claimctl.embedded.kinds.validation.device_taint_rules import TaintRuleStrategy
 from claimctl.embedded.kinds.validation.devices import ClassStrategy, SliceStrategy
 from claimctl.embedded.kinds.validation.events import NEW_GROUP, EventStrategy
 from claimctl.embedded.kinds.validation.groups import PodGroupStrategy, WorkloadStrategy
@@ -43,6 +44,7 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("coordination.k8s.io", "leases"): LeaseStrategy(),
     ("policy", "poddisruptionbudgets"): BudgetStrategy(),
     ("resource.k8s.io", "deviceclasses"): ClassStrategy(),
+    ("resource.k8s.io", "devicetaintrules"): TaintRuleStrategy(),
     ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
     ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
     ("resource.k8s.io", "resourceslices"): SliceStrategy(),

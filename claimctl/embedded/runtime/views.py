@@ -27,6 +27,7 @@ GROUPS = {
     "resourceclaimtemplates": "resource.k8s.io",
     "resourceslices": "resource.k8s.io",
     "deviceclasses": "resource.k8s.io",
+    "devicetaintrules": "resource.k8s.io",
     "podgroups": "scheduling.k8s.io",
     "poddisruptionbudgets": "policy",
     "leases": "coordination.k8s.io",

@@ -148,6 +148,8 @@ class Store:
     def __init__(self, clock: Callable[[], float], limit: int | None = None) -> None:
         self.revision = 1
         self.compacted = 0
+        self.begun = 0
+        """The revision at which the API server was last started; it serves no watch from before."""
         self._clock = clock
         self._limit = limit
         self._tables: dict[tuple[str, str], _Table] = {}
@@ -285,6 +287,36 @@ class Store:
         """Compact: from now on, serve nothing older than ``revision`` (None: the current one)."""
         self.compacted = max(self.compacted, self.revision if revision is None else revision)
 
+    def begin(self) -> None:
+        """Begin anew, as an API server does that is started on the same etcd."""
+        self.begun = self.revision
+
+    def restore(self, revision: int) -> None:
+        """Put every object back as it was, with its version, and begin anew.
+
+        Etcd does so when a backup is restored with ``--bump-revision``: the next revision is none
+        of the lost history.
+        """
+        for (group, plural), table in list(self._tables.items()):
+            earlier: dict[tuple[str, str], bytes | None] = {}
+            for change in reversed(table.log):
+                if change.number <= revision:
+                    break
+                earlier[change.namespace, change.name] = change.previous
+            for (namespace, name), data in earlier.items():
+                self._put_back(table, Address(group, plural, namespace, name), data)
+        self.begin()
+
+    def _put_back(self, table: _Table, address: Address, data: bytes | None) -> None:
+        present, author = table.data.get(address.key), Author("etcd", "restore")
+        if data is not None:
+            change = "ADDED" if present is None else "MODIFIED"
+            table.put(address.key, data)
+            self._commit(table, self._revision(change, address, author, data, present))
+        elif present is not None:
+            table.drop(address.key)
+            self._commit(table, self._revision("DELETED", address, author, present, present))
+
     def subscribe(
         self, callback: Callback, group: str | None = None, plural: str = ""
     ) -> Callable[[], None]:
@@ -297,9 +329,10 @@ class Store:
         """The revisions of one storage after ``revision``, oldest first.
 
         Raises:
-            Compacted: some of them are no longer there.
+            Compacted: some of them are no longer there, or the API server was started since.
         """
-        self._check_kept(revision)
+        if revision < max(self.compacted, self.begun):
+            raise Compacted(revision)
         log = self._table(group, plural).log
         return iter(_after(log, revision))
 

@@ -117,7 +117,7 @@ class Watch:
             self._pending.append(Event("ADDED", self._outward(obj)))
 
     def _too_old(self, version: int) -> Object:
-        oldest = self._state.store.compacted
+        oldest = max(self._state.store.compacted, self._state.store.begun)
         return errors.expired(f"too old resource version: {version} ({oldest})").body()
 
     def _bookmark(self, *, initial_end: bool = False) -> Event:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.unit.embedded.worlds import world
-
 from .worlds import HOLD, World
 
 BARE = replace(HOLD, nodes=1, devices_per_node=0)
@@ -153,66 +151,3 @@ async def test_a_new_generation_of_a_pool_replaces_the_old_one(world: World) -> 
     )
     await world.passes(1)
     assert world.devices() == ["pool/large-0"]
-
-
-BROKEN = {"key": "broken", "effect": "NoExecute"}
-
-
-def taint_all(w: World, *taints: dict[str, Any]) -> None:
-    """The driver publishes all devices anew, with these taints."""
-    found = w.get("resourceslices", "slice")
-    devices = [{**each, "taints": list(taints)} for each in found["spec"]["devices"]]
-    w.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
-
-
-@pytest.mark.parametrize(
-    ("version", "tolerations", "after", "gone"),
-    [
-        ((1, 36), [], 1, True),
-        ((1, 36), [{"operator": "Exists"}], 60, False),
-        ((1, 36), [{"operator": "Exists", "tolerationSeconds": 20}], 10, False),
-        ((1, 36), [{"operator": "Exists", "tolerationSeconds": 20}], 25, True),
-        ((1, 34), [], 60, False),
-    ],
-)
-async def test_pods_go_whose_devices_are_tainted_so(
-    version: tuple[int, int], tolerations: list[dict[str, Any]], after: float, gone: bool
-) -> None:
-    async with world(replace(BARE, kubernetes_version=version)) as w:
-        publish(w, DEVICES[:1])
-        w.claim(spec={"requests": [request(tolerations=tolerations)]})
-        w.pod("p1", "shared")
-        await w.passes(1)
-        assert w.phases() == ["Running"]
-        taint_all(w, BROKEN)
-        await w.passes(after)
-        assert (w.phases() == []) is gone
-
-
-async def test_a_pod_stays_whose_devices_are_good_again_in_time(world: World) -> None:
-    publish(world, DEVICES[:1])
-    bears = {"operator": "Exists", "tolerationSeconds": 20}
-    world.claim(spec={"requests": [request(tolerations=[bears])]})
-    world.pod("p1", "shared")
-    await world.passes(1)
-    taint_all(world, BROKEN)
-    await world.passes(10)
-    taint_all(world)
-    await world.passes(60)
-    assert world.phases() == ["Running"]
-    assert world.events("DeviceTaintManagerEviction") == ["Cancelling deletion"]
-
-
-async def test_a_pod_of_another_claim_stays(world: World) -> None:
-    publish(world, DEVICES[:2])
-    world.claim("mine")
-    world.claim("others")
-    world.pod("p1", "mine")
-    world.pod("p2", "others")
-    await world.passes(1)
-    found = world.get("resourceslices", "slice")
-    first, second = found["spec"]["devices"]
-    devices = [{**first, "taints": [BROKEN]}, second]
-    world.api.update("resourceslices", {**found, "spec": {**found["spec"], "devices": devices}})
-    await world.passes(5)
-    assert [each["metadata"]["name"] for each in world.pods()] == ["p2"]

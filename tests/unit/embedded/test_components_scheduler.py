@@ -400,6 +400,63 @@ async def test_an_idle_group_loses_the_claim_to_any_unschedulable_pod_and_the_al
     assert (world.listed(), world.allocated()) == ([], True)
 
 
+async def _idle_on_another_node(world: World, *listed: str) -> None:
+    """A claim on node-0 that lists these (``pod``: the pod for node-1), and that pod."""
+    world.claim()
+    world.pod("first", "shared", nodeSelector={"kubernetes.io/hostname": "node-0"})
+    await world.passes(1)
+    pod = world.pod("pod", "shared", schedulingGates=[{"name": "example.com/wait"}])
+    known = {
+        "pod": {"resource": "pods", "name": "pod", "uid": pod["metadata"]["uid"]},
+        "work": WORKLOAD,
+    }
+    world.cluster.pause("resourceclaim-controller")
+    world.cluster.force_delete("default", "first")
+    world.reserve(*(known[each] for each in listed))
+    place = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}, "schedulingGates": None}
+    world.api.patch("pods", "default", "pod", {"spec": place})
+    await world.passes(1)
+
+
+@pytest.mark.cluster(HOLD)
+@pytest.mark.parametrize(
+    ("listed", "freed"),
+    [((), True), (("pod",), True), (("work",), False), (("pod", "work"), False)],
+)
+async def test_a_claim_is_given_up_for_a_pod_only_if_nobody_else_is_listed(
+    world: World, listed: tuple[str, ...], freed: bool
+) -> None:
+    """Each of the four lists was tried on 1.36.2."""
+    await _idle_on_another_node(world, *listed)
+    assert world.devices() == (["node-1/dev-0"] if freed else ["node-0/dev-0"])
+    assert world.listed() == (["pod"] if freed else list(listed))
+
+
+@pytest.mark.cluster(PODGROUP)
+async def test_an_idle_group_gives_way_to_its_own_pod_in_two_steps(world: World) -> None:
+    """First the group's entry goes and the pod is not told of preemption, then the allocation."""
+    world.claim()
+    shares = [{"name": "c", "resourceClaimName": "shared"}]
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shares}
+    world.create("podgroups", "group", spec)
+    member = {"schedulingGroup": {"podGroupName": "group"}}
+    world.pod("p1", "shared", nodeSelector={"kubernetes.io/hostname": "node-0"}, **member)
+    await world.passes(1)
+    world.cluster.force_delete("default", "p1")
+    await world.passes(1)
+    world.pod("other", "shared", nodeSelector={"kubernetes.io/hostname": "node-1"})
+    await world.passes(1)
+    assert world.listed() == ["group"]
+    assert "still not schedulable, preemption" in world.reason("other")
+    world.api.delete("pods", "default", "other")
+    world.pod("p2", "shared", nodeSelector={"kubernetes.io/hostname": "node-1"}, **member)
+    await world.passes(1)
+    first, second = world.events("FailedScheduling")[-2:]
+    assert first.endswith(". ResourceClaim unreserved for PodGroup")
+    assert ". deallocation of ResourceClaim completed, preemption: " in second
+    assert (world.listed(), world.devices()) == (["group"], ["node-1/dev-0"])
+
+
 def test_the_same_seed_makes_the_same_history() -> None:
     async def history() -> list[tuple[str, str, str]]:
         options = ClusterOptions(dialect=Dialect.HOLD, conflict_storm=True, seed=7)

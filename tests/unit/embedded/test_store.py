@@ -79,6 +79,41 @@ def test_a_deletion_carries_the_last_state_under_a_version_of_its_own(store: Sto
     assert last.previous_object() == {"metadata": {"name": "a", "resourceVersion": "2"}, "value": 1}
 
 
+def test_a_server_that_begins_anew_lists_the_past_and_watches_from_now_on(store: Store) -> None:
+    _put(store, "a", 1)
+    then = store.revision
+    _put(store, "a", 2)
+    store.begin()
+    assert [decode(each)["value"] for each in store.items_at("", "pods", "ns", then)] == [1]
+    assert list(store.since("", "pods", store.revision)) == []
+    with pytest.raises(Compacted):
+        store.since("", "pods", then)
+
+
+def test_a_restored_store_has_the_objects_and_the_versions_of_the_backup(store: Store) -> None:
+    for name in ("changed", "deleted", "left"):
+        _put(store, name, 1)
+    backup = store.revision
+    before = list(store.items("", "pods"))
+    _put(store, "changed", 2)
+    store.delete(_address("deleted"), ME)
+    _put(store, "made", 1)
+    _put(store, "passing", 1)
+    store.delete(_address("passing"), ME)
+    lost = store.revision
+    store.restore(backup)
+    assert list(store.items("", "pods")) == before
+    assert list(store.items_at("", "pods", "", backup)) == before
+    undone = {(each.type, each.name, each.actor) for each in store.history(since=lost)}
+    assert undone == {
+        ("MODIFIED", "changed", "etcd"),
+        ("ADDED", "deleted", "etcd"),
+        ("DELETED", "made", "etcd"),
+    }
+    with pytest.raises(Compacted):
+        store.since("", "pods", lost)
+
+
 def test_a_bounded_history_drops_the_oldest_and_refuses_to_serve_them() -> None:
     store = Store(lambda: 0.0, limit=2)
     for value in range(4):

@@ -106,6 +106,12 @@ class World:
     def events(self, reason: str) -> list[str]:
         return [each["message"] for each in self.api.list("events") if each["reason"] == reason]
 
+    def told(self, name: str) -> str:
+        """The messages of all events about an object, oldest first."""
+        events = self.api.list("events")
+        mine = [each for each in events if each["involvedObject"]["name"] == name]
+        return "\n".join(each["message"] for each in mine)
+
     def writes(self, plural: str, name: str) -> list[tuple[str, str]]:
         """Who wrote an object and how, oldest first."""
         return [

@@ -18,6 +18,13 @@ from claimctl.embedded.components.objects import (
     with_metadata,
 )
 from claimctl.embedded.components.pods import allocation_of, pod_reference, reserved_for
+from claimctl.embedded.components.scheduler.readiness import (
+    BINDING_SECONDS,
+    BindingFailed,
+    is_conditional,
+    is_late,
+    is_ready,
+)
 from claimctl.embedded.components.scheduler.reserving import Holder, holder, reserved
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.runtime.component import Context
@@ -29,8 +36,13 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 RETRIES = 5
 """client-go's DefaultRetry: how often a conflicting write is tried with a fresh object."""
 PAUSE = 0.01
+REPORTER = "default-scheduler"
+"""The component that Events about pods name."""
 LATENCY = (0.01, 0.04)
 """How long a read and a write take in a conflict storm, in seconds: least, most."""
+TIMED_OUT = "device binding timeout"
+POLL = 5.0
+"""Seconds between two looks at the conditions that drivers report."""
 
 
 class Refused(Exception):
@@ -51,24 +63,32 @@ class Plan:
     pod: Object
     node: str
     claims: tuple[PlannedClaim, ...]
-    reserved: set[tuple[str, str]] = field(default_factory=set)
-    """The claims that the scheduler has written for the pod, each as namespace and name."""
+    written: dict[tuple[str, str], Object] = field(default_factory=dict)
+    """By namespace and name: the claims as PreBind wrote them."""
+
+    def known(self) -> tuple[Object, ...]:
+        """The claims as the scheduler knows them; other clients may have changed them since."""
+        return tuple(self.written.get(key_of(each.seen), each.seen) for each in self.claims)
 
 
 class Binder:
     """Carries out plans step by step. A step returns the seconds until the next one."""
 
-    def __init__(self, context: Context, api: ApiFor, views: Views) -> None:
+    def __init__(
+        self, context: Context, api: ApiFor, views: Views, written: Callable[[Plan], None]
+    ) -> None:
+        """``written`` is called when the cluster shows all claims of a plan."""
         self._context = context
         self._api = api
         self._claims = views["resourceclaims"]
+        self._written = written
 
     def steps(self, plan: Plan) -> Iterator[float]:
         """The steps of a plan. A step that fails raises Refused or StatusError."""
         before, after = self._context.pauses(plan.pod) if self._context.pauses else (0.0, 0.0)
         if before:
             yield before
-        if plan.claims and self._context.features.version >= (1, 36):
+        if plan.claims and self._context.features.nominates_before_binding:
             self._nominate(plan)
             yield 0.0
         for each in plan.claims:
@@ -76,6 +96,9 @@ class Binder:
                 yield from self._allocate(plan, each, each.allocation)
             else:
                 yield from self._reserve(plan, each)
+        if plan.claims:
+            self._written(plan)
+            yield from self._poll(plan)
         if after:
             yield after
         self._api.bind(namespace(plan.pod), name(plan.pod), plan.node)
@@ -86,10 +109,9 @@ class Binder:
         Unreserve looks at the claim as PreFilter saw it or as PreBind wrote it. So an entry that
         another client has added since then stays.
         """
-        for each in plan.claims:
-            claim = self._claims.get(*key_of(each.seen))
-            known = key_of(each.seen) in plan.reserved or _listed(each.seen, plan.pod)
-            if claim is None or not known or not _listed(claim, plan.pod):
+        for known in plan.known():
+            claim = self._claims.get(*key_of(known))
+            if claim is None or not _listed(known, plan.pod) or not _listed(claim, plan.pod):
                 continue
             patch = {
                 "metadata": {"uid": uid(claim)},
@@ -100,6 +122,39 @@ class Binder:
                 "resourceclaims", space, plain, patch, "status", kind="strategic"
             )
             self._claims.assume(written)
+
+    def _poll(self, plan: Plan) -> Iterator[float]:
+        """Wait until the devices of the pod's claims are ready, as their drivers report.
+
+        The poll reads each claim anew, by name. It accepts any allocation, for whatever node, and
+        does not look at the list.
+        """
+        if not any(is_conditional(claim) for claim in plan.known()):
+            return
+        text = f"waiting for binding conditions for device on node {plan.node}"
+        self._context.events.record(REPORTER, plan.pod, "Normal", "BindingConditionsPending", text)
+        end = self._context.clock.monotonic() + BINDING_SECONDS
+        while not self._are_ready(plan):
+            if self._context.clock.monotonic() >= end:
+                raise Refused(_prebind(f"{TIMED_OUT}: context deadline exceeded"))
+            yield POLL
+
+    def _are_ready(self, plan: Plan) -> bool:
+        now = self._context.clock.now()
+        for planned in plan.claims:
+            space, plain = key_of(planned.seen)
+            claim = self._claims.get(space, plain)
+            if claim is None:
+                raise Refused(_prebind(f'could not find ResourceClaim "{space}/{plain}"'))
+            try:
+                ready = is_ready(claim)
+            except BindingFailed as failed:
+                raise Refused(_prebind(str(failed))) from failed
+            if not ready and is_late(claim, now):
+                raise Refused(_prebind(f"{TIMED_OUT}: claim={plain}"))
+            if not ready:
+                return False
+        return True
 
     def _nominate(self, plan: Plan) -> None:
         status = {"status": {"nominatedNodeName": plan.node}}
@@ -116,8 +171,7 @@ class Binder:
             return reserved(claim, self._holder(claim, plan, planned), self._stamped(allocation))
 
         claim = self._current(planned)
-        yield from self._write(claim, allocated, "add allocation to claim", protected=True)
-        plan.reserved.add(key_of(claim))
+        yield from self._write(plan, claim, allocated, "add allocation to claim", protected=True)
         yield 0.0
 
     def _stamped(self, allocation: Object) -> Object:
@@ -142,8 +196,7 @@ class Binder:
             return None if found is None else reserved(claim, found)
 
         claim = self._current(planned)
-        yield from self._write(claim, listed, "add reservation to claim")
-        plan.reserved.add(key_of(claim))
+        yield from self._write(plan, claim, listed, "add reservation to claim")
         yield 0.0
 
     def _holder(self, claim: Object, plan: Plan, planned: PlannedClaim) -> Holder:
@@ -160,6 +213,7 @@ class Binder:
 
     def _write(
         self,
+        plan: Plan,
         claim: Object,
         change: Callable[[Object], Object | None],
         what: str,
@@ -178,7 +232,9 @@ class Binder:
                     yield 0.0
                 changed = change(claim)
                 if changed is not None:
-                    self._claims.assume(self._api.update("resourceclaims", changed, "status"))
+                    claim = self._api.update("resourceclaims", changed, "status")
+                    self._claims.assume(claim)
+                plan.written[space, plain] = claim
                 return
             except StatusError as error:
                 if error.reason != "Conflict" or attempt == RETRIES - 1:

@@ -105,7 +105,7 @@ class Inventory:
         chosen = search.run()
         if chosen is None:
             return None
-        return [_allocation(claim, index, chosen) for index, claim in enumerate(claims)]
+        return [_allocation(claim, index, chosen, node) for index, claim in enumerate(claims)]
 
     def suits(self, request: Request, device: Device) -> bool:
         device_class = self._classes.get("", request.body["deviceClassName"])
@@ -128,8 +128,8 @@ class Inventory:
 
 
 def published(slices: Any) -> Iterator[Device]:
-    """The devices of the newest generation of each pool."""
-    found = list(slices)
+    """The devices of the newest generation of each pool; slices with binding conditions last."""
+    found = sorted(slices, key=_has_conditions)
     newest: dict[tuple[str, str], int] = {}
     for each in found:
         key = (each["spec"]["driver"], each["spec"]["pool"]["name"])
@@ -142,6 +142,11 @@ def published(slices: Any) -> Iterator[Device]:
         for device in spec.get("devices") or ():
             placement = device if spec.get("perDeviceNodeSelection") else spec
             yield Device(driver, pool, device, placement)
+
+
+def _has_conditions(published: Object) -> bool:
+    devices = published["spec"].get("devices") or ()
+    return any(each.get("bindingConditions") for each in devices)
 
 
 class _Search:
@@ -236,13 +241,16 @@ def _holds(constraint: Object, chosen: Chosen) -> bool:
     return len(set(values)) == len(values) if different else len(set(values)) <= 1
 
 
-def _allocation(claim: Object, index: int, chosen: Chosen) -> Object:
+def _allocation(claim: Object, index: int, chosen: Chosen, node: Object) -> Object:
     mine = [(request, device) for request, device in chosen if request.claim == index]
     allocation: Object = {"devices": {"results": [_result(*each) for each in mine]}}
     config = _spec(claim).get("config") or ()
     if config:
         allocation["devices"]["config"] = [{"source": "FromClaim", **each} for each in config]
-    terms = _terms(device.placement for _, device in mine)
+    if any(device.body.get("bindsToNode") for _, device in mine):
+        terms = _terms(iter([{"nodeName": name(node)}]))
+    else:
+        terms = _terms(device.placement for _, device in mine)
     if terms is not None:
         allocation["nodeSelector"] = terms
     return allocation
@@ -260,6 +268,9 @@ def _result(request: Request, device: Device) -> Object:
         result["adminAccess"] = True
     if request.body.get("tolerations"):
         result["tolerations"] = request.body["tolerations"]
+    for key in ("bindingConditions", "bindingFailureConditions"):
+        if device.body.get(key):
+            result[key] = device.body[key]
     return result
 
 

@@ -19,6 +19,7 @@ from claimctl.embedded.components.scheduler.binding import Plan, PlannedClaim
 from claimctl.embedded.components.scheduler.devices import Identity, Inventory
 from claimctl.embedded.components.scheduler.filters import Filters, Refusal
 from claimctl.embedded.components.scheduler.parking import DEVICES, NODES, claim_topic, group_topic
+from claimctl.embedded.components.scheduler.readiness import is_given_up
 from claimctl.embedded.components.scheduler.rooms import Rooms, Scene
 from claimctl.embedded.components.scheduler.scoring import scores
 from claimctl.embedded.runtime.component import Context
@@ -168,12 +169,15 @@ class Planner:
         version = self._context.features.version
         filters = Filters(asked, scene, self._views, version)
         refusals: dict[str, Refusal] = {}
+        now = self._context.clock.now()
+        given_up = [each.seen for each in claims if is_given_up(each.seen, now)]
         unusable: dict[str, Object] = {}
         fitting: list[Object] = []
         for node in scene.nodes:
             refusal = filters.check(node)
             if refusal is None:
                 away = [each.seen for each in claims if not _reaches(each.seen, node)]
+                away += given_up
                 unusable |= {uid(claim): claim for claim in away}
                 refusal = Refusal((NOT_REACHED,)) if away else None
             if refusal is None:

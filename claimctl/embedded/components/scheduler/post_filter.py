@@ -10,11 +10,14 @@ from claimctl.embedded.runtime.local import ApiFor
 from claimctl.embedded.runtime.views import Views
 from claimctl.wire.base import Object
 
+UNRESERVED = "ResourceClaim unreserved for PodGroup"
+
 
 class PostFilter:
-    """Deallocates a claim that lists no consumer but this pod.
+    """Deallocates a claim that lists nothing, or nothing but this pod.
 
-    It also removes the reference of a PodGroup without a scheduled pod; then the allocation stays.
+    It also removes the reference of the pod's PodGroup if no pod of the group is scheduled, and
+    nothing else is listed. Then the allocation stays until the next pod is refused.
     """
 
     def __init__(self, api: ApiFor, views: Views) -> None:
@@ -32,6 +35,7 @@ class PostFilter:
         for each in refusal.claims:
             if each.group is not None and self._idle(each.group) and _only_group(each.seen):
                 self._write(each.seen)
+                return UNRESERVED
         return "still not schedulable"
 
     def _idle(self, group: Object) -> bool:

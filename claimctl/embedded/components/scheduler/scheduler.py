@@ -1,7 +1,8 @@
 """The scheduler: finds a node and devices for each pod, writes its claims, and binds it.
 
 It decides on a view that may lag (``Timings.scheduler_cache_lag``). A pod is bound before the next
-one is planned, except in a conflict storm of shared claims.
+one is planned, except in a conflict storm of shared claims, or while its devices or volumes are not
+ready.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from claimctl.embedded.components.pods import (
 )
 from claimctl.embedded.components.requests import is_sized, pod_requests
 from claimctl.embedded.components.rooms import priority
-from claimctl.embedded.components.scheduler.binding import Binder, Plan, Refused
+from claimctl.embedded.components.scheduler.binding import REPORTER, Binder, Plan, Refused
 from claimctl.embedded.components.scheduler.evicting import Evictor
 from claimctl.embedded.components.scheduler.parking import (
     DEVICES,
@@ -46,7 +47,7 @@ from claimctl.embedded.components.scheduler.planning import (
     Unschedulable,
     Wait,
 )
-from claimctl.embedded.components.scheduler.post_filter import PostFilter
+from claimctl.embedded.components.scheduler.post_filter import UNRESERVED, PostFilter
 from claimctl.embedded.components.scheduler.preemption import NOT_HELPFUL, Preemption
 from claimctl.embedded.components.scheduler.queue import SchedulingQueue, Task
 from claimctl.embedded.errors import NotFound, StatusError
@@ -65,7 +66,7 @@ class _Binding:
 class Scheduler(Component[Task]):
     name = "scheduler"
     manager = "kube-scheduler"
-    reporter = "default-scheduler"
+    reporter = REPORTER
     queue: SchedulingQueue
 
     def __init__(self, context: Context) -> None:
@@ -90,7 +91,7 @@ class Scheduler(Component[Task]):
         pods.index("group", group_key)
         self._planner = Planner(self.context, self.views, self._commitments)
         self._post_filter = PostFilter(self.api, self.views)
-        self._binder = Binder(self.context, self.api, self.views)
+        self._binder = Binder(self.context, self.api, self.views, self._written)
         self._evictor = Evictor(self)
         pods.subscribe(self._pod_changed)
         self.views["resourceclaims"].subscribe(self._claim_changed)
@@ -201,6 +202,9 @@ class Scheduler(Component[Task]):
         """Try preemption, and write why the pod cannot be scheduled."""
         total = len(self.views["nodes"])
         why = f"0/{total} nodes are available: {refusal}."
+        if after == UNRESERVED:
+            self._fail(pod, "Unschedulable", f"{why} {after}")
+            return
         if refusal.search is None:
             helpless = f"0/{total} nodes are available: {total} {NOT_HELPFUL}."
             self._fail(pod, "Unschedulable", f"{why} {after}, preemption: {helpless}")
@@ -267,6 +271,10 @@ class Scheduler(Component[Task]):
 
     def _end(self, plan: Plan) -> None:
         del self._bindings[uid(plan.pod)]
+        self._written(plan)
+
+    def _written(self, plan: Plan) -> None:
+        """Pods that waited for the plan's claims see them as the cluster shows them."""
         self._commitments.keep(uid(plan.pod))
         for each in plan.claims:
             self._wake(claim_topic(*key_of(each.seen)))

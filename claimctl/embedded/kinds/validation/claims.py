@@ -13,6 +13,7 @@ from claimctl.embedded.kinds.metadata import validate_only_template_metadata
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted
 from claimctl.embedded.kinds.validation.conditions import condition_errors
+from claimctl.embedded.kinds.validation.device_health import binding_errors
 from claimctl.embedded.kinds.validation.device_names import (
     device_name,
     driver_name,
@@ -124,13 +125,18 @@ def _template_text(spec: Object) -> str:
 
 def _drop_gated(new: Object, old: Object, features: Features) -> None:
     """Remove fields of a disabled gate, unless the old object has them."""
+    allocation = new["status"].get("allocation") or {}
+    before = old.get("status", {}).get("allocation") or {}
+    if not features.binding_conditions and "allocationTimestamp" not in before:
+        allocation.pop("allocationTimestamp", None)
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            for key in ("bindingConditions", "bindingFailureConditions"):
+                result.pop(key, None)
     if features.api_reserved_for:
         return
     if "reservedFor" not in old.get("spec", {}):
         new["spec"].pop("reservedFor", None)
-    allocation = new["status"].get("allocation")
-    before = old.get("status", {}).get("allocation") or {}
-    if allocation and "reservedForAnyPod" not in before:
+    if "reservedForAnyPod" not in before:
         allocation.pop("reservedForAnyPod", None)
 
 
@@ -360,7 +366,7 @@ def _result(result: Object, known: set[str], path: str, features: Features) -> l
     found += driver_name(result.get("driver", ""), f"{path}.driver", features)
     found += pool_name(result.get("pool", ""), f"{path}.pool")
     found += errors.invalid_name(f"{path}.device", device, names.label)
-    return found
+    return [*found, *binding_errors(result, path)]
 
 
 def _permission(new: Object, old: Object, context: Context) -> list[FieldError]:

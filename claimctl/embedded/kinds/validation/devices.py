@@ -12,6 +12,7 @@ from claimctl.embedded.kinds.kind import Kind
 from claimctl.embedded.kinds.metadata import timestamp, validate_again
 from claimctl.embedded.kinds.strategy import Context
 from claimctl.embedded.kinds.validation.betas import Converted, flattened, unflattened
+from claimctl.embedded.kinds.validation.device_health import binding_errors, taint_errors
 from claimctl.embedded.kinds.validation.device_names import (
     device_name,
     driver_name,
@@ -29,6 +30,7 @@ from claimctl.wire.base import Object
 _DEVICES_LIMIT = 128
 _VALUE_LIMIT = 64
 _ONE_NODE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection`"
+_GATED = ("bindsToNode", "bindingConditions", "bindingFailureConditions")
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?\Z"
 )
@@ -107,10 +109,10 @@ class SliceStrategy(Converted):
 
     def prepare_create(self, obj: Object, context: Context) -> None:
         super().prepare_create(obj, context)
-        _date_taints(obj["spec"], context)
+        _prepare_devices(obj["spec"], context)
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
-        _date_taints(new["spec"], context)
+        _prepare_devices(new["spec"], context)
         super().prepare_update(new, old, context)
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
@@ -134,11 +136,14 @@ class SliceStrategy(Converted):
         return obj
 
 
-def _date_taints(spec: Object, context: Context) -> None:
-    """Set the time of taints of devices. Before 1.36 the gate is off, and taints are removed."""
+def _prepare_devices(spec: Object, context: Context) -> None:
+    """Set the time of taints of devices, and remove the fields of disabled gates."""
     for device in spec.get("devices") or ():
-        if context.features.version < (1, 36):
+        if not context.features.device_taints:
             device.pop("taints", None)
+        if not context.features.binding_conditions:
+            for key in _GATED:
+                device.pop(key, None)
         for taint in device.get("taints") or ():
             taint.setdefault("timeAdded", timestamp(context.clock.now()))
 
@@ -223,6 +228,9 @@ def _devices(devices: list[Object], features: Features) -> list[FieldError]:
             found += _attribute(key, value, f"{path}.attributes[{key}]", features)
         for key in sorted(device.get("capacity") or {}):
             found += qualified_name(key, f"{path}.capacity[{key}]")
+        for number, taint in enumerate(device.get("taints") or []):
+            found += taint_errors(taint, f"{path}.taints[{number}]")
+        found += binding_errors(device, path)
         if name in seen:
             where = path if features.version >= (1, 35) else f"{path}.name"
             found.append(errors.duplicate(where, name))
