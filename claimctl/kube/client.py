@@ -21,7 +21,14 @@ from claimctl.kube.errors import (
     NotFound,
     UnreadableObject,
 )
-from claimctl.kube.request import JSON_PATCH, Call, Sender, call_to, connection_lost
+from claimctl.kube.request import (
+    JSON_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    Call,
+    Sender,
+    call_to,
+    connection_lost,
+)
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Body, Wire, decode, encode, to_plain
@@ -37,7 +44,8 @@ PAGE = 500
 class Client:
     """A client of one API server.
 
-    Every method raises the errors of ``claimctl.kube.errors``.
+    Every method raises the errors of ``claimctl.kube.errors``. A client and its copies share the
+    versions of API groups that any of them has learned.
 
     Args:
         field_manager: the name under which the server records our writes.
@@ -87,8 +95,15 @@ class Client:
 
     def without_retries(self, timeout_seconds: float) -> Client:
         """A copy of this client that never retries, for callers that retry themselves."""
+        return self._copy(retries=False, timeout=timeout_seconds)
+
+    def within(self, overall_seconds: float | None) -> Client:
+        """A copy of this client with another deadline of requests; None means no deadline."""
+        return self._copy(overall=overall_seconds)
+
+    def _copy(self, **sender: Any) -> Client:
         other = copy(self)
-        other._sender = replace(self._sender, retries=False, timeout=timeout_seconds)
+        other._sender = replace(self._sender, **sender)
         return other
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
@@ -216,9 +231,6 @@ class Client:
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
-        if not resource_version:
-            raise BadRequest("PATCH", name, message="a write needs a resourceVersion")
-        metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
         call = self._call(
             "PATCH",
             resource,
@@ -226,8 +238,34 @@ class Client:
             name,
             subresource,
             query=self._write_query(dry_run),
-            body=encode({**patch, "metadata": metadata}),
+            body=_under(resource_version, name, patch),
         )
+        return self._decode(call, resource, await self._sender.send(call))
+
+    async def merge_status(
+        self,
+        resource: Resource[T],
+        name: str,
+        status: Mapping[str, Any],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        dry_run: bool = False,
+    ) -> T:
+        """The same for a built-in kind's status, by a strategic merge patch.
+
+        Such a patch merges lists by their keys, and may delete single entries.
+        """
+        call = self._call(
+            "PATCH",
+            resource,
+            namespace,
+            name,
+            "status",
+            query=self._write_query(dry_run),
+            body=_under(resource_version, name, {"status": status}),
+        )
+        call = replace(call, headers={"content-type": STRATEGIC_MERGE_PATCH})
         return self._decode(call, resource, await self._sender.send(call))
 
     async def json_patch(
@@ -436,6 +474,14 @@ class Client:
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
+
+
+def _under(resource_version: str, name: str, patch: Mapping[str, Any]) -> bytes:
+    """A patch for an object of this version only."""
+    if not resource_version:
+        raise BadRequest("PATCH", name, message="a write needs a resourceVersion")
+    metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
+    return encode({**patch, "metadata": metadata})
 
 
 def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str], ...]:

@@ -26,11 +26,12 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 
 
-_ATTEMPTS = 5
-
-
 class LeadershipLost(Exception):
     """Another process has the Lease, or it could not be renewed; the led work has been ended."""
+
+
+class Deposed(LeadershipLost):
+    """The led work has ended in time and without an error: the candidate may run again."""
 
 
 class _NoNamespace(Exception):
@@ -73,8 +74,10 @@ class LeaderElection:
     Args:
         identity: unique among all candidates, also earlier ones; for example, the pod's name with a
             random part.
+        container: how the identities of processes begin of which only one lives at a time; '' for
+            none. So a holder of such an identity has died when this candidate starts, and the
+            candidate does not wait until the Lease expires.
         notes: called before each renewal; it returns annotations to write with it.
-        volatile: names of annotations that are not true any more if etcd was restored.
     """
 
     def __init__(
@@ -84,12 +87,12 @@ class LeaderElection:
         settings: LeaderElectionSettings,
         identity: str,
         *,
+        container: str = "",
         rng: Random | None = None,
         notes: Callable[[Lease], Mapping[str, str]] | None = None,
-        volatile: tuple[str, ...] = (),
     ) -> None:
         self.identity = identity
-        self._volatile = volatile
+        self._container = container
         self._notes = notes
         self._client = client.without_retries(settings.request_timeout)
         self._telemetry = client.telemetry
@@ -100,7 +103,7 @@ class LeaderElection:
         self._seen_at = 0.0
         self._renewed_at = 0.0
         self._tried_at = 0.0
-        self._leading = False
+        self._leading = self._has_led = False
         self._complaint = ""
 
     @property
@@ -119,12 +122,13 @@ class LeaderElection:
         unless it was lost.
 
         Raises:
-            LeadershipLost: the Lease was lost while ``lead`` ran.
+            Deposed: the Lease was lost while ``lead`` ran.
+            LeadershipLost: the same, and ``lead`` failed or did not stop in time.
             HistoryLost: etcd was restored from a backup, also while another process leads.
         """
         self._telemetry.gauge(Metric.LEADER, 0)
         await self._acquire()
-        self._leading = True
+        self._leading = self._has_led = True
         self._telemetry.gauge(Metric.LEADER, 1)
         log.info("leading", lease=self._settings.name, identity=self.identity)
         try:
@@ -154,7 +158,8 @@ class LeaderElection:
             if failure is not None:
                 log.error("led work failed", lease=self._settings.name, error=repr(failure))
         if lost and (failure is not None or not work.done() or work.cancelled()):
-            raise LeadershipLost(self._why_lost(stopped)) from failure
+            kind = Deposed if stopped and failure is None else LeadershipLost
+            raise kind(self._why_lost(stopped)) from failure
         await work
 
     async def _stop(self, work: asyncio.Future[None]) -> bool:
@@ -206,13 +211,6 @@ class LeaderElection:
         """Take or renew the Lease; False if that did not succeed."""
         self._tried_at = self._clock.monotonic()
         try:
-            return await self._tried()
-        except HistoryLost:
-            await self._remove_volatile()
-            raise
-
-    async def _tried(self) -> bool:
-        try:
             return await self._take_or_renew()
         except (Conflict, AlreadyExists, NotFound):
             # another candidate was faster, or our last write had succeeded after all, or the
@@ -235,7 +233,7 @@ class LeaderElection:
         began = self._clock.monotonic()
         if self._lease is None:
             lease = await self._create()
-        elif self.holder == self.identity or self._expired():
+        elif self.holder == self.identity or self._expired() or self._inherited():
             lease = await self._update(self._lease)
         else:
             return False
@@ -268,29 +266,17 @@ class LeaderElection:
             why = "etcd was restored from a backup; everything has to be listed anew"
             raise HistoryLost(f"the lease {where} went back from version {known} to {found}: {why}")
 
-    async def _remove_volatile(self) -> None:
-        """Remove what is not true any more from the Lease. Other candidates may write it, too."""
-        body = {"metadata": {"annotations": dict.fromkeys(self._volatile)}}
-        name, namespace = self._settings.name, self._settings.namespace
-        for _ in range(_ATTEMPTS if self._volatile else 0):
-            try:
-                if (lease := await self._get()) is None:
-                    return
-                version = lease.metadata.resource_version
-                await self._client.merge_patch(
-                    LEASES, name, body, namespace, resource_version=version
-                )
-            except KubeError as error:
-                log.warning("lease not corrected", lease=name, error=str(error))
-            else:
-                return
-
     def _expired(self) -> bool:
         """Whether the Lease has no holder, or was not renewed for its duration."""
         if self._lease is None or not self.holder:
             return True
         duration = self._lease.spec.lease_duration_seconds or self._settings.lease_duration
         return self._clock.monotonic() >= self._seen_at + duration
+
+    def _inherited(self) -> bool:
+        """Whether an earlier process of this container holds the Lease: it is dead."""
+        begins = bool(self._container) and self.holder.startswith(self._container)
+        return begins and not self._has_led
 
     async def _get(self) -> Lease | None:
         try:

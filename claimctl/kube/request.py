@@ -32,6 +32,7 @@ from claimctl.wire.seams import Clock, Query, Response, Transport
 T = TypeVar("T")
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 NO_ANSWER = "<error>"
 """The code of a request without an answer, as in the metrics of Kubernetes' own clients."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 
-from claimctl.wire.base import EMPTY, Wire, null_is_empty
-from claimctl.wire.meta import ManagedObjectMeta, ObjectMeta
+from claimctl.wire.base import EMPTY, Wire, decode, null_is_empty
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -31,6 +32,9 @@ class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):
     admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
     """The tolerations of the request at the time of the allocation."""
+    binding_conditions: tuple[str, ...] = ()
+    """Conditions of the device for which the scheduler waits before it binds a pod."""
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class DeviceAllocationResult(Wire, frozen=True, kw_only=True):
@@ -65,9 +69,31 @@ class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
     """KEP-5194: the workload that the claim was created for. Its creator sets it; immutable."""
 
 
+class AllocatedDeviceStatus(Wire, frozen=True, kw_only=True):
+    """What a driver reports about a device of a claim."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
 class ResourceClaimStatus(Wire, frozen=True, kw_only=True):
     allocation: AllocationResult | None = None
     reserved_for: tuple[Reference, ...] = ()
+    devices: msgspec.Raw = EMPTY
+    """A list of ``AllocatedDeviceStatus``. Drivers write it, so it is decoded apart."""
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "devices", self.devices)
+
+    def reported(self, of: DeviceRequestAllocationResult) -> tuple[Condition, ...]:
+        """The conditions that a driver reports about a device; none if they cannot be read."""
+        with suppress(msgspec.DecodeError):
+            for each in decode(self.devices, tuple[AllocatedDeviceStatus, ...]):
+                if (each.driver, each.pool, each.device) == (of.driver, of.pool, of.device):
+                    return each.conditions
+        return ()
 
 
 class ResourceClaim(Wire, frozen=True, kw_only=True):
@@ -76,6 +102,12 @@ class ResourceClaim(Wire, frozen=True, kw_only=True):
     metadata: ManagedObjectMeta = ManagedObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def devices(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        """The allocated devices; none without an allocation."""
+        allocation = self.status.allocation
+        return allocation.devices.results or () if allocation is not None else ()
 
 
 class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
@@ -103,17 +135,24 @@ class BasicDevice(Wire, frozen=True, kw_only=True):
     """The fields that v1beta1 has below ``basic`` and later versions in the device itself."""
 
     taints: tuple[DeviceTaint, ...] | None = None
+    binding_conditions: tuple[str, ...] | None = None
 
 
 class Device(Wire, frozen=True, kw_only=True):
     name: str = ""
     taints: tuple[DeviceTaint, ...] | None = None
+    binding_conditions: tuple[str, ...] | None = None
     basic: BasicDevice | None = None
 
     @property
     def all_taints(self) -> tuple[DeviceTaint, ...]:
         """The taints, in either version."""
         return self.taints or (self.basic.taints if self.basic else None) or ()
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        """Whether the scheduler waits for conditions of the device, in either version."""
+        return bool(self.binding_conditions or (self.basic and self.basic.binding_conditions))
 
 
 class ResourcePool(Wire, frozen=True, kw_only=True):

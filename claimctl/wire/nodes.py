@@ -1,4 +1,4 @@
-"""Nodes: whether pods can be scheduled there, and their boot IDs."""
+"""Nodes: whether pods can be scheduled there, their machines and boot IDs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,15 @@ class NodeSpec(Wire, frozen=True, kw_only=True):
 
 
 class NodeSystemInfo(Wire, frozen=True, kw_only=True):
+    machine_id: str = msgspec.field(name="machineID", default="")
+    system_uuid: str = msgspec.field(name="systemUUID", default="")
     boot_id: str = msgspec.field(name="bootID", default="")
     kubelet_version: str = ""
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """The machine. Another one may join the cluster under the same node name."""
+        return self.machine_id, self.system_uuid
 
 
 class NodeStatus(Wire, frozen=True, kw_only=True):

@@ -80,6 +80,8 @@ class PodExtendedResourceClaimStatus(Wire, frozen=True, kw_only=True):
 
 class PodStatus(Wire, frozen=True, kw_only=True):
     phase: str = ""
+    nominated_node_name: str = ""
+    """Set while the pod is being bound (Kubernetes 1.35), or while it waits for preempted pods."""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

@@ -18,12 +18,14 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Unreachable
 from claimctl.kube.leases import (
+    Deposed,
     HistoryLost,
     LeaderElection,
     LeaderElectionSettings,
     LeadershipLost,
 )
 from claimctl.telemetry.face import Metric
+from claimctl.wire.coordination import micro_time
 from claimctl.wire.seams import Query, Response
 from tests.support.telemetry import Recorder
 from tests.support.virtual import run
@@ -43,7 +45,6 @@ class LeaseServer:
     fault: Callable[[str], Reply | None] = field(default=lambda method: None)
     latency: float = 0.0
     writes: list[tuple[float, str]] = field(default_factory=list)
-    removed: list[dict[str, None]] = field(default_factory=list)
 
     async def send(
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
@@ -61,9 +62,6 @@ class LeaseServer:
         if method == "PATCH":
             if sent["metadata"]["resourceVersion"] != str(self.version):
                 return failure(409, "Conflict")
-            if "spec" not in sent:
-                self.removed.append(sent["metadata"]["annotations"])
-                return ok(self.lease)
             self.put(sent["spec"])
         return ok(self.lease)
 
@@ -102,6 +100,7 @@ class Candidate:
     name: str
     skew: timedelta = timedelta()
     stopping: float = 0.0
+    container: str = ""
     recorder: Recorder = field(default_factory=Recorder)
     led: list[tuple[float, float]] = field(default_factory=list)
 
@@ -113,14 +112,16 @@ class Candidate:
             await asyncio.sleep(self.stopping)
             self.led.append((began, now()))
 
-    def start(
-        self, lead: Callable[[], Coroutine[Any, Any, None]] | None = None
-    ) -> asyncio.Task[None]:
+    def election(self) -> LeaderElection:
         clock = LoopClock(EPOCH + self.skew)
         client = Client(self.server, clock, self.recorder, rng=Random(1))
         rng = Random(self.name)
-        election = LeaderElection(client, clock, SETTINGS, self.name, rng=rng, volatile=("noted",))
-        return asyncio.create_task(election.run(lead or self.work), name=self.name)
+        return LeaderElection(client, clock, SETTINGS, self.name, rng=rng, container=self.container)
+
+    def start(
+        self, lead: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> asyncio.Task[None]:
+        return asyncio.create_task(self.election().run(lead or self.work), name=self.name)
 
 
 def now() -> float:
@@ -260,7 +261,7 @@ async def test_a_stolen_lease_ends_the_work_at_the_next_renewal() -> None:
     await asyncio.sleep(5)
     assert server.lease is not None
     server.put({**server.lease["spec"], "holderIdentity": "thief"})
-    with pytest.raises(LeadershipLost, match="held by thief"):
+    with pytest.raises(Deposed, match="held by thief"):
         await task
     assert a.led == [(0.0, 6.0)]
     assert server.holders == ["a", "thief"]
@@ -379,7 +380,65 @@ def test_times_that_cannot_work_are_refused(times: dict[str, float]) -> None:
         LeaderElectionSettings("l", "ns", **times)
 
 
-async def test_a_lease_that_goes_back_ends_leader_and_standby_and_loses_its_notes() -> None:
+def killed(server: LeaseServer, name: str) -> None:
+    """A process got the Lease and was killed just now."""
+    times = dict.fromkeys(("acquireTime", "renewTime"), micro_time(EPOCH))
+    server.put({"holderIdentity": name, "leaseDurationSeconds": 15, **times})
+
+
+@pytest.mark.parametrize(
+    ("container", "at_once"),
+    [
+        pytest.param("host_uid-a_", True, id="the same container"),
+        pytest.param("host_uid-b_", False, id="another pod of that name"),
+        pytest.param("", False, id="no pod"),
+    ],
+)
+async def test_only_the_next_process_of_a_container_takes_the_lease_from_a_dead_one_at_once(
+    container: str, at_once: bool
+) -> None:
+    server = LeaseServer()
+    killed(server, "host_uid-a_1")
+    task = Candidate(server, f"{container}2", container=container).start()
+    await asyncio.sleep(5)
+    assert (server.holders[-1] == f"{container}2") == at_once
+    await asyncio.sleep(15)
+    assert server.holders[-1] == f"{container}2"
+    await stop(task)
+
+
+async def test_who_has_led_takes_the_lease_from_no_process_of_its_container() -> None:
+    """That process came later: with two at once, each would take it from the other for ever."""
+    server = LeaseServer()
+    candidate = Candidate(server, "host_uid_1", container="host_uid_")
+    election = candidate.election()
+    task = asyncio.create_task(election.run(candidate.work))
+    await asyncio.sleep(5)
+    killed(server, "host_uid_2")
+    with pytest.raises(Deposed):
+        await task
+    task = asyncio.create_task(election.run(candidate.work))
+    await asyncio.sleep(5)
+    assert server.holders == ["host_uid_1", "host_uid_2"]
+    await stop(task)
+
+
+async def test_a_last_write_of_the_dead_process_only_delays_its_successor() -> None:
+    server, late = LeaseServer(), iter([None])
+    killed(server, "host_uid_1")
+
+    def arrives(method: str) -> None:
+        if method == "PATCH" and next(late, "once") is None:
+            killed(server, "host_uid_1")
+
+    server.fault = arrives
+    task = Candidate(server, "host_uid_2", container="host_uid_").start()
+    await asyncio.sleep(5)
+    assert server.holders == ["host_uid_1", "host_uid_2"]
+    await stop(task)
+
+
+async def test_a_lease_that_goes_back_ends_leader_and_standby() -> None:
     """etcd was restored from a backup. What each process knows belongs to a lost history."""
     server = LeaseServer()
     leader, standby = Candidate(server, "a"), Candidate(server, "b")
@@ -391,25 +450,4 @@ async def test_a_lease_that_goes_back_ends_leader_and_standby_and_loses_its_note
     for task in tasks:
         with pytest.raises(HistoryLost, match=r"went back from version .*restored from a backup"):
             await task
-    assert server.removed == [{"noted": None}] * 2
     assert [ended for _, ended in leader.led] == [pytest.approx(now(), abs=10)]
-
-
-async def test_a_lease_that_cannot_be_corrected_ends_the_process_all_the_same() -> None:
-    server = LeaseServer()
-    task = Candidate(server, "a").start()
-    await asyncio.sleep(60)
-    backup = server.lease, server.version
-    await asyncio.sleep(60)
-    server.lease, server.version = backup
-    patches = iter([None])
-    server.fault = lambda method: (
-        failure(409, "Conflict")
-        if method == "PATCH" and next(patches, "again") is None
-        else failure(500, "InternalError")
-        if method == "PATCH"
-        else None
-    )
-    with pytest.raises(HistoryLost):
-        await task
-    assert server.removed == []

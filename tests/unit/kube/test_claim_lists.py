@@ -1,0 +1,124 @@
+"""List writes, on an API server whose entries have a field that claimctl does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from random import Random
+from typing import Any
+
+import pytest
+
+from claimctl.controller.writer import Writer
+from claimctl.downgrade.claims import write_list
+from claimctl.embedded.schema import alpha
+from claimctl.kube.claim_lists import change_list, changes
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict
+from claimctl.orphans.model import ScannedClaim
+from claimctl.reservation.decision import WriteList
+from claimctl.reservation.reserved_for.references import uids_written_by
+from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.uninstall import writes
+from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.resources import RESOURCECLAIMS
+from tests.support.builders import NOW, deployment_ref, pod_ref, tomb
+from tests.support.claim_server import NAMESPACE, Server
+
+VM = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="vm-1")
+HOLD, A, B = deployment_ref(), pod_ref("a"), pod_ref("b")
+NOTE = "a field of a later version"
+
+
+@pytest.fixture(autouse=True)
+def _later_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    added = {"V1ResourceClaimConsumerReference": {"note": ("str", "")}}
+    monkeypatch.setattr(alpha, "RESERVED_FOR_FIELDS", {**alpha.RESERVED_FOR_FIELDS, **added})
+
+
+async def listed(made: Server, *references: Reference) -> ResourceClaim:
+    """The claim after another client has written this list."""
+    made.write_list(*({**to_plain(each), "note": NOTE} for each in references))
+    return await made.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
+
+
+def entries(made: Server) -> list[dict[str, Any]]:
+    status = made.admin.get("resourceclaims", NAMESPACE, "slice").get("status", {})
+    return list(status.get("reservedFor", ()))
+
+
+def some(rng: Random) -> tuple[Reference, ...]:
+    """A list with at most one entry of each UID."""
+    drawn = rng.sample((VM, HOLD, A, B, tomb("a"), tomb("b")), rng.randint(1, 6))
+    return tuple({each.uid: each for each in drawn}.values())
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_the_list_is_as_wanted_and_entries_that_stay_are_as_they_were(seed: int) -> None:
+    rng, made = Random(seed), Server.started()
+    made.claim()
+    present, wanted = some(rng), some(rng)
+    claim = await listed(made, *present)
+    before = {each["uid"]: each for each in entries(made)}
+    written = await change_list(made.client, RESOURCECLAIMS, claim, wanted)
+    assert written.status.reserved_for == wanted
+    stay = {each.uid for each in wanted if each in present}
+    assert [each for each in entries(made) if each["uid"] in stay] == [
+        before[each.uid] for each in wanted if each.uid in stay
+    ]
+    assert uids_written_by(written, "claimctl") == {each.uid for each in wanted} - stay
+
+
+def test_entries_that_stay_are_not_sent() -> None:
+    assert changes((VM, A, B), (VM, tomb("a"), HOLD)) == {
+        "reservedFor": [{"$patch": "delete", "uid": B.uid}, to_plain(tomb("a")), to_plain(HOLD)],
+        "$setElementOrder/reservedFor": [{"uid": each.uid} for each in (VM, A, HOLD)],
+    }
+
+
+async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
+    write = WriteList(claim.metadata.resource_version, tuple(wanted))
+    await Writer(client).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
+
+
+async def by_uninstall(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
+    write = WriteList(claim.metadata.resource_version, tuple(wanted))
+    scanned = ScannedClaim(claim, LiveList("", (), frozenset()), NOW)
+    await writes.Writer(client, lambda _: None).write_list(scanned, write)
+
+
+Way = Callable[[Client, ResourceClaim, Iterable[Reference]], Awaitable[None]]
+
+
+@pytest.mark.parametrize("way", [by_controller, by_uninstall, write_list])
+async def test_every_writer_leaves_the_entries_of_others_as_they_are(way: Way) -> None:
+    made = Server.started()
+    made.claim()
+    (theirs,) = (to_plain(VM) | {"note": NOTE},)
+    for present, wanted in (((VM,), (VM, HOLD, A)), ((VM, HOLD, A), (VM, tomb("a")))):
+        claim = await listed(made, *present)
+        await way(made.client, claim, wanted)
+        assert entries(made)[0] == theirs
+        assert len(entries(made)) == len(wanted)
+        with pytest.raises(Conflict):
+            await way(made.client, claim, (VM,))
+
+
+async def test_a_write_that_compares_the_list_is_refused() -> None:
+    made = Server.started()
+    made.claim()
+    claim = await listed(made, VM, A)
+    write = WriteList("", (VM, tomb("a")), present=(VM, A))
+    with pytest.raises(Conflict):
+        await Writer(made.client).apply(Snapshot(NOW, NAMESPACE, "slice", claim), write)
+    assert [each["note"] for each in entries(made)] == [NOTE, NOTE]
+
+
+async def test_a_deallocation_removes_everything_in_one_write() -> None:
+    made = Server.started()
+    made.claim()
+    claim = await listed(made, HOLD, A)
+    before = made.handler.api.store.revision
+    written = await change_list(made.client, RESOURCECLAIMS, claim, (), deallocate=True)
+    assert (written.status.allocation, written.status.reserved_for) == (None, ())
+    assert made.handler.api.store.revision == before + 1
