@@ -57,16 +57,18 @@ def assess(snapshot: Snapshot) -> Assessment:
     )
     if not snapshot.allocated:
         return found
-    # 3. Which list should it have?
+    # 3. What blocks its release, and which list should it have?
     found = replace(found, steps_aside=holds_step_aside(found))
-    holds = holds_while_held(found) if found.reason is None else holds_while_waiting(found)
-    found = replace(found, plan=consistent_list(snapshot, consumers, holds))
     if found.reason is None:
-        return replace(found, phase=Phase.KEPT)
-    if hold_has_left(snapshot):
+        plan = consistent_list(snapshot, consumers, holds_while_held(found))
+        return replace(found, plan=plan, phase=Phase.KEPT)
+    to_group = hold_has_left(snapshot)
+    if not to_group:
+        found = replace(found, blockers=blockers(snapshot, found.reason, consumers, found.own))
+    found = replace(found, plan=consistent_list(snapshot, consumers, holds_while_waiting(found)))
+    if to_group:
         return replace(found, phase=Phase.LEFT_TO_GROUP)
-    # 4. What blocks its release?
-    found = replace(found, blockers=blockers(snapshot, found.reason, consumers, found.own))
+    # 4. In which phase is it?
     if _is_left_to_kcm(found):
         return replace(found, phase=Phase.LEFT_TO_KCM)
     return replace(found, phase=Phase.BLOCKED if found.blockers else Phase.RELEASING)
@@ -96,27 +98,27 @@ def _own(
 def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
     """Why the claim is released; None if a reservation holds it or none releases it.
 
-    If the devices are given up for waiting pods, that reason wins.
+    If the devices are given up for waiting pods, that reason comes first.
     """
     if any(retention.action is Action.HOLD for retention in retentions):
         return None
-    letting_go = [each for each in retentions if each.action is Action.RELEASE]
-    given_up = [each.yield_reason for each in letting_go if each.yield_reason]
-    return next(iter((*given_up, *(each.reason for each in letting_go))), None)
+    reasons = [each.reason for each in retentions if each.action is Action.RELEASE]
+    given_up = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
+    return next(iter(sorted(reasons, key=lambda reason: reason not in given_up)), None)
 
 
 def _is_left_to_kcm(found: Assessment) -> bool:
     """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
-    KCM deallocates when it removes the last entry, so the list must have only pods. Two cases are
-    excluded: KCM has not removed dead pods in time; or the claim is being deleted and its list has
-    only pending pods, which are never bound then and which KCM does not remove.
+    KCM deallocates when it removes the last entry, so the list must have only pods. These cases are
+    excluded: KCM has not removed dead pods in time; or the list has only pending pods, and claimctl
+    listed some of them, or the claim is being deleted. KCM does not remove pending pods.
     """
     references = found.snapshot.references
     if not references or found.snapshot.no_pods:
         return False
     if found.live_pod_entries():
-        return found.lists_bound_pods or not found.claim.metadata.deleting
+        return found.lists_bound_pods or not (found.claim.metadata.deleting or found.ahead)
     return kcm_time_left(found) > 0
 
 

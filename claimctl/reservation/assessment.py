@@ -12,7 +12,7 @@ from claimctl.reservation.decision import Blocker, Decision, Need, Write
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.reserved_for.consistency import ListPlan
-from claimctl.reservation.reserved_for.references import is_pod, is_tombstone
+from claimctl.reservation.reserved_for.references import is_pod, is_tombstone, listed_ahead
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
@@ -54,8 +54,8 @@ class Assessment(msgspec.Struct, frozen=True):
     """The UIDs in ``own`` that are PodGroups."""
     reason: Reason | None = None
     """Why the claim is released; None if a reservation holds it or none releases it."""
-    steps_aside: bool = False
-    """Whether claimctl removes all holds because they leave no entry for a waiting pod."""
+    steps_aside: Reason | None = None
+    """Why claimctl removes all holds although the claim is held; None if they stay."""
     plan: ListPlan | None = None
     """The list that the claim should have; None if the claim is not allocated."""
     blockers: tuple[Blocker, ...] = ()
@@ -129,9 +129,14 @@ class Assessment(msgspec.Struct, frozen=True):
         """Whether the claim lists the object of this UID."""
         return reference is not None and reference.uid in self.snapshot.listed_uids
 
+    @property
+    def ahead(self) -> frozenset[str]:
+        """UIDs of the pending pods that claimctl has listed."""
+        return listed_ahead(self.claim, self.consumers.pending)
+
     def is_ours(self, reference: Reference) -> bool:
         """Whether only claimctl removes the reference from the list."""
-        return is_tombstone(reference) or reference.uid in self.own
+        return is_tombstone(reference) or reference.uid in self.own | self.ahead
 
     @property
     def left_to_pods(self) -> bool:

@@ -27,7 +27,6 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.pod_groups.version_skew import look_again
-from claimctl.reservation.reachability import asks_to_reallocate
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release import finalizers
 from claimctl.reservation.release.handing_over import leave_to_group
@@ -48,6 +47,7 @@ from claimctl.reservation.retention import Action, begun
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.desired import leave_alone, with_statuses
 from claimctl.reservation.unreadable import about_claim
+from claimctl.reservation.waiting import asks_to_reallocate
 from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
 

@@ -14,11 +14,7 @@ class Dialect(Protocol):
 
     name: str
     groups: bool
-    """Whether pods can share a claim through PodGroups.
-
-    A scheduler whose cache still shows a group in the list binds pods without a write to the
-    claim, even if the group has been removed. So every release waits for the settle time.
-    """
+    """Whether pods can share a claim through PodGroups."""
     lists_beside_others: bool
     """Whether the scheduler adds pods to a list that has entries that are no pods.
 
@@ -80,8 +76,8 @@ class Hold:
 class Group(Hold):
     """KEP-5729: pods share the claim through their PodGroup's reference.
 
-    The workload's reference beside it is the hold. Pods whose template names no group are listed
-    one by one, as in ``hold``.
+    The workload's reference beside it is the hold. A claim that lists no group is held and released
+    as in ``hold``.
     """
 
     name = "podgroup"

@@ -85,6 +85,15 @@ def unschedulable_since(pod: Pod) -> datetime | None:
     return condition.last_transition_time
 
 
+def is_stuck(pod: Pod) -> bool:
+    """Whether a scheduler found no node for the pod, and is not binding the pod now.
+
+    While the pod is being bound, its condition stays Unschedulable. From Kubernetes 1.35 on, the
+    pod is nominated to the node then.
+    """
+    return not pod.status.nominated_node_name and unschedulable_since(pod) is not None
+
+
 def failed_to_bind(pod: Pod) -> bool:
     """Whether a scheduler failed at the pod by an error, such as a conflict, and tries it again."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
@@ -122,7 +131,8 @@ class Consumers:
 
     @property
     def count(self) -> int:
-        return len(self.bound) + len(self.pending)
+        """The number of pods that use the claim, or will soon."""
+        return len(self.bound) + sum(not is_stuck(pod) for pod in self.pending.values())
 
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the bound pods, sorted."""

@@ -53,6 +53,7 @@ class Reason(StrEnum):
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     TEMPLATE_INVALID = "TemplateInvalid"
     HOLD_YIELDED = "HoldYielded"
+    DEVICE_TAINTED = "DeviceTainted"
     FROZEN = "FrozenForDowngrade"
     # why pods are listed one by one although the cluster serves PodGroups
     NO_SCHEDULING_GROUP = "PodTemplateWithoutSchedulingGroup"
@@ -71,6 +72,7 @@ class Reason(StrEnum):
     OTHER_HOLDERS = "OtherHolders"
     UNKNOWN_REFERENCES = "UnknownReferences"
     PODS_MAY_BE_BOUND = "PodsMayBeBound"
+    PODS_LISTED = "PodsListedByScheduler"
     SETTLING = "Settling"
     RELEASING = "Releasing"
     FINISHED_PODS_LEFT = "FinishedPodsLeft"

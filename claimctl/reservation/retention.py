@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from math import inf
 
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reachability import (
-    asks_to_reallocate,
-    list_full,
-    may_reallocate,
-    stuck_since,
-)
 from claimctl.reservation.reasons import Reason, RetentionPolicy
 from claimctl.reservation.release.blockers import longer_grace
 from claimctl.reservation.reserved_for.references import (
@@ -25,6 +20,13 @@ from claimctl.reservation.reserved_for.references import (
     workload_reference,
 )
 from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.waiting import (
+    asks_to_reallocate,
+    evicts,
+    list_full,
+    may_reallocate,
+    stuck_since,
+)
 from claimctl.reservation.workloads import WorkloadPhase
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -56,9 +58,6 @@ class RetentionDecision:
     """For a deleted reservation: a blocker while its grace, the longest of all, still counts."""
     blocker: Blocker | None = None
     """With HOLD: why the reservation does not release the claim. With RELEASE: ``longer_grace``."""
-    yield_reason: Reason | None = None
-    """With RELEASE: set when pending pods cannot use the claim's devices. Those pods then do not
-    block the release, whatever its reason is."""
 
 
 def decide_retention(
@@ -100,19 +99,18 @@ def _decide(
     )
     if _unsupported(held.reservation):
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
-    trapped = _trapped(snapshot, present, consumers)
     if (reason := _forced(snapshot, held)) is not None:
-        return _releases(replace(present, blocker=present.longer_grace), reason, trapped)
+        return _releases(replace(present, blocker=present.longer_grace), reason)
     if held.workload.phase is WorkloadPhase.UNREADABLE:
         return _undecided(present)
     if recorded is None and _left_behind(snapshot, held, groups):
-        return _releases(present, Reason.WORKLOAD_ENDED, trapped)
+        return _releases(present, Reason.WORKLOAD_ENDED)
     if present.reference is None:
         return present
     refusal = _refusal(snapshot, held, present.reference)
     if refusal is not None and recorded is None:
         return replace(present, reason=refusal)
-    return _by_workload(snapshot, present, consumers, trapped)
+    return _by_workload(snapshot, present, consumers)
 
 
 def _undecided(present: RetentionDecision) -> RetentionDecision:
@@ -198,21 +196,37 @@ def _refusal(snapshot: Snapshot, held: Held, reference: Reference) -> Reason | N
 
 
 def _by_workload(
-    snapshot: Snapshot,
-    present: RetentionDecision,
-    consumers: Consumers,
-    trapped: RetentionDecision | None,
+    snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
 ) -> RetentionDecision:
     held, reference = present.held, present.reference
     assert snapshot.claim is not None
     assert reference is not None
     policy = _policy(held)
-    if held.workload.ended:
-        return _ended(present, policy, trapped)
-    if _other_incarnation(snapshot, reference):
-        return _releases(present, Reason.WORKLOAD_RECREATED, trapped)
-    if trapped is not None:
+    if held.workload.ended and policy is not RetentionPolicy.MANUAL:
+        return _releases(present, Reason.WORKLOAD_ENDED)
+    if not held.workload.ended and _other_incarnation(snapshot, reference):
+        return _releases(present, Reason.WORKLOAD_RECREATED)
+    trapped = _trapped(snapshot, present, consumers)
+    if trapped is not None and trapped.action is Action.RELEASE:
         return trapped
+    wanted = _by_policy(snapshot, present, policy, consumers)
+    if trapped is None or wanted.action is Action.RELEASE:
+        return wanted
+    # whichever time alone changes first
+    return min(trapped, wanted, key=lambda each: (each.blocker and each.blocker.after) or inf)
+
+
+def _by_policy(
+    snapshot: Snapshot,
+    present: RetentionDecision,
+    policy: RetentionPolicy,
+    consumers: Consumers,
+) -> RetentionDecision:
+    held = present.held
+    if held.workload.ended:
+        asked = held.reservation.spec.retention_policy
+        text = f"retentionPolicy {asked}: `claimctl release` frees it"
+        return _holds(present, Reason.RETENTION, text)
     if held.workload.phase is not WorkloadPhase.IDLE and held.workload.names_claim:
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, _wants(held))
     return _idle(snapshot, present, policy, consumers)
@@ -231,22 +245,8 @@ def _other_incarnation(snapshot: Snapshot, reference: Reference) -> bool:
     return created_for is not None and created_for.uid != reference.uid
 
 
-def _ended(
-    present: RetentionDecision, policy: RetentionPolicy, trapped: RetentionDecision | None
-) -> RetentionDecision:
-    if policy is not RetentionPolicy.MANUAL:
-        return _releases(present, Reason.WORKLOAD_ENDED, trapped)
-    asked = present.held.reservation.spec.retention_policy
-    text = f"retentionPolicy {asked}: `claimctl release` frees it"
-    return trapped or _holds(present, Reason.RETENTION, text)
-
-
-def _releases(
-    present: RetentionDecision, reason: Reason, trapped: RetentionDecision | None
-) -> RetentionDecision:
-    if trapped is None:
-        return replace(present, action=Action.RELEASE, reason=reason)
-    return replace(trapped, action=Action.RELEASE, reason=reason)
+def _releases(present: RetentionDecision, reason: Reason) -> RetentionDecision:
+    return replace(present, action=Action.RELEASE, reason=reason)
 
 
 def _idle(
@@ -264,56 +264,32 @@ def _idle(
     if (status.idle_since is None or left > 0) and not begun(snapshot, present.held, Reason.IDLE):
         text = f"idle; released after {spec.idle_timeout_seconds} s of it"
         return _holds(present, Reason.IDLE_TIMEOUT, text, max(left, _AT_ONCE))
-    return replace(present, action=Action.RELEASE, reason=Reason.IDLE)
+    return _releases(present, Reason.IDLE)
 
 
 def _trapped(
     snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
 ) -> RetentionDecision | None:
-    """The decision if the hold keeps pods waiting that cannot use the claim; None if it does not.
-
-    A claim that is being deleted admits no pods, so no pod waits for it.
-    """
-    if snapshot.claim is None or snapshot.claim.metadata.deleting:
-        return None
+    """The decision if pods wait for the claim in vain because of the hold; None if none does."""
     if list_full(snapshot, consumers):
-        return _yields(present, Reason.HOLD_YIELDED)
+        return _releases(present, Reason.HOLD_YIELDED)
     if not may_reallocate(present.held):
         return None
+    if evicts(snapshot):
+        # also beside bound pods: the next one comes before any status could say so
+        return _releases(present, Reason.REALLOCATED)
     if asks_to_reallocate(snapshot.claim, present.held):
         usable = not snapshot.allocated or bool(consumers.bound)
-        return None if usable else _given_up(snapshot, present, consumers)
+        return None if usable else _releases(present, Reason.REALLOCATED)
     since = stuck_since(snapshot, consumers)
     timeout = present.held.reservation.spec.reallocate_timeout_seconds
     if since is None or timeout is None:
         return None
     left = timeout - _passed(snapshot, since)
     if left > 0 and not begun(snapshot, present.held, Reason.REALLOCATED):
-        text = f"its devices cannot be reached; released after {timeout} s of it"
+        text = f"its pods are unschedulable while it is held; released after {timeout} s of it"
         return _holds(present, Reason.WORKLOAD_WANTS_PODS, text, left)
-    return _given_up(snapshot, present, consumers)
-
-
-def _given_up(
-    snapshot: Snapshot, present: RetentionDecision, consumers: Consumers
-) -> RetentionDecision:
-    if _only_waiting_pods_listed(snapshot, consumers):
-        text = "its devices are given up; held until the waiting pods are out of the list"
-        return _holds(present, Reason.WORKLOAD_WANTS_PODS, text)
-    return _yields(present, Reason.REALLOCATED)
-
-
-def _only_waiting_pods_listed(snapshot: Snapshot, consumers: Consumers) -> bool:
-    """Whether the list has only pods, and a pending one among them. Then a hold has to come first.
-
-    Without a hold, the fence would empty the list, and the scheduler (PostFilter) might deallocate
-    the claim while a pod is being bound.
-    """
-    return not snapshot.no_pods and not consumers.pending.keys().isdisjoint(snapshot.listed_uids)
-
-
-def _yields(present: RetentionDecision, reason: Reason) -> RetentionDecision:
-    return replace(present, action=Action.RELEASE, reason=reason, yield_reason=reason)
+    return _releases(present, Reason.REALLOCATED)
 
 
 _AT_ONCE = 0.001

@@ -67,7 +67,7 @@ def _pending_spec(spec: PodSpec) -> PodSpec:
         spec,
         resource_claims=_shared(spec.resource_claims),
         scheduling_group=_shared(spec.scheduling_group),
-        tolerations=_shared(spec.tolerations),
+        tolerations=(),
         scheduler_name=sys.intern(spec.scheduler_name),
         volumes=tuple(volume for volume in spec.volumes if volume.may_be_unbound),
     )
@@ -76,7 +76,8 @@ def _pending_spec(spec: PodSpec) -> PodSpec:
 def _slim_status(status: PodStatus, *, bound: bool) -> PodStatus:
     wanted = _BOUND_CONDITIONS if bound else _CONDITIONS
     kept = tuple([_plain(each) for each in status.conditions if each.type in wanted])
-    return _shared_status(replace(status, conditions=kept))
+    nominated = "" if bound else status.nominated_node_name
+    return _shared_status(replace(status, conditions=kept, nominated_node_name=nominated))
 
 
 @lru_cache(maxsize=SHARED)

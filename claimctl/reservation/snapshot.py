@@ -10,7 +10,7 @@ from math import inf
 
 from claimctl.reservation.decision import Write
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reserved_for.references import is_pod
+from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -46,6 +46,9 @@ class Rules:
     list_ahead: bool = False
     """Whether claimctl lists pending pods before the scheduler does (see
     ``reserved_for.listing_ahead``)."""
+    crowd: int = 50
+    """If more pods of a claim are pending, claimctl lists all of them ahead. Otherwise, only those
+    at which a scheduler failed."""
     status_seconds: float = 10.0
     """Least time between two status writes that only report."""
     fight_limit: int = 3
@@ -101,7 +104,9 @@ class Openings:
     watched_age: float = inf
     """For how long this process has seen every version of the claim; inf if it saw the first."""
     group_age: float = inf
-    """Age without an entry of a PodGroup."""
+    """Age without an entry of any PodGroup."""
+    group_ages: Mapping[str, float] = field(default_factory=dict)
+    """By name of a PodGroup that was listed: age without its entry."""
     holder_age: float = inf
     """Age without an entry that is no pod."""
     entry_age: Mapping[str, float] = field(default_factory=dict)
@@ -151,6 +156,8 @@ class Memory:
     """By reservation name: how often the same status was written lately and overwritten."""
     unstarted_age: Mapping[str, float] = field(default_factory=dict)
     """By UID of a bound pod that has not started: time since it was first seen so."""
+    evicting: bool = False
+    """Whether a pod was evicted because of a taint of a device of the present allocation."""
     once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
     noted: bool = False
@@ -212,7 +219,12 @@ class Snapshot:
     ghosts: tuple[ForceDeletedPod, ...] = ()
     """The known ghosts, from this process's watch and from statuses."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    """The other claims of the namespace, by name."""
     slices: tuple[ResourceSlice, ...] = ()
+    """The ResourceSlices of the claim's pools that have devices with NoExecute taints."""
+    binding_conditions: bool = False
+    """Whether a device with binding conditions is published, or may be."""
     groups: tuple[PodGroup, ...] = ()
     """The PodGroups that the claim lists, that its workloads name, or that share it."""
     frozen: bool = False
@@ -245,6 +257,11 @@ class Snapshot:
     def no_pods(self) -> tuple[Reference, ...]:
         """The listed references that are no pods. A list has few of them."""
         return tuple(each for each in self.references if not is_pod(each))
+
+    @property
+    def group_listed(self) -> bool:
+        """Whether the list has a PodGroup."""
+        return any(map(is_pod_group, self.no_pods))
 
     @cached_property
     def listed_uids(self) -> frozenset[str]:

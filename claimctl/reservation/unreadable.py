@@ -13,7 +13,7 @@ from claimctl.reservation.decision import Blocker
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.wire.base import Wire
-from claimctl.wire.claims import NodeSelector, ResourceClaim
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroupSpec
 from claimctl.wire.pods import (
     PodExtendedResourceClaimStatus,
@@ -23,12 +23,10 @@ from claimctl.wire.pods import (
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
-    NODES,
     PODGROUPS,
     PODS,
     REPLICASETS,
     RESOURCECLAIMS,
-    RESOURCESLICES,
 )
 from claimctl.wire.unreadable import Unreadable
 
@@ -99,14 +97,6 @@ class _Plan(Wire, frozen=True, kw_only=True):
     spec: _PlanSpec = _PlanSpec()
 
 
-class _SliceSpec(Wire, frozen=True, kw_only=True):
-    driver: str = ""
-
-
-class _Slice(Wire, frozen=True, kw_only=True):
-    spec: _SliceSpec = _SliceSpec()
-
-
 def claims_named(found: Unreadable) -> frozenset[str] | None:
     """The claims that the object names in its own namespace; None if that cannot be read."""
     match found.resource.plural:
@@ -159,40 +149,12 @@ def may_concern(found: Unreadable, namespace: str, name: str, claim: ResourceCla
     """
     if not found.may_be_in(namespace):
         return False
-    if found.resource.plural in (NODES.plural, RESOURCESLICES.plural):
-        return claim is not None and _may_be_reached(found, claim)
     if found.resource.plural == PODGROUPS.plural and claim is not None:
         listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
         if found.name in listed or (listed and not found.name):
             return True
     names = claims_named(found)
     return names is None or name in names
-
-
-def _may_be_reached(found: Unreadable, claim: ResourceClaim) -> bool:
-    """Whether the claim's devices may be reached through this node or ResourceSlice."""
-    allocation = claim.status.allocation
-    if allocation is None:
-        return False
-    if found.resource.plural == NODES.plural:
-        return _may_select(allocation.node_selector, found.name)
-    piece: _Slice | None = found.part(_Slice)
-    driver = piece.spec.driver if piece is not None else ""
-    return not driver or any(each.driver == driver for each in allocation.devices.results or ())
-
-
-def _may_select(selector: NodeSelector | None, node: str) -> bool:
-    """Whether the selector may select the node, of which only the name is known."""
-    terms = selector.node_selector_terms if selector else None
-    if not terms or not node:
-        return True
-    return any(
-        all(
-            rule.operator != "In" or rule.key != "metadata.name" or node in (rule.values or ())
-            for rule in term.match_fields or ()
-        )
-        for term in terms
-    )
 
 
 def may_freeze(plan: Unreadable, namespace: str) -> bool:
@@ -216,13 +178,6 @@ def about_claim(found: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
     )
 
 
-def about_reach(found: Iterable[Unreadable]) -> bool:
-    """Whether an unreadable node or ResourceSlice leaves open if the devices can be reached."""
-    return any(each.resource.plural in (NODES.plural, RESOURCESLICES.plural) for each in found)
-
-
 def against_release(found: Iterable[Unreadable]) -> Iterator[Blocker]:
     """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
-    for each in found:
-        if not about_reach((each,)):
-            yield Blocker(Reason.UNREADABLE, each.describe())
+    return (Blocker(Reason.UNREADABLE, each.describe()) for each in found)

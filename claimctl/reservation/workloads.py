@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.reservation.pods import claim_names
-from claimctl.wire.nodes import Toleration
 from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, Workload
@@ -51,8 +50,6 @@ class WorkloadState:
     """Whether the workload allows claimctl to put a PodGroup into its pod template."""
     confirmed: bool = False
     """Whether the workload was read live, and not from a cache."""
-    tolerations: tuple[Toleration, ...] = ()
-    """The tolerations of the pod template."""
     pod_owners: frozenset[str] = frozenset()
     """UIDs of the objects that control this incarnation's pods: the workload itself, or the
     ReplicaSets of a Deployment."""
@@ -94,7 +91,6 @@ def observe(
         names_claim=template_names(workload.spec.template, claim_name),
         pod_group=group_of(workload.spec.template.spec),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
-        tolerations=workload.spec.template.spec.tolerations,
         pod_owners=_pod_owners(workload, replica_sets or ()),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from claimctl.reservation import assess
@@ -65,16 +65,16 @@ AHEAD_SCENARIOS = (
     ),
 )
 
-_is_new = listing_ahead._is_new
+_was_never_listed = listing_ahead._was_never_listed
 _holds_while_waiting = holds.holds_while_waiting
 
 
-def _new_again(snapshot: Snapshot, pod: Pod, owners: Mapping[str, bool]) -> bool:
+def _listed_again(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> bool:
     """Whether an entry was taken out does not matter."""
     seen = snapshot.memory.arrivals
     forgetful = Arrivals(seen.claim_age, seen.pod_age)
     memory = replace(snapshot.memory, arrivals=forgetful)
-    return _is_new(replace(snapshot, memory=memory), pod, owners)
+    return _was_never_listed(replace(snapshot, memory=memory), pod, owners)
 
 
 def _lists_while_waiting(found: Assessment) -> DesiredHolds:
@@ -89,8 +89,8 @@ def _lists_while_waiting(found: Assessment) -> DesiredHolds:
 
 def _bound_only(
     snapshot: Snapshot, reason: Reason, consumers: object
-) -> tuple[list[Pod], list[Pod]]:
-    return list(snapshot.consumers().bound.values()), []
+) -> tuple[list[Pod], list[Pod], list[Pod]]:
+    return list(snapshot.consumers().bound.values()), [], []
 
 
 def _nothing(*_: object) -> tuple[Reference, ...]:
@@ -102,7 +102,7 @@ AHEAD_MUTATIONS = (
         "list a pod again whose entry was taken out",
         AHEAD,
         replace(FAILING, crashes=0),
-        ((listing_ahead, "_is_new", _new_again),),
+        ((listing_ahead, "_was_never_listed", _listed_again),),
     ),
     Mutation(
         "list a pod ahead while the claim is given up",

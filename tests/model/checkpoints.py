@@ -11,6 +11,9 @@ anew in one of these ways:
 
 It decides nothing before its watches have shown it everything up to its start. The world keeps what
 the second one would know: a process that has seen nothing since.
+
+Etcd may be restored from a backup. A checkpoint comes back with it, pods run that no object tells
+of, and the API server refuses watches from before its own start.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataclasses import replace
 from tests.model.dialects import Dialect
 from tests.model.judge import Judge
 from tests.model.server import Bounds, overtaken
-from tests.model.state import Process, There, World
+from tests.model.state import Pod, Process, There, World
 from tests.model.views import gapped, restarted, see_claim, see_reservation, watch_pods
 
 FAR = 1_000_000
@@ -90,19 +93,56 @@ def begun(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
         )
 
 
+def backed_up(world: World) -> World:
+    """The world with a backup of itself."""
+    return world._replace(backup=world._replace(mark=listing(world)))
+
+
+def restored(world: World) -> World | None:
+    """The world after a restore of etcd; None if there is no backup."""
+    then = world.backup
+    if then is None:
+        return None
+    pods = tuple(_lost(now, was) for now, was in zip(world.pods, then.pods, strict=True))
+    left = world.left._replace(crashes=world.left.crashes - 1, unlucky=1)
+    return then._replace(pods=pods, left=left)
+
+
+def begun_anew(world: World, dialect: Dialect) -> Iterator[tuple[str, Process]]:
+    """What a process may know that begins after a restore."""
+    yield "starts again", restarted(world, two_step=False)
+    assert world.mark is not None
+    listed = refused(world.mark, world, dialect, claims=True)
+    yield "begins at the checkpoint", current(listed, world, dialect)
+
+
+def _lost(now: int, was: int) -> int:
+    """A pod after a restore: its object as it was, its containers as they are now."""
+    lost = was == Pod.NONE and now in (Pod.BOUND, Pod.GHOST)
+    return Pod.GHOST if lost else was
+
+
 def current(process: Process, world: World, dialect: Dialect) -> Process:
     """The same when its watches have shown everything up to now."""
     if process.age:
         process = see_claim(process, world.claim, dialect)
     process = see_reservation(watch_pods(process, world), world.reservation)
-    return process._replace(workload=world.workload, group=world.group, away=world.away)
+    return process._replace(workload=world.workload, group=world.group)
 
 
 def refused(mark: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
     """The same after the API server has refused watches from the checkpoint on."""
-    return gapped(mark, world, dialect, claims=claims)
+    listed = gapped(mark, world, dialect, claims=claims)
+    return forgotten(listed) if claims else listed
+
+
+def forgotten(process: Process) -> Process:
+    """The same without what the checkpoint told: an API server that was started since refuses the
+    watch of claims, and etcd may have been restored."""
+    allocated = process.claim.allocated
+    return process._replace(blind=int(allocated), known=0, whole=int(not allocated))
 
 
 def spent(world: World) -> World:
     """The world without what no process can use any more."""
-    return world if world.left.crashes else world._replace(mark=None, marked=0)
+    return world if world.left.crashes else world._replace(mark=None, marked=0, backup=None)

@@ -24,6 +24,7 @@ from tests.model.state import (
     Claim,
     Entry,
     Ghost,
+    Opening,
     Pod,
     Process,
     Reservation,
@@ -81,6 +82,7 @@ class Claimctl:
             for what, again in self._starts(world):
                 if again != process:
                     yield _step(f"is killed and {what}", again, killed, fair=False)
+            yield from self._restores(world)
         if self._bounds.checkpoints:
             for what, at in checkpoints.steps(world, process, self.judge):
                 yield _step(what, process, at, fair=False)
@@ -90,6 +92,12 @@ class Claimctl:
     def _starts(self, world: World) -> Iterator[tuple[str, Process]]:
         yield "starts again", restarted(world, two_step=self._bounds.two_step_start)
         yield from checkpoints.begun(world, self._dialect)
+
+    def _restores(self, world: World) -> Iterator[Step]:
+        """All servers stop, and so does the process: its Lease goes back to an older version."""
+        if (at := checkpoints.restored(world)) is not None:
+            for what, again in checkpoints.begun_anew(at, self._dialect):
+                yield _step(f"loses etcd to a backup and {what}", again, at, fair=False)
 
     def _gaps(self, world: World, process: Process) -> Iterator[Step]:
         """The watch of the pods breaks, or that of the claim, too; then comes a LIST."""
@@ -228,22 +236,40 @@ class Claimctl:
             yield "waits out the settle time", process._replace(settled=1), at
 
     def _binds(self, world: World, process: Process) -> Iterator[Own]:
-        """By then the scheduler has bound whom it bound on anything older than what this process
-        has seen. Those that are still open to it have yet to be fenced."""
-        claim, age = process.claim, process.age
-        beyond = self._bounds.beyond
-        open_still = [self._dialect.frees(claim, pod) for pod in range(len(world.pods))]
+        """The binding times. Pods that are still open to the claim have yet to be fenced.
+
+        When the time is over that counts for a pod, the scheduler has bound it if it does so on
+        anything older than what this process has seen.
+        """
+        if self._dialect.conditions:
+            short = self._closed(process, Opening.SHORT_OVER)
+            yield from self._closes(world, process, short, "the binding time")
+        over = self._closed(process, Opening.OVER)
+        late = [not self._bounds.beyond and age > process.age for age in world.cleared]
         over = tuple(
-            was if free or was == 2 or not (beyond or world.cleared[pod] <= age) else 0
-            for pod, (was, free) in enumerate(zip(process.opened, open_still, strict=True))
+            was if slow else then
+            for was, then, slow in zip(process.opened, over, late, strict=True)
         )
-        if over != process.opened:
-            # both times of a deletion begin with its first sight, and the binding time is longer
-            deleting = claim.there == There.DELETING
-            at = world if beyond else drop_views(world, -1 if deleting else age)
-            settled = int(process.deleting_settled or deleting)
-            aged = process._replace(opened=over, deleting_settled=settled)
-            yield "waits out the binding time", aged, at
+        long = "the longer binding time" if self._dialect.conditions else "the binding time"
+        yield from self._closes(world, process, over, long)
+
+    def _closed(self, process: Process, to: Opening) -> tuple[int, ...]:
+        claim = process.claim
+        return tuple(
+            was if was in (Opening.OVER, Opening.COMING) or self._dialect.frees(claim, pod) else to
+            for pod, was in enumerate(process.opened)
+        )
+
+    def _closes(
+        self, world: World, process: Process, opened: tuple[int, ...], what: str
+    ) -> Iterator[Own]:
+        if opened == process.opened:
+            return
+        # both times of a deletion begin with its first sight, and the binding time is longer
+        deleting = process.claim.there == There.DELETING
+        at = world if self._bounds.beyond else drop_views(world, -1 if deleting else process.age)
+        settled = int(process.deleting_settled or deleting)
+        yield f"waits out {what}", process._replace(opened=opened, deleting_settled=settled), at
 
     # writing
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.model.dialects import Dialect, list_pod
+from tests.model.dialects import Dialect, finds_no_node, list_pod
 from tests.model.server import (
     Bounds,
     drop_views,
@@ -19,9 +19,13 @@ from tests.model.server import (
     write_reservation,
 )
 from tests.model.state import (
+    ALIVE,
     LISTED,
+    WAITING,
     Claim,
+    Devices,
     Entry,
+    News,
     Pod,
     Process,
     Reservation,
@@ -71,17 +75,26 @@ class Cluster:
             if world.cleared[pod] >= 0:
                 if world.left.actions and "restart scheduler" in self._bounds.kinds:
                     yield self._forget(world, pod)
-                yield self._bind(world, pod) if there == Pod.PENDING else self._undo(world, pod)
-                if there == Pod.PENDING and world.left.actions and "fail" in self._bounds.kinds:
+                yield self._bind(world, pod) if there in WAITING else self._undo(world, pod)
+                if there in WAITING and world.left.actions and "fail" in self._bounds.kinds:
                     yield self._fail(world, pod)
-            elif there == Pod.PENDING and (world.group_seen >= 0 or not self._dialect.groups):
+            elif there in WAITING and finds_no_node(world, pod, self._dialect):
+                yield from self._fit_nowhere(world, pod)
+            elif there in WAITING and self._knows_group_of(world, pod):
                 yield from self._plan(world, pod)
-        if Pod.PENDING in world.pods:
-            yield from self._post_filter(world)
+        if any(there in WAITING for there in world.pods):
+            yield from self._strip(world)
+
+    def _knows_group_of(self, world: World, pod: int) -> bool:
+        alone = not self._dialect.groups or self._dialect.is_other(world.pods, pod)
+        return alone or world.group_seen >= 0
 
     def _plan(self, world: World, pod: int) -> Iterator[Step]:
-        if world.away and world.claim.allocated:
-            return
+        if world.left.actions and "refuse" in self._bounds.kinds and world.pods[pod] != Pod.STUCK:
+            left = world.left._replace(actions=world.left.actions - 1)
+            yield self._refuse(world._replace(left=left), pod, "for now", fair=False)
+        if self._bounds.nominates and world.pods[pod] == Pod.STUCK:
+            world = world._replace(pods=put(world.pods, pod, Pod.NOMINATED))
         age = world.free[pod]
         if age >= 0:
             seen = drop_views(world, age)
@@ -100,15 +113,25 @@ class Cluster:
             return Step("scheduler", "protects the claim by its finalizer", protected)
         what = "reserves" if claim.allocated else "allocates"
         ours = world.ours if claim.allocated else 0
-        claim = self._dialect.reserve(claim, pod, world.group_seen)._replace(allocated=1)
-        world = self._write(world._replace(ours=ours, away=0), claim)
+        place = claim.allocated or 1 + self._dialect.is_other(world.pods, pod)
+        claim = self._dialect.reserve(claim, pod, world.group_seen)._replace(allocated=place)
+        devices = world.devices if world.claim.allocated else Devices.FINE
+        world = self._write(world._replace(ours=ours, devices=devices), claim)
         world = world._replace(cleared=put(world.cleared, pod, 0))
         return Step("scheduler", f"{what} the claim for p{pod}", world)
 
-    def _post_filter(self, world: World) -> Iterator[Step]:
-        """A group none of whose pods is scheduled does not hold by itself."""
-        if world.away and world.claim.usable and self._bounds.post_filter:
-            yield from self._give_up(world)
+    def _fit_nowhere(self, world: World, pod: int) -> Iterator[Step]:
+        if world.pods[pod] != Pod.STUCK:
+            yield self._refuse(world, pod, "with the claim's devices")
+        if self._bounds.post_filter:
+            yield from self._give_up(world, pod)
+
+    def _refuse(self, world: World, pod: int, why: str, *, fair: bool = True) -> Step:
+        refused = world._replace(pods=put(world.pods, pod, Pod.STUCK))
+        return Step("scheduler", f"finds no node for p{pod} {why}", refused, fair)
+
+    def _strip(self, world: World) -> Iterator[Step]:
+        """PostFilter: a group none of whose pods is scheduled does not hold by itself."""
         if not self._dialect.groups:
             return
         claim = world.claim
@@ -119,16 +142,12 @@ class Cluster:
             stripped = stripped._replace(stripped=1)
             yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
 
-    def _give_up(self, world: World) -> Iterator[Step]:
-        """For a pod that finds no node a claim is deallocated that lists nobody else."""
-        claim = world.claim
-        for pod, there in enumerate(world.pods):
-            left = claim._replace(entries=put(claim.entries, pod, Entry.NONE))
-            own = claim.entries[pod] in LISTED
-            if there == Pod.PENDING and world.cleared[pod] < 0 and left.empty:
-                freed = self._write(world._replace(ours=0), left._replace(allocated=0))
-                freed = drop_views(freed, 0)
-                yield Step("scheduler", "(PostFilter) deallocates", freed, fair=own)
+    def _give_up(self, world: World, pod: int) -> Iterator[Step]:
+        """PostFilter: a claim is deallocated that lists nobody else than the pod at hand."""
+        left = world.claim._replace(entries=put(world.claim.entries, pod, Entry.NONE))
+        if world.claim.usable and left.empty:
+            freed = self._write(world._replace(ours=0), left._replace(allocated=0))
+            yield Step("scheduler", "(PostFilter) deallocates", drop_views(freed, 0))
 
     def _reserve_as_of_old(self, world: World, pod: int) -> Step:
         world = self._write(world, list_pod(world.claim, pod))
@@ -174,12 +193,10 @@ class Cluster:
             yield from self._clean_late(world)
         if not claim.usable or self._dialect.shared:
             return
-        if self._dialect.groups:
-            if lacks_group(world, self._dialect):
-                listed = self._write(world, claim._replace(groups=1 << world.group_seen))
-                yield Step("KCM", "puts the group back for its pods", listed)
-            return
-        for pod in _unlisted(world):
+        if lacks_group(world, self._dialect):
+            listed = self._write(world, claim._replace(groups=1 << world.group_seen))
+            yield Step("KCM", "puts the group back for its pods", listed)
+        for pod in _unlisted(world, self._dialect, grouped=False):
             yield Step("KCM", f"puts p{pod} back", self._write(world, list_pod(claim, pod)))
 
     def _clean(self, world: World) -> Iterator[Step]:
@@ -188,7 +205,7 @@ class Cluster:
         if unknown and not self._dialect.kcm_keeps_unknown:
             return
         stays = tuple(
-            Entry.NONE if entry in LISTED and there not in (Pod.PENDING, Pod.BOUND) else entry
+            Entry.NONE if entry in LISTED and there not in ALIVE else entry
             for entry, there in zip(claim.entries, world.pods, strict=True)
         )
         group = world.group
@@ -207,7 +224,7 @@ class Cluster:
         """KCM's cache does not show a pod yet: it takes the pod's entry out."""
         left = world.left._replace(actions=world.left.actions - 1)
         for pod, entry in enumerate(world.claim.entries):
-            if entry in LISTED and world.pods[pod] == Pod.PENDING:
+            if entry in LISTED and world.pods[pod] in WAITING:
                 entries = put(world.claim.entries, pod, Entry.NONE)
                 after = self._write(
                     world._replace(left=left), world.claim._replace(entries=entries)
@@ -229,7 +246,7 @@ class Cluster:
         if group.there == There.YES and not owned:
             gone = write_group(world, group._replace(there=There.DELETING))
             yield Step("GC", "deletes the group, whose owner is gone", gone)
-        used = any(there in (Pod.PENDING, Pod.BOUND) for there in world.pods)
+        used = any(there in ALIVE for there in world.pods)
         if group.there == There.DELETING and group.protected and not used:
             after = write_group(world, group._replace(protected=0))
             yield Step("KCM", "finds no pod of the group and lets it go", after)
@@ -238,18 +255,23 @@ class Cluster:
 
     def _nodes(self, world: World) -> Iterator[Step]:
         """A pod that nobody wants has to stop; another one may. Objects of finished pods go."""
-        unwanted = world.workload.phase != WorkloadPhase.ACTIVE
+        over = world.workload.phase != WorkloadPhase.ACTIVE
         kept = world.workload.phase in (WorkloadPhase.ACTIVE, WorkloadPhase.ENDED)
         for pod, there in enumerate(world.pods):
+            unwanted = over and not self._dialect.is_other(world.pods, pod)
             if there == Pod.GHOST:
                 yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
+            elif there == Pod.BOUND and world.devices == Devices.TAINTED:
+                yield self._moved(world, pod, Pod.QUIET, "KCM", "is evicted")
+            elif there == Pod.QUIET and world.devices == Devices.TAINTED and not unwanted:
+                yield from self._replaced(world, pod)
             elif not unwanted and not self._bounds.finish:
                 continue
             elif there == Pod.BOUND:
                 yield self._moved(world, pod, Pod.DONE, "kubelet", "finishes", fair=unwanted)
             elif there == Pod.DONE:
                 yield self._moved(world, pod, Pod.QUIET, "server", "is deleted", fair=not kept)
-            elif there == Pod.PENDING and unwanted:
+            elif there in WAITING and unwanted:
                 yield self._moved(world, pod, Pod.QUIET, "workload", "is deleted, never bound")
 
     def _moved(
@@ -257,14 +279,21 @@ class Cluster:
     ) -> Step:
         return Step(who, f"p{pod} {what}", world._replace(pods=put(world.pods, pod, to)), fair)
 
+    def _replaced(self, world: World, pod: int) -> Iterator[Step]:
+        """The next pod takes the number: so that evictions without end are a circle."""
+        if world.claim.entries[pod] == Entry.NONE and world.cleared[pod] < 0:
+            anew = self._moved(world, pod, Pod.NONE, "time", "is forgotten")
+            shared = self._dialect.frees(world.claim, pod)
+            free = put(world.free, pod, world.free[pod] if shared else -1)
+            yield anew._replace(world=anew.world._replace(free=free, news=News.ANEW))
+
     # workload
 
     def _workload(self, world: World) -> Iterator[Step]:
-        if Pod.NONE not in world.pods or not (
-            world.late or world.workload.phase == WorkloadPhase.ACTIVE
-        ):
+        own = world.pods[: len(world.pods) - self._dialect.others]
+        if Pod.NONE not in own or not (world.late or world.workload.phase == WorkloadPhase.ACTIVE):
             return
-        pod = world.pods.index(Pod.NONE)
+        pod = own.index(Pod.NONE)
         made = world._replace(pods=put(world.pods, pod, Pod.PENDING))
         if world.group.there == There.GONE and self._bounds.group_end_seen:
             made = made._replace(group_seen=-1)
@@ -285,10 +314,7 @@ class Cluster:
 
     def _actions(self, world: World) -> Iterator[tuple[str, str, World]]:
         yield from self._on_workload(world)
-        for pod, there in enumerate(world.pods):
-            if there in (Pod.BOUND, Pod.PENDING):
-                to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
-                yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
+        yield from self._on_pods(world)
         shared = not world.claim.empty
         fenced = world.claim.allocated and not shared and self._bounds.fence_left_alone
         if world.claim.there == There.YES and not fenced:
@@ -304,11 +330,20 @@ class Cluster:
         if world.reservation.there == There.GONE and world.claim.there == There.YES:
             anew = Reservation(There.YES, 0, 0, 0, 0, 0, (0,) * len(world.pods))
             yield "reserve", "makes a reservation", write_reservation(world, anew)
-        if world.claim.allocated and not world.away:
-            yield "cordon", "closes the node to pods", world._replace(away=1)
+        if world.claim.allocated and world.devices == Devices.FINE:
+            yield "cordon", "closes the node to pods", world._replace(devices=Devices.AWAY)
+            yield "taint", "taints the devices", world._replace(devices=Devices.TAINTED)
         if world.group.there == There.YES:
             deleting_group = world.group._replace(there=There.DELETING)
             yield "delete group", "deletes the group", write_group(world, deleting_group)
+
+    def _on_pods(self, world: World) -> Iterator[tuple[str, str, World]]:
+        for pod, there in enumerate(world.pods):
+            if there == Pod.NONE and self._dialect.is_other(world.pods, pod):
+                yield "other", f"makes p{pod} for another node", _with_pod(world, pod, Pod.PENDING)
+            if there in ALIVE:
+                to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
+                yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
 
     def _on_workload(self, world: World) -> Iterator[tuple[str, str, World]]:
         phase, incarnation = world.workload
@@ -324,17 +359,19 @@ class Cluster:
             yield "recreate", "makes the workload again", again
 
 
-def _unlisted(world: World) -> Iterator[int]:
-    """Pods that KCM puts back, finished ones too."""
+def _unlisted(world: World, dialect: Dialect, *, grouped: bool) -> Iterator[int]:
+    """Pods that KCM puts back, finished ones too; one by one, or by their group."""
     for pod, there in enumerate(world.pods):
-        if there in (Pod.BOUND, Pod.DONE) and world.claim.entries[pod] == Entry.NONE:
+        by_group = dialect.groups and not dialect.is_other(world.pods, pod)
+        listed = world.claim.entries[pod] != Entry.NONE
+        if there in (Pod.BOUND, Pod.DONE) and by_group == grouped and not listed:
             yield pod
 
 
 def lacks_group(world: World, dialect: Dialect) -> bool:
     """Whether KCM puts the group back; where there is none it writes nothing for its pods."""
     missing = world.claim.usable and not world.claim.groups and world.group_seen >= 0
-    return dialect.groups and missing and any(True for _ in _unlisted(world))
+    return missing and any(True for _ in _unlisted(world, dialect, grouped=True))
 
 
 def _with_phase(world: World, phase: WorkloadPhase) -> World:

@@ -16,7 +16,7 @@ from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from tests.model.objects import LONG, owner_of
-from tests.model.state import Group, Pod, Process, There, WorkloadPhase, World, Write
+from tests.model.state import ALIVE, Group, Process, There, WorkloadPhase, World, Write
 from tests.support import builders
 
 MAKE, GUARD, UNGUARD, DROP = range(4)
@@ -69,7 +69,7 @@ def _case(process: Process, snapshot: Snapshot, listed: bool | None) -> GroupCas
 
 
 def in_use(pods: tuple[int, ...]) -> bool:
-    return any(pod in (Pod.PENDING, Pod.BOUND) for pod in pods)
+    return any(pod in ALIVE for pod in pods)
 
 
 def _asking(process: Process) -> tuple[Asking, ...]:

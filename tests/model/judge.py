@@ -27,7 +27,7 @@ from claimctl.reservation.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.model import grouping, objects
-from tests.model.dialects import Dialect
+from tests.model.dialects import Conditions, Dialect
 from tests.model.state import EXISTS, Process, There, Workload, WorkloadPhase, Write
 from tests.support import builders
 
@@ -127,14 +127,16 @@ def _key(process: Process) -> tuple[object, ...]:
         process.overdue,
         process.opened,
         process.whole == 1,
+        tuple(noted == 1 for noted in process.noted),
         process.settled,
         process.deleting_settled,
         process.blind,
         process.deallocated,
         process.withdrawn_settled,
         process.group,
-        process.away,
         process.came,
+        process.grouped,
+        process.tainted,
     )
 
 
@@ -163,10 +165,13 @@ class _Scene:
             namespace=builders.NAMESPACE,
             name=builders.CLAIM,
             claim=objects.claim_of(process.claim, dialect),
-            pods=objects.pods_of(process.pods, dialect, process.away),
+            pods=objects.pods_of(process.pods, dialect),
             groups=objects.groups_of(process.group),
             ghosts=objects.ghosts_of(process),
-            nodes={"node-0": builders.node(cordoned=bool(process.away))},
+            slices=objects.slices_of(process.tainted),
+            nodes={"node-0": builders.node()},
+            claims=objects.OTHER_CLAIMS,
+            binding_conditions=dialect.conditions is Conditions.OTHER,
             rules=dialect.rules,
             memory=objects.memory_of(process, dialect),
         )
@@ -194,7 +199,7 @@ class _Scene:
                 gone, present = old.gone_pods | (asked - there), old.present_pods | (asked & there)
                 self._evidence = replace(old, gone_pods=gone, present_pods=present)
             else:
-                listed = objects.pods_of(pods, self._dialect, self._process.away)
+                listed = objects.pods_of(pods, self._dialect)
                 live = LiveList(
                     need.claim_version,
                     listed,

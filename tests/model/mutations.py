@@ -21,13 +21,15 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from tests.model.ahead import AHEAD_MUTATIONS
 from tests.model.dialects import Grouped, Hold, Native
+from tests.model.gates import GATE_MUTATIONS
 from tests.model.leaks import LEAKS
 from tests.model.mutation import Mutation
 from tests.model.requests import REQUEST_MUTATIONS
 from tests.model.restarts import CHECKPOINT_MUTATIONS
-from tests.model.scenarios import CORDONED
 from tests.model.server import Bounds
-from tests.model.windows import WINDOWS
+from tests.model.traps import TRAP_MUTATIONS
+from tests.model.waiters import WAITER_MUTATIONS
+from tests.model.windows import REFUSED, WINDOWS
 from tests.model.withdrawals import WITHDRAWALS
 
 
@@ -204,8 +206,8 @@ FURTHER = (
     ),
     Mutation(
         "deallocate at once beside a pod that is pending in the cache",
-        Hold(),
-        replace(CORDONED, crashes=0, actions=2),
+        Hold(ahead=True),
+        REFUSED,
         ((release, "_proven", _proven_beside_pending),),
     ),
     Mutation(
@@ -270,4 +272,7 @@ MUTATIONS = (
     *WITHDRAWALS,
     *CHECKPOINT_MUTATIONS,
     *REQUEST_MUTATIONS,
+    *GATE_MUTATIONS,
+    *TRAP_MUTATIONS,
+    *WAITER_MUTATIONS,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from math import inf
 
@@ -23,7 +23,15 @@ from claimctl.reservation.snapshot import Arrivals, Memory, Openings
 from claimctl.reservation.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import (
+    Device,
+    DeviceTaint,
+    Reference,
+    ResourceClaim,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
@@ -34,15 +42,17 @@ from claimctl.wire.reservations import (
     ForceDeletedPod,
     ReleaseProgress,
 )
-from tests.model.dialects import Dialect
+from tests.model.dialects import Conditions, Dialect
 from tests.model.state import (
     EXISTS,
     LISTED,
+    WAITING,
     Came,
     Claim,
     Entry,
     Ghost,
     Group,
+    Opening,
     Pod,
     Process,
     Reservation,
@@ -58,10 +68,25 @@ LONG = 1_000_000.0
 """Seconds after which every wait is over."""
 SETTLED = 10.0
 """Seconds after which the settle time is over, and the binding time is not."""
+SHORT_OVER = 100.0
+"""Seconds after which the binding time is over, and the longer one is not."""
 _LONG_AGO = builders.NOW - timedelta(days=2)
 _STEPS = ("", ReleaseStep.INTENT, ReleaseStep.FENCED)
 _INCARNATIONS = (builders.deployment_ref(uid="uid-0"), builders.deployment_ref(uid="uid-1"))
 _GROUPS = tuple(builders.group_ref(uid=f"uid-group-{number}") for number in range(4))
+OTHER_CLAIMS = {"fabric": builders.claim(allocated=False)}
+"""A claim that pods may name, too, and that is yet to be allocated."""
+_FABRIC = wire_pods.PodResourceClaim(name="fabric", resource_claim_name="fabric")
+_TAINT = DeviceTaint(key="gpu.example.com/broken", effect="NoExecute")
+_TAINTED = (
+    ResourceSlice(
+        spec=ResourceSliceSpec(
+            driver="gpu.example.com",
+            pool=ResourcePool(name="node-0", generation=1, resource_slice_count=1),
+            devices=(Device(name="gpu-0", taints=(_TAINT,)),),
+        )
+    ),
+)
 _PHASES = {
     WorkloadPhase.ACTIVE: RealPhase.ACTIVE,
     WorkloadPhase.IDLE: RealPhase.IDLE,
@@ -77,16 +102,12 @@ _NUMBERS = {f"uid-{name_of(pod)}": pod for pod in range(16)}
 
 
 @lru_cache(None)
-def pods_of(levels: tuple[int, ...], dialect: Dialect, away: int) -> tuple[wire_pods.Pod, ...]:
-    """The pods that are there, by what a cache or a LIST shows.
-
-    Args:
-        away: whether no node takes them: then those that wait have waited for long.
-    """
-    since = _LONG_AGO if away else None
-    group = group_name(dialect)
+def pods_of(levels: tuple[int, ...], dialect: Dialect) -> tuple[wire_pods.Pod, ...]:
+    """The pods that are there, by what a cache or a LIST shows."""
     return tuple(
-        _pod(pod, level, group, since) for pod, level in enumerate(levels) if level in EXISTS
+        _pod(name_of(pod), level, dialect, other=dialect.is_other(levels, pod))
+        for pod, level in enumerate(levels)
+        if level in EXISTS
     )
 
 
@@ -95,12 +116,19 @@ def group_name(dialect: Dialect) -> str:
     return "train" if dialect.groups else ""
 
 
-def _pod(pod: int, level: int, group: str, since: datetime | None) -> wire_pods.Pod:
-    if level == Pod.PENDING:
-        made = builders.pending(name_of(pod), group=group, unschedulable_at=since)
-        return builders.owned(made)
+def _pod(name: str, level: int, dialect: Dialect, *, other: bool) -> wire_pods.Pod:
+    group = "" if other else group_name(dialect)
+    if level in WAITING:
+        since = None if level == Pod.PENDING else _LONG_AGO
+        made = builders.pending(name, group=group, unschedulable_at=since)
+        if level == Pod.NOMINATED:
+            made = replace(made, status=replace(made.status, nominated_node_name="node-0"))
+        if dialect.conditions is Conditions.OTHER:
+            names = (*made.spec.resource_claims, _FABRIC)
+            made = replace(made, spec=replace(made.spec, resource_claims=names))
+        return made if other else builders.owned(made)
     build = builders.running if level == Pod.BOUND else builders.finished
-    return build(name_of(pod), group=group)
+    return build(name, group=group)
 
 
 @lru_cache(None)
@@ -115,6 +143,14 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
         deleting=claim.there == There.DELETING,
         finalizer=bool(claim.finalizer),
     )
+    if dialect.conditions is Conditions.OWN and (allocation := made.status.allocation):
+        results = [
+            replace(each, binding_conditions=("gpu.example.com/ready",))
+            for each in allocation.devices.results or ()
+        ]
+        devices = replace(allocation.devices, results=tuple(results))
+        allocated = replace(allocation, devices=devices)
+        made = replace(made, status=replace(made.status, allocation=allocated))
     if dialect.shared:
         return made
     ours = [ref.uid for ref in _holders(claim.holders)]
@@ -154,6 +190,11 @@ def groups_of(group: Group) -> tuple[PodGroup, ...]:
             deleting=group.there == There.DELETING,
         ),
     )
+
+
+def slices_of(tainted: int) -> tuple[ResourceSlice, ...]:
+    """The slices with taints."""
+    return _TAINTED if tainted else ()
 
 
 def owner_of(incarnation: int) -> OwnerReference:
@@ -212,7 +253,7 @@ def ghosts_of(process: Process) -> tuple[ForceDeletedPod, ...]:
 
 def memory_of(process: Process, dialect: Dialect) -> Memory:
     ghosts = enumerate(process.ghosts)
-    bound_by_now = LONG if not any(process.opened) else SETTLED
+    bound_by_now = max(_closed_for(process.opened), SETTLED)
     return Memory(
         version_age=LONG if process.settled else 0.0,
         deleting_age=bound_by_now if process.deleting_settled else 0.0,
@@ -242,11 +283,29 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
 
 def _openings(process: Process, dialect: Dialect) -> Openings:
     """What opens the claim to all pods of a group, or of a workload, shows for all of them."""
-    everybody = LONG if not any(process.opened) else 0.0
-    entries = {f"uid-{name_of(pod)}": 0.0 for pod, seen in enumerate(process.opened) if seen}
+    opened = process.opened
+    entries = {
+        f"uid-{name_of(pod)}": _closed_for((seen,))
+        for pod, (seen, noted) in enumerate(zip(opened, process.noted, strict=True))
+        if noted == 1 or (seen and (not dialect.groups or dialect.is_other(opened, pod)))
+    }
+    if dialect.shared:
+        return Openings(holder_age=_closed_for(opened))
+    if process.grouped:
+        own = opened[: len(opened) - dialect.others]
+        age = _closed_for(own)
+        ages = {each.name: age for each in _GROUPS}
+        return Openings(group_age=age, group_ages=ages, entry_age=entries)
     if dialect.groups:
-        return Openings(group_age=everybody)
-    return Openings(holder_age=everybody) if dialect.shared else Openings(entry_age=entries)
+        settled = SETTLED if process.settled else 0.0
+        return Openings(watched_age=max(_closed_for(opened), settled), entry_age=entries)
+    return Openings(entry_age=entries)
+
+
+def _closed_for(opened: Iterable[int]) -> float:
+    """Seconds since all these pods found the claim closed."""
+    ages = {Opening.OVER: LONG, Opening.SHORT_OVER: SHORT_OVER}
+    return min(ages.get(Opening(each), 0.0) for each in opened)
 
 
 def _arrivals(process: Process) -> Arrivals:

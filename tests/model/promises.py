@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from tests.model.dialects import Dialect
-from tests.model.state import EXISTS, Claim, Entry, Pod, There, WorkloadPhase, World, Write
+from tests.model.dialects import Dialect, finds_no_node
+from tests.model.state import (
+    ALIVE,
+    EXISTS,
+    WAITING,
+    Claim,
+    Entry,
+    Pod,
+    There,
+    WorkloadPhase,
+    World,
+    Write,
+)
 
 IN_USE = (Pod.BOUND, Pod.GHOST)
 
@@ -75,10 +86,10 @@ def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
         if new == Entry.AHEAD and old == Entry.NONE:
             if wrong := _listed_ahead(world, write, after, pod):
                 return wrong
-        elif old == Entry.POD and new == Entry.NONE and there in (Pod.PENDING, Pod.BOUND):
-            if not folds and not _waited_in_vain(world, there):
+        elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
+            if not folds and not (world.claim.there == There.DELETING and there in WAITING):
                 return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
-        elif new == Entry.TOMBSTONE and old != new and there in (Pod.PENDING, Pod.BOUND):
+        elif new == Entry.TOMBSTONE and old != new and there in ALIVE:
             return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
     return ""
 
@@ -93,13 +104,6 @@ def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
     if world.delisted[pod]:
         return f"p{pod} listed ahead again, although its entry was taken out"
     return ""
-
-
-def _waited_in_vain(world: World, there: int) -> bool:
-    """Whether a scheduler binds the pod only if it has begun to already; where it has just done so
-    KCM lists the pod again, as long as the claim is allocated."""
-    deleted = world.claim.there == There.DELETING and there == Pod.PENDING
-    return bool(world.away) or deleted
 
 
 def _let_go(world: World) -> bool:
@@ -134,6 +138,8 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
         return stuck
     if world.reservation.asked == 2:
         return "a request to give the devices up stands, although that was done"
+    if world.reservation.there == There.GONE and (left := _listed_ahead_still(world)):
+        return f"leaked: the entry of {left}, which claimctl listed ahead"
     if any(there in IN_USE for there in world.pods):
         return _unheld(world)
     if world.reservation.there == There.GONE and world.claim.holders:
@@ -141,13 +147,17 @@ def wrong_at_rest(world: World, dialect: Dialect) -> str:
     return _unused(world)
 
 
+def _listed_ahead_still(world: World) -> str:
+    """Entries of waiting pods that nobody takes out but who listed them ahead."""
+    pairs = zip(world.claim.entries, world.pods, strict=True)
+    left = (entry == Entry.AHEAD and there in WAITING for entry, there in pairs)
+    return ", ".join(f"p{pod}" for pod, listed in enumerate(left) if listed)
+
+
 def _stuck(world: World, dialect: Dialect) -> str:
     """No pod waits for the claim, and those that are bound may start."""
     for pod, there in enumerate(world.pods):
-        in_use = world.away and (Pod.BOUND in world.pods or _left_to_group(world))
-        usable = world.claim.there == There.YES and not in_use
-        wanted = usable and not _ungrouped(world, dialect)
-        if there == Pod.PENDING and wanted:
+        if there in WAITING and not _waits_rightly(world, pod, dialect):
             return f"p{pod} waits for ever"
         if there == Pod.BOUND and not dialect.may_start(world.claim, pod):
             if world.stripped and world.claim.there == There.DELETING:
@@ -156,6 +166,27 @@ def _stuck(world: World, dialect: Dialect) -> str:
                 continue
             return f"p{pod} is bound and may never start"
     return ""
+
+
+def _waits_rightly(world: World, pod: int, dialect: Dialect) -> bool:
+    """Whether the pod would wait in a cluster without claimctl, too."""
+    if world.claim.there != There.YES:
+        return True
+    if not dialect.is_other(world.pods, pod) and _ungrouped(world, dialect):
+        return True
+    in_use = Pod.BOUND in world.pods or _left_to_group(world) or _left_by_schedulers(world)
+    return in_use and finds_no_node(world, pod, dialect)
+
+
+def _left_by_schedulers(world: World) -> bool:
+    """Whether the list has only entries of several waiting pods, and schedulers wrote them.
+
+    Such an entry stays when a scheduler ends before it binds the pod. Nobody takes it out, with or
+    without claimctl: nobody knows whether the pod is still being bound.
+    """
+    listed = [pod for pod, entry in enumerate(world.claim.entries) if entry]
+    left = (world.claim.entries[pod] == Entry.POD and world.pods[pod] in WAITING for pod in listed)
+    return len(listed) > 1 and all(left) and world.claim.beside == (0, 0)
 
 
 def _left_to_group(world: World) -> bool:
@@ -180,7 +211,7 @@ def _unused(world: World) -> str:
         kept = claim.groups and reservation.there == There.GONE
         return "" if kept else "the deleted claim stays"
     if reservation.there == There.DELETING:
-        return "the deleted reservation stays"
+        return "" if _guards_finished(world) else "the deleted reservation stays"
     if reservation.there == There.GONE and world.group.there and world.group.guarded:
         return "the group keeps claimctl's finalizer, and no reservation is left"
     if world.group.there == There.DELETING and not claim.groups:
@@ -190,6 +221,14 @@ def _unused(world: World) -> str:
     if reservation.there == There.YES and world.workload.phase != WorkloadPhase.ACTIVE:
         return "leaked: the workload is over and the claim is still allocated"
     return _unheld(world)
+
+
+def _guards_finished(world: World) -> bool:
+    """Whether the claim is left to its group, and finished pods that are there have tombstones."""
+    claim = world.claim
+    pairs = zip(claim.entries, world.pods, strict=True)
+    finished = ((entry, there) == (Entry.TOMBSTONE, Pod.DONE) for entry, there in pairs)
+    return bool(claim.groups) and not claim.holders and any(finished)
 
 
 def _unfinished(world: World) -> str:
@@ -214,6 +253,6 @@ def _unheld(world: World) -> str:
         and world.reservation.there == There.YES
         and any(pod in EXISTS for pod in world.pods)
     )
-    if wanted and not claim.holders:
+    if wanted and not claim.holders and not _left_by_schedulers(world):
         return "the workload lives and does not hold its claim"
     return ""

@@ -33,6 +33,7 @@ RESERVED_LATE = replace(
     TWO_PODS, actions=3, reserved=False, kinds=frozenset({"force", "reserve", "end"})
 )
 REALLOCATED = replace(RESTARTED, held=False, cache_lag=0, kinds=frozenset({"force", "scale"}))
+RESTORED = replace(TWO_PODS, actions=1, kinds=frozenset({"end"}), checkpoints=False, restores=True)
 
 CHECKPOINT_SCENARIOS = tuple(
     Scenario(f"a checkpoint, {name}", dialect, bounds)
@@ -40,6 +41,7 @@ CHECKPOINT_SCENARIOS = tuple(
         ("a pod, a crash", RESTARTED, (HOLD, OLD_HOLD, NATIVE, GROUPED)),
         ("a pod, two crashes", TWICE, (HOLD, NATIVE)),
         ("a reservation made anew", RESERVED_ANEW, (HOLD, NATIVE)),
+        ("a restored etcd", RESTORED, (HOLD, OLD_HOLD, NATIVE)),
     )
     for dialect in dialects
 )
@@ -70,6 +72,10 @@ def _believed(mark: Process, world: World, dialect: Dialect, *, claims: bool) ->
 
 def _yes(*_: object) -> bool:
     return True
+
+
+def _as_it_is(process: Process) -> Process:
+    return process
 
 
 def _not_current(process: Process, world: World, dialect: Dialect) -> Process:
@@ -103,6 +109,12 @@ CHECKPOINT_MUTATIONS = tuple(
             RESTARTED,
             (checkpoints, "refused", _believed),
             (NATIVE,),
+        ),
+        (
+            "believe a checkpoint although the watch of claims is refused",
+            RESTORED,
+            (checkpoints, "forgotten", _as_it_is),
+            (HOLD, OLD_HOLD),
         ),
         (
             "decide on what was at the checkpoint",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from tests.model.components import components
 from tests.model.promises import wrong_at_rest
 from tests.model.space import FAIR, OURS, Model, Space
-from tests.model.state import There, World
+from tests.model.state import There, WorkloadPhase, World
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,14 @@ class Search:
         return path
 
     def _upstream(self, numbers: list[int]) -> bool:
-        """KCM's own loop on a finished pod, where no reservation is there to stop it."""
+        """KCM's own loop on a finished pod, where no reservation is there to stop it, or nothing
+        to hold the claim for."""
         worlds = (self._world(self._states[each]) for each in numbers)
-        return all(world.reservation.there == There.GONE for world in worlds)
+        return all(
+            world.reservation.there == There.GONE
+            or (world.workload.phase != WorkloadPhase.ACTIVE and not world.claim.holders)
+            for world in worlds
+        )
 
     def _world(self, state: int) -> World:
         return self._space.worlds[self._space.unpacked(state)[0]]

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from tests.model.dialects import Dialect
 from tests.model.state import (
     LISTED,
+    WAITING,
     Claim,
     Entry,
     Group,
     News,
-    Pod,
+    Opening,
     Process,
     Reservation,
     There,
     World,
     Write,
 )
-from tests.model.views import opens, see_claim, seen_listed
+from tests.model.views import opens, see_claim, seen_listed, without_ends
 
 CLAIM_WRITES = ("list", "claim-finalizer")
 GIVEN_UP = Write("given up", (), ())
@@ -56,10 +57,14 @@ class Bounds:
     """Whether no pod of a group comes between its last LIST and the write that lets it go."""
     post_filter: bool = True
     """Whether the scheduler deallocates a claim that lists nobody, for a pod that finds no node."""
+    nominates: bool = False
+    """Whether a pod that is being bound shows its node (``status.nominatedNodeName``)."""
     prompt_kcm: bool = False
     """Whether KCM puts the group back before a settle time is over."""
     held: bool = False
     """Whether the start is a held claim with a running pod that is listed."""
+    idle: bool = False
+    """Whether the pod of that start has gone."""
     reserved: bool = True
     """Whether that start has a reservation. Without one, nobody holds the claim."""
     mixed_schedulers: bool = False
@@ -85,6 +90,8 @@ class Bounds:
     """Whether a reservation is let go only if the claim, read live, shows nothing of it either."""
     checkpoints: bool = False
     """Whether leaders note checkpoints, and processes that start begin there."""
+    restores: bool = False
+    """Whether etcd may be restored from a backup of the start, which has a checkpoint."""
     live_lists: bool = True
     """Whether pods are listed live (or else taken from the cache)."""
 
@@ -115,7 +122,7 @@ def write_claim(world: World, claim: Claim, dialect: Dialect, bounds: Bounds) ->
 def _delisted(world: World, claim: Claim) -> tuple[int, ...]:
     """Pods whose entry another version had, and this one has not."""
     return tuple(
-        int((was or world.claim.entries[pod] in LISTED) and world.pods[pod] == Pod.PENDING)
+        int((was or world.claim.entries[pod] in LISTED) and world.pods[pod] in WAITING)
         if claim.entries[pod] == Entry.NONE
         else 0
         for pod, was in enumerate(world.delisted)
@@ -157,9 +164,10 @@ def overtaken(process: Process, world: World, dialect: Dialect, bounds: Bounds) 
     """The process after somebody else's writes: a write on its way will be refused now."""
     if world.news & News.CLAIM:
         process = _behind(process, world.claim, dialect, bounds)
-        process = process._replace(away=process.away and world.away)
     if world.news & News.RESERVATION:
         process = process._replace(fresh=0)
+    if world.news & News.ANEW:
+        process = without_ends(process, world, dialect)
     if world.news & News.IDLED and process.reservation.idle == 1:
         process = process._replace(reservation=process.reservation._replace(idle=2))
     return process
@@ -176,7 +184,8 @@ def _behind(process: Process, claim: Claim, dialect: Dialect, bounds: Bounds) ->
     if process.age >= bounds.cache_lag:
         return see_claim(process, claim, dialect)
     opened = tuple(
-        2 if opens(claim, pod, dialect) else was for pod, was in enumerate(process.opened)
+        Opening.COMING if opens(claim, pod, dialect) else was
+        for pod, was in enumerate(process.opened)
     )
     came = seen_listed(process, claim)
     listed = zip(claim.entries, process.noted, strict=True)

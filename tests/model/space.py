@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from typing import NamedTuple
 
-from tests.model.checkpoints import behind
+from tests.model.checkpoints import backed_up, behind
 from tests.model.claimctl import Claimctl
 from tests.model.cluster import Cluster, Step
 from tests.model.dialects import Dialect
@@ -25,6 +25,7 @@ from tests.model.state import (
     There,
     World,
     held,
+    idle,
     initial,
     renamed,
     renamed_process,
@@ -69,10 +70,13 @@ class Model:
         if not bounds.held:
             return world
         world = held(world, groups=self.dialect.groups)
+        if bounds.idle:
+            world = idle(world)
         if not bounds.reserved:
             world = unreserved(world)
         frees = (self.dialect.frees(world.claim, pod) for pod in range(bounds.pods))
-        return world._replace(free=tuple(0 if free else -1 for free in frees))
+        world = world._replace(free=tuple(0 if free else -1 for free in frees))
+        return backed_up(world) if bounds.restores else world
 
 
 class Space:
@@ -87,7 +91,8 @@ class Space:
         self._effects: dict[tuple[object, ...], dict[int, int]] = {}
         self._broken: dict[int, str] = {}
         self._unaware: list[bool] = []
-        orders = list(permutations(range(model.bounds.pods)))
+        others = range(model.bounds.pods - model.dialect.others, model.bounds.pods)
+        orders = [(*order, *others) for order in permutations(range(others.start))]
         self._orders = orders if len(orders) > 1 else []
         self._best: dict[int, tuple[int, list[int]]] = {}
         self._renamed: dict[int, int] = {}

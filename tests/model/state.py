@@ -23,19 +23,26 @@ class Pod(IntEnum):
 
     NONE = 0
     PENDING = 1
-    BOUND = 2
-    DONE = 3
+    STUCK = 2
+    """Pending, and reported Unschedulable for so long that every timeout is over. It may stay so
+    until the pod is bound, also while it is being bound."""
+    NOMINATED = 3
+    """Reported so, and nominated to a node: it is being bound."""
+    BOUND = 4
+    DONE = 5
     """Finished: a terminal phase, the containers stopped, the object there."""
-    GHOST = 4
+    GHOST = 6
     """The object is gone, the containers may be running: its grace is not over."""
-    QUIET = 5
+    QUIET = 7
     """Gone after it was done, or before it was bound."""
-    EXPIRED = 6
+    EXPIRED = 8
     """A ghost whose grace is over."""
 
 
-EXISTS = (Pod.PENDING, Pod.BOUND, Pod.DONE)
-REMOVED = 4
+WAITING = (Pod.PENDING, Pod.STUCK, Pod.NOMINATED)
+ALIVE = (*WAITING, Pod.BOUND)
+EXISTS = (*ALIVE, Pod.DONE)
+REMOVED = 6
 """How a cache shows a pod that it had and that is gone; lower levels are those of Pod."""
 
 
@@ -68,6 +75,18 @@ class Entry(IntEnum):
 LISTED = (Entry.POD, Entry.AHEAD)
 
 
+class Opening(IntEnum):
+    """What a process knows of schedulers that may have seen the claim open to a pod."""
+
+    OVER = 0
+    SEEN = 1
+    COMING = 2
+    """The watch has yet to bring the version. It brings every one, although ``Process.claim`` may
+    jump to the latest."""
+    SHORT_OVER = 3
+    """The binding time is over, and the longer one is not that counts for some pods."""
+
+
 class Came(IntEnum):
     """What a process knows of the arrival of a pod, for listing ahead."""
 
@@ -77,6 +96,16 @@ class Came(IntEnum):
     EARLIER = 2
     LISTED = 3
     """The claim has listed the pod."""
+
+
+class Devices(IntEnum):
+    """What has become of a claim's devices."""
+
+    FINE = 0
+    AWAY = 1
+    """No pod can use them any more, for whatever reason."""
+    TAINTED = 2
+    """Pods that use them are evicted (NoExecute), and schedulers bind new ones all the same."""
 
 
 class WorkloadPhase(IntEnum):
@@ -90,6 +119,7 @@ class Claim(NamedTuple):
     there: int
     finalizer: int
     allocated: int
+    """2: where the pods of other owners may run."""
     holders: int
     """Workload references in the list, a bit for each incarnation."""
     entries: tuple[int, ...]
@@ -201,12 +231,9 @@ class Process(NamedTuple):
     write: Write | None
     opened: tuple[int, ...] = ()
     """Per pod: whether the process has seen the claim open to it (the pod is bound without a write
-    by a scheduler that saw the same) and the binding time is not over; 2: the watch has yet to
-    bring the version. It brings every one, although ``claim`` may jump to the latest."""
+    by a scheduler that saw the same) and the binding time is not over; an ``Opening``."""
     deallocated: int = 0
     """Whether the claim's cached version is the one by which this process deallocated it."""
-    away: int = 0
-    """Whether the caches show that the claim's devices cannot be reached."""
     withdrawn_settled: int = 0
     """Whether the settle time has passed since the reservation's deletion was first seen."""
     came: tuple[int, ...] = ()
@@ -219,6 +246,10 @@ class Process(NamedTuple):
     has from now on, once its pod cache is as late as that."""
     known: int = 0
     """Whether the process takes the claim's history before its start from a checkpoint."""
+    grouped: int = 0
+    """Whether a version of the claim listed a PodGroup that the watch has brought."""
+    tainted: int = 0
+    """Whether the caches show a taint on the claim's devices."""
 
 
 class Left(NamedTuple):
@@ -241,6 +272,8 @@ class News(IntEnum):
     RESERVATION = 2
     IDLED = 4
     """Time has passed over ``status.idleSince``, in whatever view of it."""
+    ANEW = 8
+    """A pod that was evicted has given its number to the one that takes its place."""
 
 
 class World(NamedTuple):
@@ -263,8 +296,7 @@ class World(NamedTuple):
     ours: int
     """Whether it was claimctl who deallocated last."""
     left: Left
-    away: int = 0
-    """Whether no node takes a pod with the claim's devices any more."""
+    devices: int = Devices.FINE
     delisted: tuple[int, ...] = ()
     """Per pod that is there: whether its entry was taken out of the list; empty where claimctl
     lists no pod ahead."""
@@ -275,6 +307,8 @@ class World(NamedTuple):
     nothing since; None if there is no such version."""
     marked: int = 0
     """Whether a leader has noted that version as the checkpoint."""
+    backup: World | None = None
+    """What a restore of etcd brings back, with the checkpoint of that time."""
     news: int = 0
     """Written by the step that led here; no part of what is remembered."""
 
@@ -304,6 +338,12 @@ def held(world: World, *, groups: bool = False) -> World:
         group_seen=group.incarnation,
         pods=(Pod.BOUND, *rest),
     )
+
+
+def idle(world: World) -> World:
+    """The same when the pod has gone."""
+    none = (0,) * len(world.pods)
+    return world._replace(claim=world.claim._replace(entries=none), pods=none)
 
 
 def unreserved(world: World) -> World:
@@ -337,6 +377,7 @@ def watching(world: World) -> Process:
         opened,
         came=(Came.UNKNOWN,) * len(world.delisted),
         noted=tuple(int(entry in LISTED) for entry in claim.entries),
+        grouped=int(bool(claim.groups)),
     )
 
 
@@ -350,6 +391,7 @@ def renamed(world: World, order: tuple[int, ...]) -> World:
         pods=_moved(world.pods, order),
         delisted=_moved(world.delisted, order),
         mark=world.mark and renamed_process(world.mark, order),
+        backup=world.backup and renamed(world.backup, order),
     )
 
 

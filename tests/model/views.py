@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from tests.model.dialects import Dialect
 from tests.model.state import (
+    ALIVE,
     EXISTS,
     LISTED,
     REMOVED,
+    WAITING,
     Came,
     Claim,
+    Devices,
     Ghost,
     Group,
+    Opening,
     Pod,
     Process,
     Reservation,
@@ -43,6 +47,8 @@ def see_claim(process: Process, claim: Claim, dialect: Dialect) -> Process:
         came=seen_listed(process, claim),
         noted=none if forgets else _noted(process, claim),
         whole=process.whole if claim.allocated else process.whole or 2,
+        grouped=0 if forgets else _grouped(process, claim, dialect),
+        tainted=process.tainted if claim.allocated else 0,
     )
     return with_unseen(seen)
 
@@ -64,7 +70,7 @@ def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) ->
         _end_unseen(known, before, there)
         for known, before, there in zip(process.ghosts, process.pods, world.pods, strict=True)
     )
-    one_by_one = not dialect.groups and not dialect.shared
+    one_by_one = not process.grouped and not dialect.shared
     allocated = process.claim.allocated or world.claim.allocated
     blind = process.blind if one_by_one and not changed else int(bool(allocated))
     came = (Came.UNKNOWN,) * len(process.came)
@@ -75,7 +81,7 @@ def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) ->
 def _end_unseen(known: int, before: int, there: int) -> int:
     if there in EXISTS:
         return Ghost.NOTHING
-    if before in (Pod.PENDING, Pod.BOUND):
+    if before in ALIVE:
         return Ghost.YOUNG
     if before == Pod.DONE:
         return Ghost.SEEN_DONE
@@ -93,9 +99,15 @@ def _opened(process: Process, claim: Claim, dialect: Dialect) -> tuple[int, ...]
     """Schedulers begin nothing new on a claim that is being deleted, whoever is listed."""
     anew = claim.there != There.DELETING or process.claim.there != There.DELETING
     return tuple(
-        int(bool(was or (anew and opens(claim, pod, dialect))))
+        Opening.SEEN if was == Opening.COMING or (anew and opens(claim, pod, dialect)) else was
         for pod, was in enumerate(process.opened)
     )
+
+
+def _grouped(process: Process, claim: Claim, dialect: Dialect) -> int:
+    """Only a listed group opens a claim to the pods of a group."""
+    coming = dialect.groups and Opening.COMING in process.opened
+    return int(bool(process.grouped or claim.groups or coming))
 
 
 def opens(claim: Claim, pod: int, dialect: Dialect) -> bool:
@@ -103,10 +115,29 @@ def opens(claim: Claim, pod: int, dialect: Dialect) -> bool:
     return dialect.frees(claim, pod) or claim.entries[pod] in LISTED
 
 
+def without_ends(process: Process, world: World, dialect: Dialect) -> Process:
+    """A pod that is there no more, and whose number is free again, is forgotten."""
+    listed = not dialect.groups and not dialect.shared
+    free = [there == Pod.NONE for there in world.pods]
+
+    def kept(columns: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(0 if forgotten else was for was, forgotten in zip(columns, free, strict=False))
+
+    return process._replace(
+        pods=kept(process.pods),
+        ghosts=kept(process.ghosts),
+        told=kept(process.told),
+        overdue=kept(process.overdue),
+        opened=kept(process.opened) if listed else process.opened,
+        came=kept(process.came),
+        noted=kept(process.noted),
+    )
+
+
 def seen_listed(process: Process, claim: Claim) -> tuple[int, ...]:
     """The watch shows each version: a pod that was listed once is known to have been."""
     return tuple(
-        Came.LISTED if claim.entries[pod] and process.pods[pod] <= Pod.PENDING else known
+        Came.LISTED if claim.entries[pod] and process.pods[pod] <= Pod.NOMINATED else known
         for pod, known in enumerate(process.came)
     )
 
@@ -131,10 +162,11 @@ def deliveries(world: World, process: Process, dialect: Dialect) -> Iterator[tup
         yield "is shown the reservation", see_reservation(process, world.reservation)
     if process.workload != world.workload:
         yield "is shown the workload", process._replace(workload=world.workload)
-    if process.away != world.away:
-        yield "is shown the nodes", process._replace(away=world.away)
     if process.group != world.group:
         yield "is shown the group", see_group(process, world.group)
+    tainted = int(world.devices == Devices.TAINTED)
+    if process.tainted != tainted:
+        yield "is shown the devices", process._replace(tainted=tainted)
 
 
 def see_group(process: Process, group: Group) -> Process:
@@ -192,7 +224,7 @@ def watch_pods(process: Process, world: World) -> Process:
 
 
 def _came(known: int, before: int, there: int, entry: int) -> int:
-    if there != Pod.PENDING:
+    if there not in WAITING:
         return known if there == Pod.NONE else Came.UNKNOWN
     if before != Pod.NONE or known == Came.LISTED:
         return known
@@ -227,7 +259,7 @@ def with_unseen(process: Process) -> Process:
 
 def dead(process: Process) -> tuple[int, ...]:
     return tuple(
-        int(entry in LISTED and level not in (Pod.PENDING, Pod.BOUND))
+        int(entry in LISTED and level not in ALIVE)
         for entry, level in zip(process.claim.entries, process.pods, strict=True)
     )
 
@@ -252,10 +284,10 @@ def restarted(world: World, *, two_step: bool) -> Process:
         quiet=0,
         write=None,
         opened=(1,) * len(world.pods),
-        away=world.away,
         came=(Came.UNKNOWN,) * len(world.delisted),
         noted=tuple(int(entry in LISTED) for entry in world.claim.entries),
         whole=int(not world.claim.allocated),
+        grouped=int(bool(world.claim.groups)),
     )
     return process if two_step else list_pods(process, world)
 

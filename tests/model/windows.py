@@ -20,16 +20,18 @@ from tests.model.server import Bounds
 
 LATE = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1, finish=False)
 RESTARTED = replace(CORDONED, crashes=0)
+REFUSED = replace(LATE, held=True, idle=True, kinds=frozenset({"refuse"}))
 _users_among = binding.users_among
 _left_at_fence = release._left_at_fence
 
 
-def uncounted(ignored: Reason) -> Callable[..., tuple[list[Pod], list[Pod]]]:
-    def users(
-        snapshot: Snapshot, reason: Reason, consumers: Consumers
-    ) -> tuple[list[Pod], list[Pod]]:
-        using, may_be_bound = _users_among(snapshot, reason, consumers)
-        return using, [] if reason is ignored else may_be_bound
+Users = tuple[list[Pod], list[Pod], list[Pod]]
+
+
+def uncounted(ignored: Reason) -> Callable[..., Users]:
+    def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Users:
+        using, kept, may_be_bound = _users_among(snapshot, reason, consumers)
+        return using, kept, [] if reason is ignored else may_be_bound
 
     return users
 
@@ -56,21 +58,13 @@ WINDOWS = (
         for dialect in (Native(), Grouped(), Hold())
     ),
     _ignoring(Reason.WORKLOAD_RECREATED, Native(), AGAIN),
-    *(_ignoring(Reason.REALLOCATED, dialect, RESTARTED) for dialect in (Native(), Hold())),
+    _ignoring(Reason.REALLOCATED, Native(), RESTARTED),
+    _ignoring(Reason.REALLOCATED, Hold(ahead=True), REFUSED),
     _ignoring(Reason.REALLOCATED, Grouped(), CORDONED),
     Mutation(
         "take the hold out at a fence",
         Grouped(),
         CORDONED_GROUP,
         ((release, "_left_at_fence", _no_holds),),
-    ),
-    Mutation(
-        "leave the entry of a pod that finds no node",
-        Hold(),
-        replace(RESTARTED, actions=2, kinds=RESTARTED.kinds - {"force"}),
-        (
-            (release, "entries_to_take_out", lambda *_: frozenset()),
-            (binding, "_cannot_reach_devices", lambda *_: False),
-        ),
     ),
 )

@@ -80,10 +80,6 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def any_group_listed(snapshot: Snapshot) -> bool:
-    return any(map(is_pod_group, snapshot.no_pods))
-
-
 def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
     name = group_of(pod.spec)

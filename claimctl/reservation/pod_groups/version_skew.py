@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.pod_groups.membership import shares
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reachability import usable_nodes
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.reserved_for.references import is_pod
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.workloads import group_of
 from claimctl.text import listed
 from claimctl.wire.nodes import Node
+from claimctl.wire.placement import BLOCKING_EFFECTS, selects, taints_of
 from claimctl.wire.pods import Pod
 from claimctl.wire.releases import knows_pod_groups
 
@@ -31,7 +31,7 @@ def disagreement(snapshot: Snapshot, consumers: Consumers) -> Report | None:
     return (
         _listed_all_the_same(snapshot, names)
         or _not_started(snapshot, _members(consumers, names))
-        or _old_kubelets(usable_nodes(snapshot))
+        or _old_kubelets(_usable_nodes(snapshot))
     )
 
 
@@ -99,6 +99,23 @@ def _reported_before(snapshot: Snapshot) -> Report | None:
 def _left(snapshot: Snapshot, pod: Pod) -> float:
     """Seconds until the pod counts as refused, since this process first saw it bound."""
     return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
+
+
+def _usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    """The nodes on which a pod with the claim could run, sorted by name.
+
+    Before the claim is allocated, these are all schedulable nodes.
+    """
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    selector = allocation.node_selector if allocation else None
+    found = (snapshot.nodes[name] for name in sorted(snapshot.nodes))
+    return tuple(node for node in found if selects(selector, node) and not _is_closed(node))
+
+
+def _is_closed(node: Node) -> bool:
+    """Whether the node is cordoned, not ready or unreachable."""
+    taints = (each for each in taints_of(node) if each.effect in BLOCKING_EFFECTS)
+    return any(each.key.startswith("node.kubernetes.io/") for each in taints)
 
 
 def _old_kubelets(nodes: Iterable[Node]) -> Report | None:

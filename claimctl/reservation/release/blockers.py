@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from claimctl.reservation.decision import Blocker
-from claimctl.reservation.pod_groups.membership import any_group_listed, too_many_finished
+from claimctl.reservation.pod_groups.membership import too_many_finished
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.binding import binding_left, one_by_one, users_among
@@ -34,9 +34,13 @@ def blockers(
 
 def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
     """Blockers for the pods that use the claim, or that may be bound to it at any moment."""
-    using, binding = users_among(snapshot, reason, consumers)
+    using, kept, binding = users_among(snapshot, reason, consumers)
     if using:
         yield Blocker(Reason.CONSUMERS_LEFT, f"{_use(len(using))}: {_names(using)}")
+    if kept:
+        pods = counted(len(kept), "pod that is", "pods that are")
+        text = f"a scheduler has listed {pods} not bound yet"
+        yield Blocker(Reason.PODS_LISTED, f"{text}: {_names(kept)}")
     if binding:
         pods = counted(len(binding), "pod")
         text = f"a scheduler may still bind {pods} to the claim as it was before"
@@ -80,15 +84,11 @@ def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
 
 
 def present_ghosts(snapshot: Snapshot) -> tuple[ForceDeletedPod, ...]:
-    """The ghosts that count: the grace is not over, and the node was not rebooted since."""
+    """The ghosts whose grace is not over."""
     return tuple(ghost for ghost in snapshot.ghosts if _left(snapshot, ghost) > 0)
 
 
 def _left(snapshot: Snapshot, ghost: ForceDeletedPod) -> float:
-    node = snapshot.nodes.get(ghost.node_name)
-    boot = node.status.node_info.boot_id if node else ""
-    if ghost.boot_id and boot and boot != ghost.boot_id:
-        return 0.0
     return grace(snapshot.reservations) - snapshot.memory.ghost_age.get(ghost.uid, 0.0)
 
 
@@ -146,7 +146,7 @@ def _unknown(snapshot: Snapshot, own: frozenset[str]) -> Iterator[Blocker]:
 
 def _finished(snapshot: Snapshot) -> Iterator[Blocker]:
     deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
-    if any_group_listed(snapshot) and not deleting and too_many_finished(snapshot):
+    if snapshot.group_listed and not deleting and too_many_finished(snapshot):
         yield no_room_for_finished()
 
 

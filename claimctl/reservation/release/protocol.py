@@ -25,10 +25,14 @@ from claimctl.reservation.decision import (
     WriteList,
 )
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pod_groups.membership import any_group_listed, needing_tombstones
+from claimctl.reservation.pod_groups.membership import needing_tombstones
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.binding import entries_to_take_out, one_by_one
+from claimctl.reservation.release.binding import (
+    entries_to_take_out,
+    may_share_by_group,
+    one_by_one,
+)
 from claimctl.reservation.release.blockers import describe, live_users, no_room_for_finished
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
@@ -57,17 +61,17 @@ class Step:
 def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
     """Whether the scheduler has to write to the claim before it binds a pod.
 
-    If pods can share a claim through their PodGroup, a fence leaves the workload's reference.
+    If pods may share a claim through their PodGroup, a fence leaves the workload's reference.
     """
-    if any_group_listed(snapshot) or _keeps_pods_out(snapshot):
+    if snapshot.group_listed or _keeps_pods_out(snapshot):
         return False
-    holds_stay = DIALECTS[snapshot.rules.dialect].groups and not snapshot.shared
+    holds_stay = may_share_by_group(snapshot) and not snapshot.shared
     return holds_stay or not any(reference.uid in own for reference in snapshot.references)
 
 
 def begins_with_fence(snapshot: Snapshot) -> bool:
     """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
-    return snapshot.shared or any_group_listed(snapshot) or _keeps_pods_out(snapshot)
+    return snapshot.shared or snapshot.group_listed or _keeps_pods_out(snapshot)
 
 
 def _keeps_pods_out(snapshot: Snapshot) -> bool:
@@ -88,11 +92,9 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
             return _fence(snapshot, reason, own)
         if _proven(snapshot, own):
             return _deallocate(snapshot, reason)
-        if not DIALECTS[snapshot.rules.dialect].groups:
-            return _checked(snapshot, reason, own, settled=False)
-    # The claim is fenced, or it is held in a cluster with PodGroups and lists none. In the latter
-    # case PostFilter may just have removed a group, and a scheduler whose cache still shows it
-    # binds pods without a write to the claim.
+        return _checked(snapshot, reason, own, settled=False)
+    # The claim is fenced, or its group has left the list. In the latter case PostFilter may just
+    # have removed the group, and a scheduler whose cache still shows it binds pods without a write.
     return _settle(snapshot, reason, own)
 
 

@@ -203,9 +203,7 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHold
         missing = []
     room = max(LIMIT - len(draft.entries), 0)
     draft.entries |= {reference.uid: reference for reference in missing[:room]}
-    ahead = pods_to_list(
-        snapshot, consumers, _owners(snapshot, holds, draft.entries), draft.entries
-    )
+    ahead = pods_to_list(snapshot, consumers, _owners(holds, draft.entries), draft.entries)
     draft.entries |= {reference.uid: reference for reference in ahead}
     if holds.given_up.after is not None:
         draft.waits.append(holds.given_up.after)
@@ -218,17 +216,10 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHold
     )
 
 
-def _owners(
-    snapshot: Snapshot, holds: DesiredHolds, entries: Mapping[str, Reference]
-) -> dict[str, bool]:
-    """The controllers of pods whose workload's hold is in the list, and whether it is new there."""
-    listed = snapshot.listed_uids
-    return {
-        owner: uid not in listed
-        for uid, owners in holds.pod_owners.items()
-        if uid in entries
-        for owner in owners
-    }
+def _owners(holds: DesiredHolds, entries: Mapping[str, Reference]) -> frozenset[str]:
+    """UIDs of the controllers of pods whose workload's hold is in the list."""
+    listed = (owners for uid, owners in holds.pod_owners.items() if uid in entries)
+    return frozenset().union(*listed)
 
 
 def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:

@@ -1,15 +1,22 @@
 """List pending pods before the scheduler does, so that it has nothing to write for them.
 
 Where pods are listed one by one, the scheduler writes each pod into the claim before it binds the
-pod. If many pods share a claim, these writes conflict, and each conflict costs the pod a back-off.
-If the scheduler finds the pod listed, it writes nothing.
+pod. If many pods share a claim, these writes conflict. The scheduler tries each of them five times,
+then it fails at the pod (SchedulerError) and tries it again after a back-off of a second or more.
+If it finds the pod listed at the beginning of a scheduling cycle, it writes nothing.
 
-claimctl lists a pod at first sight. A pod that has been pending for some seconds is probably in a
-scheduling cycle: the scheduler would then add it a second time and be refused. If the scheduler
-reports that it failed to bind the pod (SchedulerError), that cycle has ended, and claimctl lists
-the pod before the next one. An entry that another client removes is not added again: the scheduler
-removes the entry of a pod that it gives up (Unreserve), and kube-controller-manager (KCM) the entry
-of a pod that its cache does not show yet. The scheduler then lists the pod by itself.
+A pod's first cycle begins less than a millisecond after the scheduler has seen the pod, so claimctl
+is always too late for it: the scheduler would add the pod a second time and be refused (Duplicate
+value), which costs the pod a back-off. So claimctl lists a pod when the scheduler has failed at it:
+then that cycle has ended, and the next one finds the pod listed.
+
+In a crowd, claimctl lists all pods at once. There most of the scheduler's writes fail in any case,
+and one refusal costs less than five conflicts. The conflicts of a crowd keep the API server so busy
+that claimctl's own writes would come too late for the next cycles.
+
+An entry that another client removes is not added again: the scheduler removes the entry of a pod
+that it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a pod that its cache
+does not show yet. The scheduler then lists the pod by itself.
 
 A pod listed ahead can be bound without a write to the claim, like a pod that the scheduler listed.
 ``release.binding`` says what that means for a release.
@@ -17,12 +24,11 @@ A pod listed ahead can be bound without a write to the claim, like a pod that th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers, failed_to_bind, unschedulable_since
-from claimctl.reservation.reachability import waiting_is_in_vain
+from claimctl.reservation.pods import Consumers, failed_to_bind, is_stuck
 from claimctl.reservation.release.binding import schedulers_list_pods
 from claimctl.reservation.reserved_for.references import (
     LIMIT,
@@ -32,12 +38,11 @@ from claimctl.reservation.reserved_for.references import (
     pod_reference,
 )
 from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.waiting import until_in_vain
 from claimctl.reservation.workloads import group_of
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 
-NEW_SECONDS = 5.0
-"""For so many seconds after its arrival, a pod counts as seen for the first time."""
 PATIENCE_SECONDS = 30.0
 """An entry may be taken out of a full list if its pod is unschedulable so long after the entry was
 first seen."""
@@ -46,22 +51,27 @@ first seen."""
 def pods_to_list(
     snapshot: Snapshot,
     consumers: Consumers,
-    owners: Mapping[str, bool],
+    owners: Collection[str],
     listed: Mapping[str, Reference],
 ) -> tuple[Reference, ...]:
     """The entries of the pods to list ahead, the oldest pods first.
 
     Args:
         owners: UIDs of the controllers whose pods may be listed, because their workload's hold is
-            in the desired list; and whether this write adds that hold. In the write that adds the
-            hold, the time since a pod arrived does not matter.
+            in the desired list.
         listed: the entries of the desired list without these pods, by UID.
     """
-    if not owners or not _may_list(snapshot) or waiting_is_in_vain(snapshot, consumers):
+    if not owners or not _may_list(snapshot) or until_in_vain(snapshot, consumers) == 0:
         return ()
     waiting = [uid for uid in consumers.pending if uid not in listed]
     ages = snapshot.memory.arrivals.pod_age
-    ours = [uid for uid in waiting if _is_new(snapshot, consumers.pending[uid], owners)]
+    crowded = len(consumers.pending) > snapshot.rules.crowd
+    ours = [
+        uid
+        for uid in waiting
+        if (crowded or failed_to_bind(consumers.pending[uid]))
+        and _was_never_listed(snapshot, consumers.pending[uid], owners)
+    ]
     ours.sort(key=lambda uid: (-ages[uid], consumers.pending[uid].metadata.name))
     room = LIMIT - len(listed) - (len(waiting) - len(ours))
     return tuple(pod_reference(consumers.pending[uid].metadata) for uid in ours[: max(room, 0)])
@@ -85,16 +95,14 @@ def _may_list(snapshot: Snapshot) -> bool:
     return wanted and open_ and schedulers_list_pods(snapshot)
 
 
-def _is_new(snapshot: Snapshot, pod: Pod, owners: Mapping[str, bool]) -> bool:
-    """Whether the pod belongs to a workload that holds the claim, and a scheduler that lists the
-    pod now would find its own write refused at most once."""
+def _was_never_listed(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> bool:
+    """Whether the pod belongs to a workload that holds the claim, and is known to have had no entry
+    in the list since it came."""
     owner, seen = pod.metadata.controller(), snapshot.memory.arrivals
     if owner is None or owner.uid not in owners or not _is_simple(pod, snapshot.rules):
         return False
     age = seen.pod_age.get(pod.metadata.uid)
-    if age is None or age > seen.claim_age or pod.metadata.uid in seen.entry_age:
-        return False
-    return owners[owner.uid] or age <= NEW_SECONDS or failed_to_bind(pod)
+    return age is not None and age <= seen.claim_age and pod.metadata.uid not in seen.entry_age
 
 
 def _is_simple(pod: Pod, rules: Rules) -> bool:
@@ -121,19 +129,21 @@ class GivenUp:
 def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
     """The entries of unschedulable pods listed ahead that are given up while the claim is held.
 
-    - While pods cannot reach the claim's devices, or these are to be given up, all of them go. If
-      the claim is given up later, the wait for pods that are being bound has begun already.
+    - If no pod uses the claim for some seconds, or its devices are to be given up, all of them go.
+      If the claim is given up later, the wait for pods that are being bound has begun already.
     - In a full list, the entries of pods that stay unschedulable make room for pods that wait.
     """
-    idle = {uid for uid, pod in consumers.pending.items() if unschedulable_since(pod) is not None}
+    idle = {uid for uid, pod in consumers.pending.items() if is_stuck(pod)}
     needed = _places_needed(snapshot, consumers) if idle else 0
-    stuck = bool(idle) and waiting_is_in_vain(snapshot, consumers)
+    until = until_in_vain(snapshot, consumers) if idle else None
     claim = snapshot.claim
-    if claim is None or not (needed or stuck) or not _stays_allocated(snapshot, consumers):
+    if claim is None or not (needed or until is not None):
         return GivenUp()
     stale = listed_ahead(claim, idle)
-    if stuck:
-        return GivenUp(stale)
+    if not stale or not _stays_allocated(snapshot, consumers):
+        return GivenUp()
+    if until is not None:
+        return GivenUp(after=until) if until > 0 else GivenUp(stale)
     ages = snapshot.memory.arrivals.entry_age
     left = {uid: PATIENCE_SECONDS - ages.get(uid, 0.0) for uid in sorted(stale)}
     over = [uid for uid, seconds in left.items() if seconds <= 0]

@@ -6,7 +6,7 @@ which entry, even after writes of the scheduler and of kube-controller-manager (
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -15,6 +15,7 @@ import msgspec
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry, ObjectMeta
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     TOMBSTONE_GROUP,
     TOMBSTONE_RESOURCE,
@@ -135,6 +136,22 @@ def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str
     waiting = {each.uid for each in claim.status.reserved_for if is_pod(each)}
     waiting = {uid for uid in waiting if uid in pending}
     return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
+
+
+def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[str]:
+    """The same for a claim without claimctl's hold, where nobody takes these entries out.
+
+    Listing ahead never concerns a pod of a PodGroup, or an allocation that admits any pod. There
+    only a downgrade lists pending pods, and these entries have to stay.
+
+    Args:
+        pending: the pending pods by UID.
+    """
+    allocation = claim.status.allocation
+    if allocation is None or allocation.reserved_for_any_pod:
+        return frozenset()
+    alone = {uid for uid, pod in pending.items() if pod.spec.scheduling_group is None}
+    return listed_ahead(claim, alone)
 
 
 def uids_on_record(

@@ -13,10 +13,9 @@ from datetime import datetime
 from claimctl.reservation.assessment import Assessment, Phase
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.ghosts import MOST
-from claimctl.reservation.pod_groups.membership import any_group_listed, why_one_by_one
+from claimctl.reservation.pod_groups.membership import why_one_by_one
 from claimctl.reservation.pod_groups.version_skew import disagreement
 from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reachability import selects
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import describe
 from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT
@@ -24,6 +23,7 @@ from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Snapshot
 from claimctl.text import listed
 from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.placement import selects
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 
@@ -49,6 +49,10 @@ _ADVICE = {
         "the claim was created for an earlier incarnation of the workload; recreate it"
     ),
     Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
+    Reason.DEVICE_TAINTED: (
+        "a taint of the device evicts its pods (NoExecute), so the claim is not held; the next pod "
+        "gets another device"
+    ),
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
     Reason.CLAIM_DELETED: "the claim is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
@@ -75,6 +79,7 @@ _PROBLEMS = frozenset(
         Reason.ALREADY_RESERVED_FOR,
         Reason.WORKLOAD_RECREATED,
         Reason.HOLD_YIELDED,
+        Reason.DEVICE_TAINTED,
         Reason.FULL,
         Reason.UNREADABLE,
     }
@@ -198,10 +203,10 @@ def _why_no_claim(snapshot: Snapshot) -> Reason:
 
 
 def _why_not_listed(found: Assessment, retention: RetentionDecision) -> Reason:
+    if found.steps_aside is not None:
+        return found.steps_aside
     if retention.action is Action.RELEASE:
         return Reason.RELEASING
-    if found.steps_aside:
-        return Reason.HOLD_YIELDED
     if found.snapshot.frozen:
         return Reason.FROZEN
     return Reason.FULL if found.plan and found.plan.full else Reason.PENDING
@@ -282,7 +287,7 @@ def wants_more_than_places(snapshot: Snapshot, retention: RetentionDecision) -> 
     return (
         retention.action is Action.HOLD
         and not snapshot.shared
-        and not any_group_listed(snapshot)
+        and not snapshot.group_listed
         and retention.held.workload.wants > LIMIT - 1
         and not _in_a_group(snapshot, retention)
     )

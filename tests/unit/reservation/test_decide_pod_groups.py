@@ -71,14 +71,31 @@ def test_an_idle_workload_is_released_by_fence_and_settle() -> None:
 
 
 def test_without_a_listed_group_the_hold_stays_while_schedulers_settle() -> None:
-    on = stage(claim(WORKLOAD), GONE)
+    on = stage(claim(WORKLOAD, GROUP), ACTIVE)
+    on.decide()
+    on.claim = claim(WORKLOAD, version="11")
+    on.reservations["train-slice"] = (on.reservations["train-slice"][0], GONE)
     assert on.settle(seconds=4.9) == []
     assert condition(on, "Released") == ("False", "Settling")
     assert lists(on.settle(seconds=0.2)) == [((), True)]
 
 
-def test_a_group_that_is_listed_again_begins_the_release_anew() -> None:
+def test_a_claim_that_never_listed_a_group_is_released_at_once() -> None:
     on = stage(claim(WORKLOAD), GONE)
+    assert lists(on.settle(seconds=0.2)) == [((), True)]
+
+
+def test_a_foreign_holder_gets_a_claim_that_never_listed_a_group() -> None:
+    other = deployment_ref("other", "uid-other")
+    on = stage(claim(WORKLOAD, other), GONE)
+    assert lists(on.settle(seconds=1)) == [((other,), False)]
+
+
+def test_a_group_that_is_listed_again_begins_the_release_anew() -> None:
+    on = stage(claim(WORKLOAD, GROUP), ACTIVE)
+    on.decide()
+    on.claim = claim(WORKLOAD, version="10")
+    on.reservations["train-slice"] = (on.reservations["train-slice"][0], GONE)
     on.settle(seconds=3)
     on.claim = claim(WORKLOAD, GROUP, version="11")
     assert lists(on.settle(seconds=1)) == [((WORKLOAD,), False)]

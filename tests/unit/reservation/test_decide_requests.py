@@ -181,7 +181,7 @@ def test_a_request_that_was_met_goes_before_the_next_allocation_is_looked_at() -
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_no_pod_is_listed_ahead_in_a_claim_whose_devices_are_to_be_given_up(asked: bool) -> None:
-    rules = Rules("hold", list_ahead=True)
+    rules = Rules("hold", list_ahead=True, crowd=0)
     on = asked_for(pod_ref("a"), WORKLOAD, rules=rules)
     workload = replace_state(ACTIVE, pod_owners=frozenset({"uid-set"}))
     held = asking() if asked else reservation(status=held_status())

@@ -18,12 +18,12 @@ from tests.support.builders import (
     claim,
     deployment_ref,
     finished,
-    node,
     pending,
     pod_ref,
     reservation,
     running,
     tomb,
+    written_by_claimctl,
 )
 from tests.support.claim_cases import (
     ACTIVE,
@@ -82,13 +82,11 @@ def test_tombstones_that_fill_the_list_do_not_keep_the_next_pod_out() -> None:
     assert lists(on.settle(seconds=5)) == [((), True)]
 
 
-def test_pods_that_cannot_reach_the_devices_of_an_ended_workload_get_others() -> None:
+def test_pods_that_a_hold_of_an_ended_workload_keeps_out_get_other_devices() -> None:
     for rules, shared in ((NATIVE, True), (HOLD, False)):
         created_for = WORKLOAD if shared else None
         on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
-        on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
         on.put(pending("a", unschedulable_at=after(0)))
-        assert on.settle(seconds=59) == []
         assert lists(on.settle(seconds=68))[-1] == ((), True)
 
 
@@ -181,6 +179,30 @@ def test_a_withdrawn_hold_for_an_earlier_incarnation_goes_at_once_too() -> None:
     assert on.reservations == {}
 
 
+def test_a_withdrawn_hold_stays_while_a_pod_that_left_the_list_may_be_bound() -> None:
+    made = reservation(status=held_status(), deleting=True)
+    listed = claim(pod_ref("a"), pod_ref("late"), WORKLOAD)
+    on = stage(written_by_claimctl(listed, ["uid-late"]), ACTIVE, reserved=made)
+    on.put(running("a"), pending("late"))
+    assert lists(on.settle(seconds=30)) == [((pod_ref("a"), WORKLOAD), False)]
+    on.unseen_pods["uid-late"] = running("late")
+    assert on.settle(seconds=600) == []
+    del on.unseen_pods["uid-late"]
+    assert lists(on.settle()) == [((pod_ref("a"),), False)]
+
+
+def test_a_hold_steps_aside_for_a_pod_of_a_scheduler_also_beside_pods_listed_ahead() -> None:
+    listed = claim(pod_ref("left"), pod_ref("ahead"), WORKLOAD)
+    long_ago = held_status(allocation_time=after(-3600), consumers=0)
+    made = reservation(status=long_ago)
+    on = stage(written_by_claimctl(listed, ["uid-ahead"]), ACTIVE, reserved=made)
+    on.put(*(pending(name, unschedulable_at=after(-600)) for name in ("left", "ahead")))
+    assert lists(on.settle(seconds=200)) == [
+        ((pod_ref("left"), WORKLOAD), False),
+        ((pod_ref("left"),), False),
+    ]
+
+
 def test_a_hold_for_an_earlier_incarnation_leaves_when_another_holds() -> None:
     other = deployment_ref("other", "uid-other")
     on = stage(
@@ -205,11 +227,10 @@ NEVER = reservation(
 
 
 def out_of_reach(*reserved: ClaimReservation, workload: WorkloadState) -> Stage:
-    """Held for train, whose pod waits for a device on a node that takes no more pods."""
+    """Held for train, whose pod finds no node with the claim."""
     on = stage(claim(WORKLOAD), workload, reserved=reserved[0])
     for one in reserved[1:]:
         on.reservations[one.metadata.name] = (one, workload)
-    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
     on.put(pending("a", unschedulable_at=after(0)))
     return on
 
@@ -227,21 +248,19 @@ def test_whatever_else_a_claim_is_let_go_for_its_devices_are_given_up_for_waitin
     reserved: tuple[ClaimReservation, ...], workload: WorkloadState
 ) -> None:
     on = out_of_reach(*reserved, workload=workload)
-    assert lists(on.settle(seconds=59)) == []
     assert lists(on.settle(seconds=8))[-1] == ((), True)
 
 
-def test_a_pod_that_waits_within_the_timeout_keeps_a_claim_that_is_asked_for() -> None:
-    asked = reservation(status=held_status(), annotations=ASKED, reallocate_timeout_seconds=None)
+def test_a_pod_that_will_be_bound_keeps_a_claim_that_is_asked_for() -> None:
+    asked = reservation(status=held_status(), annotations=ASKED)
     on = out_of_reach(asked, workload=ACTIVE)
+    on.put(pending("a"))
     assert on.settle(seconds=3600) == []
 
 
 def test_a_pod_that_waits_for_an_allocation_somebody_left_behind_gets_another() -> None:
     on = stage(claim(), GONE, recorded=False)
-    on.nodes = {"node-0": node(cordoned=True), "node-1": node("node-1")}
     on.put(pending("a", unschedulable_at=after(0)))
-    assert lists(on.settle(seconds=59)) == []
     assert lists(on.settle(seconds=8)) == [((), True)]
 
 

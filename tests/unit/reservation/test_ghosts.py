@@ -11,7 +11,7 @@ from claimctl.reservation.ghosts import agreed, ghosts_to_record
 from claimctl.reservation.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
-from tests.support.builders import CLAIM, NAMESPACE, NOW, after, claim, node, reservation
+from tests.support.builders import CLAIM, NAMESPACE, NOW, after, claim, reservation
 from tests.support.claim_cases import GONE, WORKLOAD, lists, stage
 
 
@@ -22,16 +22,6 @@ def test_a_ghost_keeps_the_claim_for_its_grace() -> None:
     assert on.settle(seconds=299) == []
     assert on.reservations["train-slice"][0].status.force_deleted_pods == (ghost,)
     assert lists(on.settle(seconds=2)) == [((), True)]
-
-
-def test_a_new_boot_of_its_node_ends_a_ghost_and_a_missing_node_does_not() -> None:
-    ghost = ForceDeletedPod(uid="g", name="a", node_name="node-0", boot_id="boot-1", since=NOW)
-    on = stage(claim(WORKLOAD), GONE)
-    on.ghosts = {"g": (ghost, 0.0)}
-    on.nodes = {}
-    assert on.settle(seconds=100) == []
-    on.nodes = {"node-0": node(boot="boot-2")}
-    assert lists(on.settle(seconds=1)) == [((), True)]
 
 
 def test_a_claim_allocated_before_the_controller_looked_waits_for_the_grace() -> None:

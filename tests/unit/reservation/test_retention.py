@@ -307,4 +307,3 @@ def test_a_reservation_asks_for(found: RetentionDecision, action: Action, reason
     """With HOLD, ``reason`` is why the claim is not released."""
     said = found.blocker.reason if found.action is Action.HOLD and found.blocker else found.reason
     assert (found.action, said) == (action, reason)
-    assert (found.yield_reason is not None) == (reason is Reason.HOLD_YIELDED)

@@ -8,9 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.pods import claim_names, is_done, unschedulable_since
-from claimctl.reservation.release.binding import binding_seconds
 from claimctl.reservation.slim_pods import slim_pod
-from claimctl.reservation.snapshot import Rules
 from claimctl.wire.base import decode
 from claimctl.wire.pods import Pod
 from tests.support.builders import owned, pending, running, slow
@@ -27,11 +25,13 @@ def kept_pod(pod: Pod) -> Pod:
 
 
 def test_volumes_that_may_be_late_are_read_and_kept_and_others_are_not() -> None:
-    rules = Rules(known_schedulers=frozenset({"mine"}))
-    for kind, seconds in ((b"persistentVolumeClaim", 600), (b"ephemeral", 600), (b"emptyDir", 60)):
+    for kind, late in (
+        (b"persistentVolumeClaim", True),
+        (b"ephemeral", True),
+        (b"emptyDir", False),
+    ):
         pod = kept_pod(decode(BODY % kind, Pod))
-        assert binding_seconds(pod, rules) == seconds
-        assert len(pod.spec.volumes) == (seconds == 600)
+        assert [volume.may_be_unbound for volume in pod.spec.volumes] == [True] * late
 
 
 def test_of_a_pod_that_is_bound_neither_its_scheduler_nor_its_volumes_matter() -> None:

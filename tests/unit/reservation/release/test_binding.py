@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace as with_facts
 from math import inf
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,15 +16,15 @@ from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.binding import (
     PENDING_PODS_GIVE_WAY,
     binding_left,
-    binding_seconds,
     entries_to_take_out,
     one_by_one,
 )
 from claimctl.reservation.release.blockers import users
 from claimctl.reservation.snapshot import Memory, Openings, Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
-from claimctl.wire.claims import Reference
-from claimctl.wire.pods import Pod, PodSpec, PodWorkloadReference
+from claimctl.wire.base import encode
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodWorkloadReference
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -106,33 +108,36 @@ def test_where_pods_are_listed_a_pod_that_never_was_holds_nothing_up() -> None:
     assert lists(on.settle(seconds=1)) == [((), True)]
 
 
-def test_an_entry_that_is_left_of_a_scheduler_goes_first_and_its_pod_is_waited_for() -> None:
+def test_the_hold_steps_aside_for_a_pod_that_only_a_scheduler_listed() -> None:
+    """The scheduler frees a claim that lists only the pod for which it finds no node."""
     on = trapped(stage(HOLD, pod_ref("a"), WORKLOAD), stuck("a"), stuck("b"))
-    assert lists(on.settle(seconds=1)) == [((WORKLOAD,), False)]
-    waits(on, 59)
-
-
-@pytest.mark.parametrize("rules", [HOLD, PODGROUP])
-def test_entries_that_a_scheduler_left_before_anybody_held_the_claim_end_the_same_way(
-    rules: Rules,
-) -> None:
-    """Both pods wait for the claim, and it would take the last entry to have it deallocated."""
-    made = reservation(reallocate_timeout_seconds=0)
-    on = stage(rules, pod_ref("a"), pod_ref("b"))
-    on.reservations = {made.metadata.name: (made, ACTIVE)}
-    on = trapped(on, stuck("a"), stuck("b"))
-    held = (pod_ref("a"), pod_ref("b"), WORKLOAD)
-    assert lists(on.writes) == [(held, False), ((WORKLOAD,), False)]
-    assert lists(on.settle(seconds=1)) == [((), True)]
-
-
-def test_the_entry_of_a_pod_that_may_be_on_its_way_stays() -> None:
-    on = trapped(stage(HOLD, pod_ref("a"), WORKLOAD), pending("a"), stuck("b"))
+    assert lists(on.settle(seconds=1)) == [((pod_ref("a"),), False)]
+    assert condition(on, "Released") == ("False", "Reallocated")
     assert lists(on.settle(seconds=3600)) == []
-    assert condition(on, "Released") == ("False", "ConsumersLeft")
-    on.remove("a")
-    on.claim = claim(WORKLOAD, version="20")
-    assert lists(on.settle(seconds=1)) == [((), True)]
+    on.put(running("a"))
+    assert lists(on.settle(seconds=1)) == [((pod_ref("a"), WORKLOAD), False)]
+
+
+@pytest.mark.parametrize("seconds", [60, 600])
+def test_a_pod_that_claimctl_listed_goes_first_and_is_waited_for(seconds: int) -> None:
+    on = stage(HOLD)
+    on.claim = written_by_claimctl(claim(pod_ref("a"), WORKLOAD), ["uid-a", WORKLOAD.uid])
+    pod = stuck("a")
+    on.put(pod if seconds == 60 else slow(pod, volume=True), stuck("b"))
+    assert lists(on.settle(seconds=12)) == [((WORKLOAD,), False)]
+    on.settle(seconds=seconds - 4)
+    assert on.claim is not None
+    assert on.claim.status.allocation is not None
+    assert lists(on.settle(seconds=5))[-1] == ((), True)
+
+
+def test_a_pod_that_is_nominated_to_a_node_is_being_bound() -> None:
+    """Its condition stays Unschedulable until then."""
+    binding = pending("a", unschedulable_at=after(0))
+    binding = replace(binding, status=replace(binding.status, nominated_node_name="node-0"))
+    on = stage(HOLD, pod_ref("a"), WORKLOAD)
+    on.put(binding)
+    assert lists(on.settle(seconds=3600)) == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,7 @@ def test_a_withdrawn_hold_waits_only_for_pods_that_were_listed() -> None:
     assert lists(on.settle(seconds=1)) == [((), True)]
     on = stage(HOLD, pod_ref("a"), WORKLOAD, deleting=True)
     on.put(pending("a"))
-    assert lists(on.settle(seconds=3600)) == []
+    assert lists(on.settle(seconds=3600)) == [((pod_ref("a"),), False)]
     on.claim = claim(WORKLOAD, version="20")
     waits(on, 60)
 
@@ -234,26 +239,99 @@ def test_for_any_other_reason_a_pending_pod_counts_without_end(reason: Reason) -
     assert (blocker.reason, blocker.after) == (Reason.CONSUMERS_LEFT, None)
 
 
+def seconds(pod: Pod, rules: Rules = HOLD, **facts: Any) -> float:
+    """The binding time right after the claim was closed."""
+    closed = with_facts(snapshot(rules, Openings(watched_age=0.0)), **facts)
+    return binding_left(closed, pod)
+
+
 def test_pods_with_volumes_and_of_other_schedulers_take_longer() -> None:
     rules = Rules(known_schedulers=frozenset({"default-scheduler", "mine"}))
     pod = pending("a")
-    seconds = {
-        60.0: (pod, slow(pod, scheduler="default-scheduler"), slow(pod, scheduler="mine")),
-        600.0: (slow(pod, volume=True), slow(pod, scheduler="other")),
-    }
-    for expected, pods in seconds.items():
-        assert [binding_seconds(each, rules) for each in pods] == [expected] * len(pods)
+    for usual in (pod, slow(pod, scheduler="default-scheduler"), slow(pod, scheduler="mine")):
+        assert seconds(usual, rules) == 60
+    for late in (slow(pod, volume=True), slow(pod, scheduler="other")):
+        assert seconds(late, rules) == 600
     hasty = Rules(binding_seconds=90, slow_binding_seconds=30)
-    assert binding_seconds(slow(pod, volume=True), hasty) == 90
+    assert seconds(slow(pod, volume=True), hasty) == 90
 
 
 def test_pods_that_may_wait_for_their_gang_take_longer() -> None:
     pod, basic, gang = pending("a", group="train"), pod_group(), pod_group(gang=True)
-    assert binding_seconds(pod, PODGROUP, (pod_group("other", gang=True), basic)) == 60
+    assert seconds(pod, PODGROUP, groups=(pod_group("other", gang=True), basic)) == 60
     for groups in ((gang,), (pod_group("other"),), ()):
-        assert binding_seconds(pod, PODGROUP, groups) == 600
+        assert seconds(pod, PODGROUP, groups=groups) == 600
     of_a_workload = replace(pod, spec=PodSpec(workload_ref=PodWorkloadReference()))
-    assert binding_seconds(of_a_workload, HOLD) == 600
+    assert seconds(of_a_workload) == 600
+
+
+def with_conditions(made: ResourceClaim) -> ResourceClaim:
+    allocation = made.status.allocation
+    assert allocation is not None
+    assert allocation.devices.results is not None
+    device = replace(
+        allocation.devices.results[0],
+        binding_conditions=("example.com/ready",),
+        binding_failure_conditions=("example.com/failed",),
+    )
+    devices = replace(allocation.devices, results=(device,))
+    return replace(
+        made, status=replace(made.status, allocation=replace(allocation, devices=devices))
+    )
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize(
+    ("facts", "late"),
+    [
+        pytest.param({}, (False, True), id="the other claim is unknown"),
+        pytest.param({"claims": {"b": claim()}}, (False, False), id="it is ready"),
+        pytest.param(
+            {"claims": {"b": claim(allocated=False)}},
+            (False, True),
+            id="it is not allocated yet",
+        ),
+        pytest.param({"claims": {"b": with_conditions(claim())}}, (True, True), id="it may wait"),
+        pytest.param(
+            {"claims": {"b": claim()}, "claim": with_conditions(claim())},
+            (True, True),
+            id="the claim itself may wait",
+        ),
+    ],
+)
+def test_pods_that_may_wait_for_a_device_take_longer(
+    facts: dict[str, Any], late: tuple[bool, bool], published: bool
+) -> None:
+    pod = pending("a")
+    named = (*pod.spec.resource_claims, PodResourceClaim(name="b", resource_claim_name="b"))
+    pod = replace(pod, spec=replace(pod.spec, resource_claims=named))
+    expected = 600 if late[published] else 60
+    assert seconds(pod, binding_conditions=published, **facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition_type", "age", "expected"),
+    [("example.com/failed", 10.0, 60), ("example.com/failed", 9.0, 600), ("other", 10.0, 600)],
+)
+def test_nobody_waits_for_a_device_that_has_failed_for_two_looks(
+    condition_type: str, age: float, expected: float
+) -> None:
+    made = with_conditions(claim())
+    report: dict[str, Any] = {"driver": "gpu.example.com", "pool": "node-0", "device": "gpu-0"}
+    report["conditions"] = [{"type": condition_type, "status": "True"}]
+    made = replace(made, status=replace(made.status, devices=msgspec.Raw(encode([report]))))
+    memory = Memory(openings=Openings(watched_age=0.0), version_age=age)
+    assert seconds(pending("a"), claim=made, memory=memory) == expected
+
+
+def test_a_pod_whose_generated_claim_does_not_exist_yet_may_wait_for_a_device() -> None:
+    pod = pending("a")
+    named = (
+        *pod.spec.resource_claims,
+        PodResourceClaim(name="b", resource_claim_template_name="t"),
+    )
+    pod = replace(pod, spec=replace(pod.spec, resource_claims=named))
+    assert seconds(pod, binding_conditions=True) == 600
 
 
 def test_a_gang_holds_a_release_up_for_as_long_as_its_pods_may_wait_for_each_other() -> None:
@@ -290,7 +368,8 @@ def snapshot(
         pytest.param(HOLD, False, inf, True, id="hold"),
         pytest.param(HOLD, True, inf, False, id="a claim that was created for a workload"),
         pytest.param(HOLD, False, 3600.0, False, id="a PodGroup was listed once"),
-        pytest.param(PODGROUP, False, inf, False, id="pods may share the claim by a PodGroup"),
+        pytest.param(PODGROUP, False, inf, True, id="no PodGroup was ever listed"),
+        pytest.param(PODGROUP, False, 3600.0, False, id="pods may share the claim by a PodGroup"),
         pytest.param(NATIVE, False, inf, False, id="no pod is listed beside a workload"),
         pytest.param(NATIVE, True, inf, False, id="native"),
     ],
@@ -342,12 +421,24 @@ def test_no_entry_is_taken_out_of_a_claim_that_is_deleted_or_gone() -> None:
         assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers()) == frozenset()
 
 
-def test_an_entry_of_a_scheduler_is_taken_out_only_if_its_pod_cannot_reach_the_devices() -> None:
-    pods = (stuck("stuck"), pending("new"), stuck("unlisted"))
-    listed = claim(pod_ref("stuck"), pod_ref("new"), WORKLOAD)
-    on = with_facts(snapshot(HOLD, Openings()), claim=listed, pods=pods)
-    assert entries_to_take_out(on, Reason.REALLOCATED, on.consumers()) == {"uid-stuck"}
-    assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers()) == frozenset()
+def test_pods_may_have_used_a_group_that_left_the_list_before_this_process_looked() -> None:
+    for age, answer in ((4.0, False), (5.0, True)):
+        assert one_by_one(snapshot(PODGROUP, Openings(watched_age=age), WORKLOAD)) is answer
+    alone = with_facts(
+        snapshot(PODGROUP, Openings(watched_age=0.0), WORKLOAD), pods=(pending("a"),), groups=()
+    )
+    assert one_by_one(alone)
+
+
+@pytest.mark.parametrize("reason", [Reason.REALLOCATED, Reason.WITHDRAWN, Reason.WORKLOAD_ENDED])
+def test_no_entry_of_a_scheduler_is_taken_out(reason: Reason) -> None:
+    listed = claim(pod_ref("stuck"), pod_ref("own"), WORKLOAD)
+    on = with_facts(
+        snapshot(HOLD, Openings()),
+        claim=written_by_claimctl(listed, ["uid-own"]),
+        pods=(stuck("stuck"), stuck("own"), stuck("unlisted")),
+    )
+    assert entries_to_take_out(on, reason, on.consumers()) == {"uid-own"}
 
 
 AGES = st.one_of(st.just(inf), st.floats(0, 1000))
@@ -355,6 +446,7 @@ OPENINGS = st.builds(
     Openings,
     watched_age=AGES,
     group_age=AGES,
+    group_ages=st.dictionaries(st.sampled_from(["train", "other"]), AGES),
     holder_age=AGES,
     entry_age=st.dictionaries(st.sampled_from(["uid-a", "uid-b"]), AGES),
 )
@@ -368,13 +460,13 @@ def test_a_pod_counts_or_is_fenced_until_all_it_was_open_by_is_over(
     rules: Rules, seen: Openings, listed: list[Reference], reason: Reason
 ) -> None:
     on = snapshot(rules, seen, *listed)
-    ages = [seen.watched_age, seen.group_age, seen.entry_age.get("uid-a", inf)]
+    ages = [seen.watched_age, seen.group_ages.get("train", inf), seen.entry_age.get("uid-a", inf)]
     if rules is NATIVE:
         ages.append(seen.holder_age)
     others = {WORKLOAD, GROUP} if rules is NATIVE else {GROUP}
     counted = tuple(users(on, reason, on.consumers()))
     if pod_ref("a") in listed:
-        assert [each.reason for each in counted] == [Reason.CONSUMERS_LEFT]
+        assert [each.reason for each in counted] == [Reason.PODS_LISTED]
     elif others & set(listed):
         assert counted == ()
         assert binding_left(on, on.pods[0]) == 60

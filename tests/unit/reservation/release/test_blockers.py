@@ -52,9 +52,10 @@ def held(name: str = "train-slice", grace: int = 300) -> Held:
     return Held(made, GONE)
 
 
-def watched(unnoticed_age: float) -> Memory:
+def watched(unnoticed_age: float, group_age: float = inf) -> Memory:
     """The memory of a claim that was watched on while the watch of pods had a gap."""
-    return Memory(blind_age=0.0, unnoticed_age=unnoticed_age, openings=Openings(group_age=inf))
+    openings = Openings(group_age=group_age)
+    return Memory(blind_age=0.0, unnoticed_age=unnoticed_age, openings=openings)
 
 
 def seen(*listed: Reference, **facts: Any) -> Snapshot:
@@ -100,8 +101,8 @@ def seen(*listed: Reference, **facts: Any) -> Snapshot:
         ),
         pytest.param(
             seen(WORKLOAD, ghosts=(GHOST,), nodes={"node-0": node(boot="boot-2")}),
-            [],
-            id="a ghost whose node was rebooted",
+            [(Reason.FORCE_DELETED_PODS, 300.0)],
+            id="a ghost whose node has another boot ID: it may be another machine",
         ),
         pytest.param(
             seen(WORKLOAD, ghosts=(GHOST,), nodes={}),
@@ -123,9 +124,18 @@ def seen(*listed: Reference, **facts: Any) -> Snapshot:
             id="a listed pod may have vanished in a gap",
         ),
         pytest.param(
-            seen(WORKLOAD, memory=watched(unnoticed_age=inf), rules=PODGROUP),
+            seen(
+                WORKLOAD,
+                memory=watched(unnoticed_age=inf, group_age=3000.0),
+                rules=PODGROUP,
+            ),
             [(Reason.HISTORY_UNKNOWN, 300.0)],
             id="pods of a PodGroup are not listed",
+        ),
+        pytest.param(
+            seen(WORKLOAD, memory=watched(unnoticed_age=inf), rules=PODGROUP),
+            [],
+            id="no PodGroup was ever listed",
         ),
         pytest.param(
             seen(WORKLOAD, deployment_ref("other", "uid-other")),

@@ -13,6 +13,7 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
     NOW,
+    after,
     claim,
     deployment_ref,
     finished,
@@ -20,6 +21,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    written_by_claimctl,
 )
 from tests.support.claim_cases import ACTIVE, GONE, HOLD, WORKLOAD, held_status, lists, stage
 from tests.support.stage import Stage
@@ -37,14 +39,13 @@ def withdrawn(
     return stage(claim(*refs), ACTIVE, rules, reserved=made)
 
 
-def test_a_listed_pod_that_is_not_bound_yet_is_not_left_alone_with_the_claim() -> None:
+def test_a_reservation_stays_until_a_pod_that_the_scheduler_listed_is_bound() -> None:
     on = withdrawn("a")
     on.put(pending("a"))
-    assert on.settle(seconds=600) == []
+    assert lists(on.settle(seconds=600)) == [((pod_ref("a"),), False)]
+    assert on.reservations
     on.put(running("a"))
-    writes = on.settle(seconds=600)
-    assert lists(writes) == [((pod_ref("a"),), False)]
-    assert [type(write) for write in writes[1:]] == [SetFinalizer]
+    assert [type(write) for write in on.settle(seconds=600)] == [SetFinalizer]
 
 
 def test_a_claim_that_the_scheduler_gives_up_is_released_before_its_reservation_goes() -> None:
@@ -168,4 +169,26 @@ def test_the_last_reservation_leaves_no_grace_behind() -> None:
     on.put(running("a"))
     on.ghosts = {"g": (GHOST, 0.0)}
     on.settle(seconds=10)
+    assert on.reservations == {}
+
+
+def test_a_withdrawal_beside_running_pods_gives_back_what_was_listed_ahead_first() -> None:
+    """Two such entries alone would keep the scheduler from freeing the claim for their pods."""
+    on = withdrawn("a", "b")
+    assert on.claim is not None
+    on.claim = written_by_claimctl(on.claim, ["uid-b", WORKLOAD.uid])
+    on.put(running("a"), pending("b"))
+    assert lists(on.settle(seconds=1)) == [((pod_ref("a"), WORKLOAD), False)]
+    assert on.settle(seconds=58) == []
+    writes = on.settle(seconds=8)
+    assert lists(writes) == [((pod_ref("a"),), False)]
+    assert [type(write) for write in writes[1:]] == [SetFinalizer]
+
+
+def test_a_reservation_whose_hold_is_lost_stays_until_its_entries_ahead_are_gone() -> None:
+    on = withdrawn()
+    on.claim = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-a", "uid-b"])
+    on.put(*(pending(name, unschedulable_at=after(0)) for name in "ab"))
+    assert lists(on.settle(seconds=1)) == [((WORKLOAD,), False)]
+    assert lists(on.settle(seconds=60)) == [((), True)]
     assert on.reservations == {}

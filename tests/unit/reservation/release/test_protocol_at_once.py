@@ -27,6 +27,7 @@ from tests.support.builders import (
     deployment_ref,
     finished,
     pending,
+    pod_group,
     pod_ref,
     reservation,
     running,
@@ -69,6 +70,7 @@ def asks_for_a_list(decision: Decision) -> bool:
 
 def test_a_claim_whose_pods_were_all_seen_done_is_deallocated_without_a_list() -> None:
     assert at_once(decide(ended(HOLD)))
+    assert at_once(decide(replace(ended(HOLD), rules=Rules("podgroup"))))
     assert at_once(decide(ended(HOLD, tomb("a"), pods=(finished("a"),))))
 
 
@@ -86,7 +88,14 @@ def test_the_entry_of_a_pod_that_went_when_it_was_done_does_not_ask_for_a_list()
             ended(HOLD, memory=replace(NOTED, openings=Openings(group_age=3000.0))),
             id="a group was listed",
         ),
-        pytest.param(replace(ended(HOLD), rules=Rules("podgroup")), id="podgroup"),
+        pytest.param(
+            replace(
+                ended(HOLD, memory=replace(NOTED, openings=Openings(watched_age=4.0))),
+                rules=Rules("podgroup"),
+                groups=(pod_group(),),
+            ),
+            id="a group may have left the list just before this process looked",
+        ),
     ],
 )
 def test_any_doubt_asks_for_a_live_list(snapshot: Snapshot) -> None:

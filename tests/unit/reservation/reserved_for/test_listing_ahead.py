@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from claimctl.reservation.decision import WriteList
 from claimctl.reservation.pods import Consumers, failed_to_bind
 from claimctl.reservation.reserved_for.listing_ahead import (
-    NEW_SECONDS,
     PATIENCE_SECONDS,
     entries_to_give_up,
     pods_to_list,
 )
 from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
 from claimctl.reservation.snapshot import Arrivals, Memory, Rules, Snapshot
+from claimctl.reservation.waiting import STUCK_SECONDS
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
@@ -45,7 +45,8 @@ from tests.support.claim_cases import condition, held_status
 from tests.support.stage import Stage
 
 WORKLOAD = deployment_ref()
-RULES = Rules("hold", list_ahead=True)
+RULES = Rules("hold", list_ahead=True, crowd=0)
+"""Every pod is a crowd."""
 ACTIVE = WorkloadState(
     WorkloadPhase.ACTIVE, "uid-train", wants=3, pod_owners=frozenset({"uid-set", "uid-other-set"})
 )
@@ -110,25 +111,47 @@ def test_pods_are_listed_in_the_order_of_their_arrival() -> None:
     assert lists(on) == [("train", "z", "a", "b")]
 
 
-def test_in_the_write_that_adds_the_hold_the_age_of_pods_does_not_matter() -> None:
-    on = stage(pod_ref("a"))
-    on.come(*new("b"))
+CROWDS = [
+    pytest.param(["b", "c", "d"], "", [], id="few pods"),
+    pytest.param(["b", "c", "d", "e"], "", ["b", "c", "d", "e"], id="a crowd"),
+    pytest.param(["b", "c", "d"], "c", ["c"], id="few pods, at one of which the scheduler failed"),
+    pytest.param(["b", "c", "d", "e"], "c", ["b", "c", "d", "e"], id="a crowd, one failed"),
+]
+
+
+@pytest.mark.parametrize(("names", "failing", "expected"), CROWDS)
+@pytest.mark.parametrize("seconds", [0.0, 100.0])
+def test_few_pods_are_listed_if_the_scheduler_failed_at_them_and_a_crowd_at_once(
+    names: list[str], failing: str, expected: list[str], seconds: float
+) -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, crowd=3))
+    on.come(*(failed(each) if each.metadata.name == failing else each for each in new(*names)))
+    on.time += seconds
+    assert lists(on) == ([("train", *expected)] if expected else [])
+
+
+def test_few_pods_are_left_to_the_scheduler_by_the_write_that_adds_the_hold() -> None:
+    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=3))
+    on.come(*new("b", "c"))
     on.put(running("a"))
-    on.time += 100 * NEW_SECONDS
-    assert lists(on) == [("a", "train", "b")]
+    assert lists(on) == [("a", "train")]
 
 
-def test_a_pod_that_is_not_new_is_not_listed() -> None:
-    on = stage(WORKLOAD)
-    on.come(*new("b"))
-    on.time += NEW_SECONDS + 0.1
+def test_the_pods_of_a_crowd_that_are_listed_already_count() -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, crowd=3))
+    on.come(*new("b", "c", "d", "e"))
+    lists(on)
+    on.come(*new("f"))
+    assert lists(on) == [("train", "b", "c", "d", "e", "f")]
+    on.put(*(owned(running(name)) for name in "bcde"))
+    on.come(*new("g"))
     assert lists(on) == []
 
 
-def test_a_pod_at_which_the_scheduler_failed_is_listed_before_its_next_attempt() -> None:
-    on = stage(WORKLOAD)
+def test_a_pod_is_listed_as_soon_as_the_scheduler_fails_at_it() -> None:
+    on = stage(WORKLOAD, rules=with_rules(RULES, crowd=3))
     on.come(*new("b"))
-    on.time += 100 * NEW_SECONDS
+    on.time += 100.0
     assert lists(on) == []
     on.put(*map(failed, new("b")))
     assert lists(on) == [("train", "b")]
@@ -140,7 +163,7 @@ def test_a_pod_whose_entry_was_removed_is_not_listed_again_when_the_scheduler_fa
     assert lists(on) == [("train", "b")]
     on.lose_entries("b")
     on.put(*map(failed, new("b")))
-    assert lists(on, seconds=10 * NEW_SECONDS) == []
+    assert lists(on, seconds=50.0) == []
 
 
 def test_a_pod_that_a_list_showed_first_is_not_listed() -> None:
@@ -161,7 +184,7 @@ def test_a_pod_whose_entry_was_removed_is_not_listed_again() -> None:
     on.come(*new("b", "c"))
     assert lists(on) == [("train", "b", "c")]
     on.lose_entries("b")
-    assert lists(on, seconds=10 * NEW_SECONDS) == []
+    assert lists(on, seconds=50.0) == []
 
 
 def test_a_pod_is_not_listed_again_in_the_write_that_adds_the_hold_again() -> None:
@@ -265,24 +288,34 @@ def test_dead_pods_give_their_places_to_new_ones_before_the_hold_does() -> None:
 
 
 def trapped(*names: str) -> Stage:
-    """Pods that were listed ahead and cannot reach the devices: their node is cordoned."""
+    """Pods that were listed ahead, and that find no node."""
     on = stage(WORKLOAD)
     on.come(*new(*names))
     assert lists(on) == [("train", *names)]
-    on.nodes = {"node-0": node(cordoned=True)}
     on.put(*(owned(pending(name, unschedulable_at=after(on.time))) for name in names))
     return on
 
 
-def test_pods_that_cannot_reach_the_devices_give_their_entries_up_at_once() -> None:
-    assert lists(trapped("b", "c")) == [("train",)]
+def test_pods_that_are_stuck_give_their_entries_up_if_none_is_bound_for_some_seconds() -> None:
+    on = trapped("b", "c")
+    assert lists(on, seconds=STUCK_SECONDS - 2) == []
+    assert lists(on, seconds=2.0) == [("train",)]
 
 
-def test_a_pod_that_comes_while_the_devices_cannot_be_reached_is_not_listed() -> None:
+def test_a_pod_that_comes_while_others_are_stuck_is_not_listed() -> None:
     on = trapped("b")
-    lists(on)
+    lists(on, seconds=STUCK_SECONDS)
     on.come(*new("c"))
     assert lists(on) == []
+
+
+def test_pods_that_waited_for_devices_are_listed_when_the_claim_is_allocated() -> None:
+    """Their conditions are old: they could not be scheduled before."""
+    on = stage(pod_ref("a"))
+    on.come(*new("a", "b", "c"))
+    for name in ("a", "b", "c"):
+        on.put(owned(pending(name, unschedulable_at=after(-600))))
+    assert lists(on) == [("a", "train", "b", "c")]
 
 
 @pytest.mark.parametrize(
@@ -297,6 +330,8 @@ def test_entries_are_given_up_only_beside_one_that_keeps_the_claim_allocated(
     beside: Reference, given_up: set[str]
 ) -> None:
     on = trapped("b", "c", "d")
+    lists(on)
+    on.time += STUCK_SECONDS
     listed = claim(pod_ref("b"), pod_ref("c"), beside)
     on.claim = written_by_claimctl(listed, ["uid-b", "uid-c"])
     seen = on.snapshot()
@@ -305,7 +340,7 @@ def test_entries_are_given_up_only_beside_one_that_keeps_the_claim_allocated(
 
 def test_giving_the_devices_up_waits_for_the_binding_time_from_the_removal_on() -> None:
     on = trapped("b")
-    assert lists(on, seconds=59.0) == [("train",)]
+    assert lists(on, seconds=STUCK_SECONDS + 58.0) == [("train",)]
     assert lists(on, seconds=10.0) == [()]
 
 
@@ -376,7 +411,7 @@ def test_a_withdrawn_reservation_leaves_what_a_scheduler_listed() -> None:
         replace(made, metadata=replace(made.metadata, deletion_timestamp=NOW)),
         state,
     )
-    assert lists(on, seconds=500.0) == []
+    assert lists(on, seconds=500.0) == [("b",)]
 
 
 def test_a_pod_listed_ahead_blocks_the_release_of_a_workload_that_has_ended() -> None:
@@ -395,7 +430,7 @@ OWNERS = ["uid-set", "uid-elsewhere"]
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Reference]]:
+def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Reference]]:
     names = [f"p{number}" for number in range(8)]
     makers: list[Callable[[str], Pod]] = [
         lambda name: running(name),
@@ -414,7 +449,7 @@ def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Refere
         *draw(st.lists(st.sampled_from([*map(pod_ref, names), *map(tomb, names)]), max_size=3)),
     ]
     listed = {each.uid: each for each in entries[:LIMIT]}
-    ages = st.sampled_from([0.0, NEW_SECONDS, NEW_SECONDS + 1.0, 100.0])
+    ages = st.sampled_from([0.0, 1.0, 100.0])
     known = draw(st.lists(st.sampled_from([each.metadata.uid for each in pods]), unique=True))
     seen = draw(st.lists(st.sampled_from([each.metadata.uid for each in pods]), unique=True))
     memory = Memory(
@@ -425,18 +460,19 @@ def crowds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, bool], dict[str, Refere
         )
     )
     made = claim(*listed.values(), deleting=draw(st.booleans()))
-    rules = Rules(draw(st.sampled_from(["hold", "podgroup", "native"])), list_ahead=True)
+    dialect = draw(st.sampled_from(["hold", "podgroup", "native"]))
+    rules = Rules(dialect, list_ahead=True, crowd=draw(st.sampled_from([0, 2, 8])))
     snapshot = Snapshot(NOW, "train", "slice", made, pods=pods, rules=rules, memory=memory)
-    return snapshot, {"uid-set": draw(st.booleans())}, listed
+    return snapshot, listed
 
 
 @given(crowds())
-def test_only_new_pods_of_the_workload_are_listed_and_never_too_many(
-    given_: tuple[Snapshot, dict[str, bool], dict[str, Reference]],
+def test_only_pods_of_the_workload_that_would_wait_are_listed_and_never_too_many(
+    given_: tuple[Snapshot, dict[str, Reference]],
 ) -> None:
-    snapshot, owners, listed = given_
+    snapshot, listed = given_
     consumers, seen = Consumers.of(snapshot.pods), snapshot.memory.arrivals
-    found = pods_to_list(snapshot, consumers, owners, listed)
+    found = pods_to_list(snapshot, consumers, {"uid-set"}, listed)
     assert len({*listed, *(each.uid for each in found)}) == len(listed) + len(found)
     assert not found or len(listed) + len(found) <= LIMIT
     for each in found:
@@ -446,8 +482,7 @@ def test_only_new_pods_of_the_workload_are_listed_and_never_too_many(
         assert owner.uid == "uid-set"
         assert each.uid not in seen.entry_age
         assert seen.pod_age[each.uid] <= seen.claim_age
-        new_ = seen.pod_age[each.uid] <= NEW_SECONDS
-        assert owners["uid-set"] or new_ or failed_to_bind(made)
+        assert len(consumers.pending) > snapshot.rules.crowd or failed_to_bind(made)
         assert snapshot.claim is not None
         assert not snapshot.claim.metadata.deleting
         assert snapshot.rules.dialect != "native"
