@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from claimctl.audit.world import Key, as_pod, claims_of, is_bound_consumer
 from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
-from claimctl.wire.nodes import Node
+from claimctl.wire.nodes import Node, NodeSystemInfo
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 
@@ -26,7 +26,7 @@ class Vanished:
 
     pod: str
     node: str
-    boot: str
+    booted: NodeSystemInfo
     at: float
     owed: Graces
     """The graces that the pod must get: of the reservations at that time, as last updated."""
@@ -42,7 +42,7 @@ class Vanishings:
 
     users: Collection[str]
     by_claim: defaultdict[Key, list[Vanished]] = field(default_factory=lambda: defaultdict(list))
-    _boots: dict[str, str] = field(default_factory=dict)
+    _booted: dict[str, NodeSystemInfo] = field(default_factory=dict)
     _graces: defaultdict[Key, Graces] = field(default_factory=lambda: defaultdict(dict))
 
     def notice(self, revision: Revision) -> None:
@@ -53,7 +53,7 @@ class Vanishings:
             return
         if revision.plural == "nodes" and revision.type != "DELETED":
             node = decode(revision.data, Node)
-            self._boots[revision.name] = node.status.node_info.boot_id
+            self._booted[revision.name] = node.status.node_info
         elif revision.plural == "pods" and _replaced_or_gone(revision):
             assert revision.previous is not None
             self._gone(revision, decode(revision.previous, Pod))
@@ -88,8 +88,8 @@ class Vanishings:
         for claim in sorted(claims_of(last)):
             key = (revision.namespace, claim)
             owed = dict(self._graces.get(key, {}))
-            boot = self._boots.get(node, "")
-            self.by_claim[key].append(Vanished(revision.name, node, boot, revision.at, owed))
+            booted = self._booted.get(node, NodeSystemInfo())
+            self.by_claim[key].append(Vanished(revision.name, node, booted, revision.at, owed))
 
     def forget(self, claim: Key) -> None:
         self.by_claim.pop(claim, None)
@@ -105,7 +105,7 @@ class Vanishings:
             each.pod
             for each in self.by_claim.get(claim, ())
             if now - each.at < max(grace, *each.owed.values(), 0.0)
-            and self._boots.get(each.node, "") == each.boot
+            and not _rebooted(each.booted, self._booted.get(each.node, each.booted))
         ]
 
 
@@ -114,3 +114,8 @@ def _replaced_or_gone(revision: Revision) -> bool:
     if revision.previous is None:
         return False
     return pod is None or pod.metadata.uid != decode(revision.previous, Pod).metadata.uid
+
+
+def _rebooted(before: NodeSystemInfo, now: NodeSystemInfo) -> bool:
+    """Whether the same machine was booted anew."""
+    return before.machine == now.machine and before.boot_id != now.boot_id

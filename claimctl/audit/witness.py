@@ -11,10 +11,24 @@ import msgspec
 
 from claimctl.audit.removals import Removals
 from claimctl.audit.vanished import Vanishings
-from claimctl.audit.world import Key, World, as_claim, as_pod, claims_of, is_bound_consumer, runs
+from claimctl.audit.world import (
+    TERMINAL,
+    Key,
+    World,
+    as_claim,
+    as_pod,
+    claims_of,
+    is_bound_consumer,
+    runs,
+)
 from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
-from claimctl.wire.claims import CLAIM_FINALIZER, ResourceClaim
+from claimctl.wire.claims import (
+    CLAIM_FINALIZER,
+    AllocationResult,
+    NodeSelector,
+    ResourceClaim,
+)
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 
@@ -74,6 +88,9 @@ class Witness:
     fenced: dict[Key, None] = field(default_factory=dict)
     """Claims that claimctl fenced: allocated, with no entry but tombstones. A scheduler may
     deallocate such a claim before claimctl does; claimctl then removes the finalizer."""
+    waiting: dict[Key, frozenset[str]] = field(default_factory=dict)
+    """Per claim: UIDs of the pods that a scheduler may have been binding when claimctl deallocated
+    it."""
     vanished: Vanishings = field(init=False)
     removals: Removals = field(init=False)
 
@@ -115,6 +132,8 @@ class Witness:
 
     def _judge_deallocation(self, revision: Revision, world: World) -> None:
         key = (revision.namespace, revision.name)
+        waiting = {pod.metadata.uid for pod in world.users_of(key) if _may_be_in_a_cycle(pod)}
+        self.waiting[key] = self.waiting.get(key, frozenset()) | waiting
         left = [pod.metadata.name for pod in world.users_of(key) if is_bound_consumer(pod)]
         if left:
             self._accuse(
@@ -227,13 +246,23 @@ class Witness:
                 )
 
     def _judge_binding(self, revision: Revision, world: World, pod: Pod) -> None:
-        """No pod may be bound to a claim that claimctl has deallocated; hence the settle time."""
+        """No pod may be bound to a claim that claimctl has deallocated; hence the settle time.
+
+        The claim may have been allocated anew for another node: then the pod has none of its
+        devices either. A pod that has ended before is bound all the same, and never starts.
+        """
+        if pod.status.phase in TERMINAL:
+            return
         for name in sorted(claims_of(pod)):
             key = (revision.namespace, name)
             claim = world.claims.get(key)
-            allocated = claim is not None and claim.status.allocation is not None
-            if not allocated and self.deallocations.get(key) in self.users:
+            allocation = claim.status.allocation if claim is not None else None
+            if allocation is None and self.deallocations.get(key) in self.users:
                 self._accuse(STRANDED, revision, name, [revision.name], "deallocated before it got")
+            waited = pod.metadata.uid in self.waiting.get(key, ())
+            if waited and allocation is not None and not _reaches(allocation, pod.spec.node_name):
+                what = "given other devices before it got"
+                self._accuse(STRANDED, revision, name, [revision.name], what)
 
     def _notice_reservation(self, revision: Revision) -> None:
         reservation = decode(revision.data, ClaimReservation)
@@ -253,6 +282,27 @@ class Witness:
         self.violations.append(
             Violation(rule, revision.number, revision.namespace, claim, tuple(pods), message)
         )
+
+
+def _may_be_in_a_cycle(pod: Pod) -> bool:
+    """Whether a scheduler may be binding the pod. While a claim is being allocated for the first
+    pod of a PodGroup, the scheduler of 1.36.2 may bind another one to a wrong node by itself
+    (kubernetes/kubernetes#140087); so of a group, only pods with a nominated node count.
+    """
+    grouped = pod.spec.scheduling_group is not None
+    return not pod.spec.node_name and (not grouped or bool(pod.status.nominated_node_name))
+
+
+def _reaches(allocation: AllocationResult, node: str) -> bool:
+    """Whether the devices can be used on the node; true if their selector does not name nodes."""
+    terms = (allocation.node_selector or NodeSelector()).node_selector_terms or ()
+    named = [
+        each.values or ()
+        for term in terms
+        for each in term.match_fields or ()
+        if (each.key, each.operator) == ("metadata.name", "In")
+    ]
+    return len(named) < len(terms) or not terms or any(node in values for values in named)
 
 
 def _before(revision: Revision) -> ResourceClaim | None:

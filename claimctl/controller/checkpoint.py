@@ -13,53 +13,39 @@ there on. So it sees everything that has happened since then, and a release wait
 the API server does not have R any more (etcd compacts after five minutes), it lists as they are
 now, and the grace counts as after any start.
 
-The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
+If etcd is restored from a backup, the Lease comes back with its checkpoint, and pods may run whose
+objects are lost. No time and no version in the Lease shows that. But API servers are stopped for a
+restore, and an API server refuses to watch claims from a version that is older than its own start.
+So the checkpoint counts only if it accepts that watch (``Memories.claims_listed``).
 
-If etcd is restored from a backup, pods may run whose objects are lost. So a process that sees an
-older version of the Lease than before removes the checkpoint from it and ends, and a checkpoint
-in a Lease that was not renewed lately is not used.
+The Lease's UID stands beside R: a Lease that was restored into another cluster has another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.snapshots import Knowledge, NodeView
+from claimctl.controller.snapshots import CacheView, Knowledge
 from claimctl.reservation.release.blockers import all_on_record
 from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
-from claimctl.wire.coordination import Lease, renewed_at
+from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation
 
 ANNOTATION = "claimctl.io/checkpoint"
 INTERVAL_SECONDS = 10.0
 """Least time between two checkpoints. Each looks at every reserved claim."""
-STALE_SECONDS = 600.0
-"""A Lease that was not renewed for so long may have been restored from a backup of etcd: then the
-history that followed it is lost. (A version of that age is compacted anyway.)"""
 _UNASKED = WorkloadState(WorkloadPhase.UNSEEN)
 
 
-def read(lease: Lease, now: datetime) -> str:
-    """The version in the Lease; '' if the Lease has none that proves anything.
-
-    It proves nothing if it is of another Lease, or if the Lease was not renewed lately.
-    """
+def read(lease: Lease) -> str:
+    """The version in the Lease; '' if there is none, or if it was noted in another Lease."""
     uid, _, version = (lease.metadata.annotation(ANNOTATION) or "").partition("/")
     good = uid == lease.metadata.uid and version.isascii() and version.isdecimal()
-    return version if good and _is_recent(lease, now) else ""
-
-
-def _is_recent(lease: Lease, now: datetime) -> bool:
-    try:
-        age = (now - renewed_at(lease)).total_seconds()
-    except ValueError:
-        return False
-    return abs(age) < STALE_SECONDS
+    return version if good else ""
 
 
 class Checkpoints:
@@ -67,7 +53,7 @@ class Checkpoints:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._know = knowledge
-        self._nodes = NodeView(knowledge.caches.nodes)
+        self._nodes = CacheView(knowledge.caches.nodes)
         self._last = ""
         self._at: float | None = None
 

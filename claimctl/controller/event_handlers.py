@@ -6,7 +6,7 @@ keys to queues only while this process leads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
 from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.reserved_for.references import is_pod_group
+from claimctl.reservation.waiting import evicts_a_pod
 from claimctl.reservation.workloads import group_of, named_claims, observe
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta
@@ -204,16 +205,27 @@ class Triggers:
 
     def _pod(self, change: Change[Pod]) -> None:
         self._seen.pod_changed(change)
-        if not self._leading or same_to_claims(change):
+        if same_to_claims(change):
             return
         names = {name for pod in (change.old, change.new) if pod for name in claim_names(pod)}
-        ended = change.new is not None and is_finished(change.new)
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
+        if change.new is not None and is_bound(change.new) and change.new.status.conditions:
+            self._note_eviction(change.new, keys)
+        if not self._leading:
+            return
+        ended = change.new is not None and is_finished(change.new)
         self._enqueue(keys, urgent=ended)
         if _arrives(change):
             self._add(keys, self._queues.soon)
         if change.new is None:
             self._enqueue([key for key in keys if self._unused(key)], urgent=True)
+
+    def _note_eviction(self, pod: Pod, keys: Iterable[ClaimKey]) -> None:
+        """Note an eviction now: the pod may be gone before the next reconcile."""
+        for key in keys:
+            claim = self._caches.claims.get(key.name, key.namespace)
+            if claim is not None and evicts_a_pod(claim, (pod,)):
+                self._seen.claims.evicts(key)
 
     def _unused(self, key: ClaimKey) -> bool:
         """Whether no pod uses the claim any more, so that a release may begin."""
@@ -276,22 +288,13 @@ class Triggers:
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):
             self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))
-        if _node_essence(change.old) != _node_essence(change.new):
-            self._enqueue(self._waited_for())
 
     def _slice(self, change: Change[ResourceSlice]) -> None:
+        """Look at the claims whose devices may evict pods now, or may not any more."""
         old, new = change.old, change.new
-        if old is None or new is None or old.spec != new.spec:
-            self._enqueue(self._waited_for())
-
-    def _waited_for(self) -> Iterator[ClaimKey]:
-        """Reserved claims with a pending pod: nodes and devices matter only to them."""
-        if not self._leading:
-            return
-        keys = {reserved_key(reservation) for reservation in self._caches.reservations.items()}
-        for key in sorted(keys):
-            if any(not is_bound(pod) and not is_done(pod) for pod in self._caches.pods_of(key)):
-                yield key
+        pieces = (old, new) if old is None or new is None or old.spec != new.spec else ()
+        for piece in filter(None, pieces):
+            self._enqueue(self._caches.claims_on(piece))
 
     def _plan(self, change: Change[DowngradePlan]) -> None:
         if not self._leading:
@@ -349,7 +352,3 @@ def _essence(workload: Workload | None) -> Any:
     }
     status = workload.status.conditions if isinstance(workload, Job) else ()
     return meta.uid, meta.deleting, ours, workload.spec, status
-
-
-def _node_essence(node: Node | None) -> Any:
-    return None if node is None else (node.spec, node.metadata.labels)

@@ -29,10 +29,10 @@ from claimctl.controller.workers import WorkerPool
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.kube.informer import Informer
-from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
+from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
-from claimctl.wire.resources import CLAIMRESERVATIONS, LEASES
+from claimctl.wire.resources import LEASES, Resource
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
@@ -76,8 +76,9 @@ class Manager:
         self._pool: WorkerPool | None = None
         self._parts: Parts | None = None
         self._running = False
-        self._present = ""
-        """The version of the present when the caches began at a checkpoint; '' if they did not."""
+        self._present: dict[str, str] = {}
+        """By plural: the version of the present when the caches began at a checkpoint. It is empty
+        if they did not, or have caught up with it."""
 
     @property
     def ready(self) -> bool:
@@ -98,8 +99,8 @@ class Manager:
 
         Raises:
             NotReady, DialectUnknown, NotSynced: the start failed; one line says why.
-            LeadershipLost: the Lease was lost, and another replica may be leading now; or the Lease
-                shows that etcd was restored, and a new process has to list everything anew.
+            LeadershipLost: the Lease was lost, and the work failed or did not stop in time; or the
+                Lease shows that etcd was restored, and a new process has to list everything anew.
             KubeError: a request at the start failed.
         """
         tasks = Tasks()
@@ -142,7 +143,9 @@ class Manager:
             parts.knowledge.observations.group_names.known()
         log.info("caches filled")
         if parts.knowledge.observations.claims.checkpoint:
-            self._present = await self._listed_now()
+            for informer in _begun_together(parts.caches):
+                now = await self._listed_now(informer.resource)
+                self._present[informer.resource.plural] = now
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
@@ -160,17 +163,19 @@ class Manager:
         except KubeError as error:
             log.warning("checkpoint not read", error=str(error))
             return
-        if not (version := checkpoint.read(lease, self._clock.now())):
+        if not (version := checkpoint.read(lease)):
             return
         log.info("begins at the checkpoint", version=version)
         parts.knowledge.observations.claims.checkpoint = version
-        for informer in (parts.caches.reservations, parts.caches.pods, parts.caches.claims):
+        for informer in _begun_together(parts.caches):
             informer.begin_at(version)
 
-    async def _listed_now(self) -> str:
-        """The version of the cluster now."""
-        pages = self._client.pages(CLAIMRESERVATIONS, limit=1, partial=True)
-        async with aclosing(pages):
+    async def _listed_now(self, resource: Resource[Any]) -> str:
+        """The version of the cluster now.
+
+        An API server gives no bookmark of it before it was asked for a list of that kind.
+        """
+        async with aclosing(self._client.pages(resource, limit=1, partial=True)) as pages:
             async for page in pages:
                 return page.resource_version
         return ""
@@ -181,9 +186,15 @@ class Manager:
         A cache that began at the checkpoint may be minutes late. It may show a reservation for
         which no controller would end a hold any more.
         """
-        for informer in (caches.reservations, caches.pods, caches.claims):
-            while not await informer.catch_up(self._present, CATCH_UP_SECONDS):
-                log.info("waits for a late cache", resource=informer.resource.plural)
+
+        async def caught_up(informer: Informer[Any]) -> None:
+            kind = informer.resource.plural
+            while not await informer.catch_up(self._present[kind], CATCH_UP_SECONDS):
+                log.info("waits for a late cache", resource=kind)
+
+        # each waits for a bookmark of the API server, one to three seconds
+        await asyncio.gather(*(caught_up(each) for each in _begun_together(caches)))
+        self._present = {}
 
     async def _adapt(self, tasks: Tasks, found: Detection) -> None:
         """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
@@ -242,11 +253,18 @@ class Manager:
             self._clock,
             lease,
             self.settings.identity,
+            container=self.settings.container,
             rng=self._rng,
             notes=notes,
-            volatile=(checkpoint.ANNOTATION,),
         )
-        await election.run(self._lead)
+        while True:
+            # What this process has seen counts also after an outage of the API server.
+            try:
+                await election.run(self._lead)
+            except Deposed as error:
+                log.warning("leads no more", reason=str(error))
+            else:
+                return
 
     async def _lead(self) -> None:
         """Work while this process holds the Lease; cancelled when the Lease is lost."""
@@ -290,6 +308,11 @@ class Manager:
             await self._parts.events.drain()
         await tasks.stop(deadline=seconds)
         log.info("stopped")
+
+
+def _begun_together(caches: Caches) -> tuple[Informer[Any], ...]:
+    """The caches that begin at a checkpoint."""
+    return caches.reservations, caches.pods, caches.claims
 
 
 async def _first(*watchers: asyncio.Task[Any], after: asyncio.Task[Any]) -> None:

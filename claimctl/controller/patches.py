@@ -55,14 +55,6 @@ def _condition(condition: Condition) -> dict[str, Any]:
     return {"message": "", "reason": "", **to_plain(condition)}
 
 
-def list_patch(references: Iterable[Reference], *, deallocate: bool) -> dict[str, Any]:
-    """The patch of a claim's status: the list and, with ``deallocate``, no allocation."""
-    reserved_for = [to_plain(reference) for reference in references] or None
-    if deallocate:
-        return {"status": {"allocation": None, "reservedFor": reserved_for}}
-    return {"status": {"reservedFor": reserved_for}}
-
-
 def list_replacement(
     present: Iterable[Reference], wanted: Iterable[Reference]
 ) -> list[dict[str, Any]]:

@@ -21,6 +21,9 @@ class Settings(BaseModel):
 
     identity: str = Field(min_length=1, max_length=253)
     """The identity of this process in the Lease and in Events; each replica has its own."""
+    container: str = ""
+    """How the identities of the processes begin that run in this process's container, one after the
+    other; '' if that is not known."""
     lease_namespace: str = Field(default="claimctl-system", min_length=1, max_length=63)
     lease_name: str = Field(default="claimctl-controller", min_length=1, max_length=253)
     lease_seconds: int = Field(default=15, ge=6, le=3600)
@@ -41,6 +44,8 @@ class Settings(BaseModel):
     """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
     list_ahead: bool = True
     """Whether claimctl lists pending pods before the scheduler does."""
+    crowd: int = Field(default=50, ge=0)
+    """If more pods of a claim are pending, claimctl lists all of them ahead."""
     checkpoint: bool = True
     """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False
@@ -85,4 +90,5 @@ class Settings(BaseModel):
             kcm_looks_at_claims=version >= FROM_1_34,
             dead_reference_seconds=self.dead_reference_seconds,
             list_ahead=self.list_ahead,
+            crowd=self.crowd,
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from claimctl.controller.caches.informers import (
+    BINDING_CONDITIONS,
     BY_CLAIM,
-    BY_DRIVER,
+    BY_POOL,
     Caches,
+    pool_key,
     reserved_key,
     workload_key,
 )
@@ -18,8 +21,9 @@ from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
+from claimctl.kube.cache import HasMetadata
 from claimctl.kube.informer import Informer
-from claimctl.reservation.pods import is_bound, is_done, unschedulable_since
+from claimctl.reservation.pods import is_bound, is_done
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
 from claimctl.reservation.retention import shown_reference
 from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
@@ -30,7 +34,6 @@ from claimctl.reservation.workloads import (
     orphaned_replica_sets_of,
 )
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -38,6 +41,8 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import ReplicaSet, Workload
+
+T = TypeVar("T", bound=HasMetadata)
 
 
 @dataclass(slots=True)
@@ -54,7 +59,7 @@ class Knowledge:
 class Snapshots:
     def __init__(self, knowledge: Knowledge) -> None:
         self._know = knowledge
-        self._nodes = NodeView(knowledge.caches.nodes)
+        self._nodes = CacheView(knowledge.caches.nodes)
         self._unreadable = UnreadableObjects(knowledge.caches)
 
     def lagging(self, key: ClaimKey) -> bool:
@@ -112,7 +117,9 @@ class Snapshots:
             pods=pods,
             ghosts=ghosts.pods,
             nodes=self._nodes,
-            slices=self._slices(claim, pending),
+            claims=CacheView(caches.claims, key.namespace),
+            slices=tuple(self._slices(claim)),
+            binding_conditions=self._binding_conditions(),
             groups=tuple(self._groups(key, claim, held)),
             unreadable=self._unreadable.about(key, claim),
             frozen=self._frozen(key, claim),
@@ -194,16 +201,16 @@ class Snapshots:
         index = f"{reservation.metadata.namespace}/{reservation.spec.resource_claim_name}"
         return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
-    def _slices(
-        self, claim: ResourceClaim | None, pending: tuple[Pod, ...]
-    ) -> tuple[ResourceSlice, ...]:
-        """The slices of the allocation's drivers. They matter only if a pod is unschedulable."""
-        allocation = claim.status.allocation if claim else None
-        if allocation is None or not any(map(unschedulable_since, pending)):
-            return ()
-        drivers = sorted({result.driver for result in allocation.devices.results or ()})
+    def _slices(self, claim: ResourceClaim | None) -> Iterator[ResourceSlice]:
+        """The slices of the allocation's pools that have devices of interest. Few have any."""
+        devices = claim.devices if claim else ()
+        for pool in sorted({pool_key(each.driver, each.pool) for each in devices}):
+            yield from self._know.caches.slices.by_index(BY_POOL, pool)
+
+    def _binding_conditions(self) -> bool:
+        """Whether a device with binding conditions is published; an unreadable slice may do so."""
         slices = self._know.caches.slices
-        return tuple(one for driver in drivers for one in slices.by_index(BY_DRIVER, driver))
+        return bool(slices.by_index(BINDING_CONDITIONS, "")) or any(slices.unread())
 
     def _groups(
         self, key: ClaimKey, claim: ResourceClaim | None, held: tuple[Held, ...]
@@ -261,20 +268,21 @@ def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
     return tuple(reference.uid for reference in listed if reference.uid not in alive)
 
 
-class NodeView(Mapping[str, Node]):
-    """The node cache by name, without copying it for every decision."""
+class CacheView(Mapping[str, T], Generic[T]):
+    """The objects of a cache by name, in one namespace, without a copy for every decision."""
 
-    def __init__(self, nodes: Informer[Node]) -> None:
-        self._nodes = nodes
+    def __init__(self, cache: Informer[T], namespace: str = "") -> None:
+        self._cache, self._namespace = cache, namespace
 
-    def __getitem__(self, name: str) -> Node:
-        node = self._nodes.get(name)
-        if node is None:
+    def __getitem__(self, name: str) -> T:
+        found = self._cache.get(name, self._namespace)
+        if found is None:
             raise KeyError(name)
-        return node
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(node.metadata.name for node in self._nodes.items()))
+        metas = (each.metadata for each in self._cache.items())
+        return iter(sorted(meta.name for meta in metas if meta.namespace == self._namespace))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._nodes.items())
+        return sum(1 for _ in self)

@@ -48,8 +48,8 @@ class UnreadableObjects:
         """The claims that the object names or may concern."""
         plural = found.resource.plural
         if plural in (NODES.plural, RESOURCESLICES.plural):
-            yield from self._caches.concerned_claims()
-        elif plural in {each.plural for each in WORKLOADS.values()}:
+            return
+        if plural in {each.plural for each in WORKLOADS.values()}:
             yield from self._reserved_for(found)
         elif (names := claims_named(found)) is not None and found.namespace:
             yield from (ClaimKey(found.namespace, name) for name in sorted(names))

@@ -10,10 +10,10 @@ import msgspec
 from claimctl.controller.patches import (
     claim_body,
     finalizers_patch,
-    list_patch,
     list_replacement,
     status_patch,
 )
+from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.reservation.decision import (
@@ -65,8 +65,7 @@ class Writer:
             case WriteList(present=(_, *_)):
                 return await self._replace_list(snapshot, write)
             case WriteList():
-                body = list_patch(write.reserved_for, deallocate=write.deallocate)
-                return await self._patch_claim(snapshot, body, write.resource_version, "status")
+                return await self._change_list(snapshot, write)
             case RemoveClaimFinalizer():
                 # with the version, so that a claim that was allocated again keeps its finalizer
                 assert snapshot.claim is not None
@@ -89,7 +88,7 @@ class Writer:
                 return await self._patch_reservation(write.reservation, body)
 
     async def _patch_claim(
-        self, snapshot: Snapshot, body: Mapping[str, Any], version: str, subresource: str = ""
+        self, snapshot: Snapshot, body: Mapping[str, Any], version: str
     ) -> ObjectMeta:
         written = await self._client.merge_patch(
             _CLAIMS,
@@ -97,7 +96,15 @@ class Writer:
             body,
             snapshot.namespace,
             resource_version=version,
-            subresource=subresource,
+        )
+        return written.metadata
+
+    async def _change_list(self, snapshot: Snapshot, write: WriteList) -> ObjectMeta:
+        claim = snapshot.claim
+        assert claim is not None
+        assert claim.metadata.resource_version == write.resource_version
+        written = await change_list(
+            self._client, _CLAIMS, claim, write.reserved_for, deallocate=write.deallocate
         )
         return written.metadata
 

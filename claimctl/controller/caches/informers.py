@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from claimctl.controller.caches.pod_groups import GroupCache
-from claimctl.controller.caches.transforms import naming_a_claim, owning
+from claimctl.controller.caches.transforms import naming_a_claim, owning, special_devices
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
@@ -52,7 +52,8 @@ WATCHED: tuple[Resource[Any], ...] = (
 )
 """The resources that the cluster must serve and the controller must be allowed to read."""
 
-BY_CLAIM, BY_WORKLOAD, BY_DRIVER, BY_GROUP = "claim", "workload", "driver", "group"
+BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
+BINDING_CONDITIONS = "binding conditions"
 
 
 class Caches:
@@ -64,7 +65,7 @@ class Caches:
 
         self.nodes = informer(NODES)
         self.claims: Informer[ResourceClaim] = informer(
-            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups}
+            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups, BY_POOL: _pools}
         )
         self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
         self.reservations: Informer[ClaimReservation] = informer(
@@ -81,7 +82,9 @@ class Caches:
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
         self.slices: Informer[ResourceSlice] = informer(
-            RESOURCESLICES, indexes={BY_DRIVER: _driver}
+            RESOURCESLICES,
+            keep=special_devices,
+            indexes={BY_POOL: _pool, BINDING_CONDITIONS: _condition_holder},
         )
         self._all = tuple(informer for wave in self.waves() for informer in wave)
 
@@ -142,6 +145,11 @@ class Caches:
             return True
         claim = self.claims.get(key.name, key.namespace)
         return claim is not None and _has_holder(claim)
+
+    def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
+        """The claims that are allocated in the pool of the slice."""
+        pool = pool_key(piece.spec.driver, piece.spec.pool.name)
+        return sorted(ClaimKey.of(one.metadata) for one in self.claims.by_index(BY_POOL, pool))
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
         """All claims that a controller reconciles when it begins to lead."""
@@ -217,5 +225,19 @@ def _template_claims(replica_set: ReplicaSet) -> Iterable[str]:
     return (f"{replica_set.metadata.namespace}/{claim}" for claim in claims)
 
 
-def _driver(piece: ResourceSlice) -> Iterable[str]:
-    yield piece.spec.driver
+def pool_key(driver: str, pool: str) -> str:
+    return f"{driver}/{pool}"
+
+
+def _pools(claim: ResourceClaim) -> Iterable[str]:
+    """The pools of the allocation's devices."""
+    return sorted({pool_key(each.driver, each.pool) for each in claim.devices})
+
+
+def _pool(piece: ResourceSlice) -> Iterable[str]:
+    yield pool_key(piece.spec.driver, piece.spec.pool.name)
+
+
+def _condition_holder(piece: ResourceSlice) -> Iterable[str]:
+    if any(device.has_binding_conditions for device in piece.spec.devices or ()):
+        yield ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from claimctl.reservation.workloads import named_claims
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Device, ResourceClaim, ResourceSlice
+from claimctl.wire.placement import NO_EXECUTE
 from claimctl.wire.workloads import ReplicaSet
 
 
@@ -19,9 +20,21 @@ def owning(claim: ResourceClaim) -> ResourceClaim:
         replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
     )
     metadata = replace(claim.metadata, managed_fields=entries)
-    return replace(claim, metadata=metadata)
+    status = replace(claim.status, devices=claim.status.devices.copy())
+    return replace(claim, metadata=metadata, status=status)
 
 
 def naming_a_claim(replica_set: ReplicaSet) -> ReplicaSet | None:
     """The ReplicaSet, or None if its pods name no claim."""
     return replica_set if named_claims(replica_set.spec.template) else None
+
+
+def special_devices(piece: ResourceSlice) -> ResourceSlice | None:
+    """The slice with its devices that evict pods, or that the scheduler waits for; None without."""
+    devices = tuple(filter(_is_special, piece.spec.devices or ()))
+    return replace(piece, spec=replace(piece.spec, devices=devices)) if devices else None
+
+
+def _is_special(device: Device) -> bool:
+    evicts = any(taint.effect == NO_EXECUTE for taint in device.all_taints)
+    return evicts or device.has_binding_conditions

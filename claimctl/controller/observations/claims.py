@@ -75,6 +75,8 @@ class _Observed:
     """The claim's present or next allocation was made by this version or a later one."""
     dead_since: dict[str, float] = field(default_factory=dict)
     unstarted_since: dict[str, float] = field(default_factory=dict)
+    evicting: bool = False
+    """Whether a pod was evicted because of a taint of a device of the present allocation."""
     fenced_at: float | None = None
     """When this process fenced the claim's present allocation."""
     deallocated: str = ""
@@ -159,19 +161,31 @@ class Memories:
 
         If its version is lower than ``before``, etcd was restored from a backup: then nothing is
         known about what the claims listed before. If the first lists of pods and claims show the
-        checkpoint, an earlier leader has put on record what vanished before.
+        checkpoint, an earlier leader has put on record what vanished before. But if the watch has
+        brought nothing when the claims are listed again, the API server did not accept a watch from
+        the checkpoint on. It was started later, perhaps on an etcd that was restored from a backup.
 
         Args:
             reserved: the claims that had a reservation then.
         """
         if before and not _certainly(version, before):
             self._history_lost()
+        if before and before == self.checkpoint:
+            self._forget_checkpoint()
         if before or not version or not version == self._pods_began == self.checkpoint:
             return
         for key in reserved:
             if (known := self._claims.get(key)) is not None:
                 known.unnoticed_at, known.known_at = None, version
                 self.openings.known(key, version)
+
+    def _forget_checkpoint(self) -> None:
+        """Forget what an earlier leader knew: this may be another history."""
+        now = self._clock.monotonic()
+        for key, observed in self._claims.items():
+            if observed.known_at:
+                observed.known_at, observed.unnoticed_at = "", now
+                self.openings.known(key, "")
 
     def _history_lost(self) -> None:
         """Forget the versions of a history that etcd has lost: later ones may be lower.
@@ -264,6 +278,11 @@ class Memories:
             return 0.0
         return self._clock.monotonic() - observed.allocated_since
 
+    def evicts(self, key: ClaimKey) -> None:
+        """Note that a pod of the claim's list is evicted because of a device's taint."""
+        if (observed := self._claims.get(key)) is not None:
+            observed.evicting = True
+
     def observe_pods(self, key: ClaimKey, dead: Iterable[str], unstarted: Iterable[str]) -> None:
         """Note the present state of the claim's pods.
 
@@ -311,6 +330,7 @@ class Memories:
             status_age=ages,
             due_age=self._due_age(key, now),
             repeated_statuses=repeats,
+            evicting=observed.evicting,
             noted=noted,
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
@@ -355,7 +375,7 @@ def _note(observed: _Observed, claim: ResourceClaim, now: float, *, just_allocat
     elif observed.allocated_since is None:
         observed.allocated_since = now
     if claim.status.allocation is None or just_allocated:
-        observed.unnoticed_at = None
+        observed.unnoticed_at, observed.evicting = None, False
         older = _certainly(observed.made_after, meta.resource_version)
         observed.made_after = observed.made_after if older else meta.resource_version
 

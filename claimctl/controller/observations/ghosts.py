@@ -7,7 +7,7 @@ leads. The statuses of reservations keep them over a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from cachetools import LRUCache
@@ -37,26 +37,38 @@ REMEMBERED_NODES = 10_000
 
 
 class BootIds:
-    """The last boot ID of each node.
+    """The last boot ID of each node, and the machine of each boot.
 
-    It is kept after the Node object is gone, because the object of a lost node may be deleted
+    They are kept after the Node object is gone, because the object of a lost node may be deleted
     before its pods.
     """
 
     def __init__(self) -> None:
         self._ids: LRUCache[str, str] = LRUCache(REMEMBERED_NODES)
+        self._machines: LRUCache[str, tuple[str, str]] = LRUCache(2 * REMEMBERED_NODES)
 
     def observe(self, node: Node) -> bool:
-        """Note a node; return whether it has been rebooted since it was last seen."""
-        name, boot_id = node.metadata.name, node.status.node_info.boot_id
+        """Note a node; return whether it has another boot ID than when it was last seen."""
+        name, info = node.metadata.name, node.status.node_info
         before = self._ids.get(name, "")
-        if boot_id:
-            self._ids[name] = boot_id
-        return bool(before) and bool(boot_id) and before != boot_id
+        if info.boot_id:
+            self._ids[name] = info.boot_id
+            self._machines[info.boot_id] = info.machine
+        return bool(before) and bool(info.boot_id) and before != info.boot_id
 
     def of(self, node_name: str) -> str:
         """The last boot ID seen on the node, or ''."""
         return self._ids.get(node_name, "")
+
+    def rebooted(self, node_name: str, boot_id: str) -> bool:
+        """Whether the machine that had this boot ID has another one now.
+
+        Another machine may have the node's name now, and the old one may still run. So nothing is
+        proven by a boot ID that this process has not seen itself, as in an earlier one's record.
+        """
+        now = self.of(node_name)
+        machine = self._machines.get(boot_id, ("", ""))
+        return now != boot_id and any(machine) and machine == self._machines.get(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +85,12 @@ class GhostLedger:
     """Ghosts by claim.
 
     Args:
-        boot_id: returns the boot ID of a node, or '' if it is unknown.
+        boots: the boot IDs of the nodes.
     """
 
-    def __init__(self, clock: Clock, boot_id: Callable[[str], str]) -> None:
+    def __init__(self, clock: Clock, boots: BootIds) -> None:
         self._clock = clock
-        self._boot_id = boot_id
+        self._boots = boots
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
         self._once_recorded: dict[ClaimKey, set[str]] = {}
@@ -120,7 +132,7 @@ class GhostLedger:
             uid=pod.uid,
             name=pod.name,
             node_name=node,
-            boot_id=self._boot_id(node),
+            boot_id=self._boots.of(node),
             since=self._clock.now(),
         )
         self._vanished_at[ghost.uid] = ""
@@ -132,7 +144,7 @@ class GhostLedger:
         """Note a reboot of a node. It ends a ghost only if it is younger than the pod's deletion.
 
         The caches of nodes and pods are not in step: a reboot that is seen late may have happened
-        before the pod was bound.
+        before the pod was bound. If the machine is another one, too, no reboot ends the ghost.
         """
         boot_id, version = node.status.node_info.boot_id, node.metadata.resource_version
         for ghosts in self._by_claim.values():
@@ -141,7 +153,8 @@ class GhostLedger:
                 if ghost.node_name == node.metadata.name and (
                     relist or not _younger(version, vanished_at)
                 ):
-                    ghosts[uid] = replace(ghost, boot_id=boot_id)
+                    same = self._boots.rebooted(ghost.node_name, ghost.boot_id)
+                    ghosts[uid] = replace(ghost, boot_id=boot_id if same else "")
 
     def pods_listed(self, before: str) -> None:
         """Note a LIST of all pods.
@@ -253,7 +266,7 @@ class GhostLedger:
             uid=meta.uid,
             name=meta.name,
             node_name=node,
-            boot_id=self._boot_id(node),
+            boot_id=self._boots.of(node),
             since=self._clock.now(),
         )
 
@@ -265,7 +278,7 @@ class GhostLedger:
             known[ghost.uid] = ghost
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
-        """Drop the ghosts whose node was rebooted since: their containers cannot be running.
+        """Drop the ghosts whose machine was rebooted since: their containers cannot be running.
 
         While a reservation's status has such a ghost, the time when it was first known is kept, so
         that its grace does not start again.
@@ -274,7 +287,7 @@ class GhostLedger:
         now = self._clock.monotonic()
         for uid, ghost in list(ghosts.items()):
             old = now - since[uid] > RETENTION_SECONDS and uid not in on_record
-            if old or self._booted(ghost):
+            if old or self._boots.rebooted(ghost.node_name, ghost.boot_id):
                 del ghosts[uid]
         for uid in [uid for uid in since if uid not in ghosts and uid not in on_record]:
             del since[uid]
@@ -282,11 +295,6 @@ class GhostLedger:
         if not since:
             for known in (self._by_claim, self._known_since, self._once_recorded, self._outlived):
                 known.pop(key, None)
-
-    def _booted(self, ghost: ForceDeletedPod) -> bool:
-        """Whether the node has another boot ID now. A missing Node object proves nothing."""
-        boot_id = self._boot_id(ghost.node_name)
-        return bool(ghost.boot_id and boot_id) and boot_id != ghost.boot_id
 
 
 def _younger(version: str, other: str) -> bool:

@@ -26,7 +26,7 @@ from claimctl.reservation.decision import (
     WriteStatus,
     is_last,
 )
-from claimctl.reservation.pods import claim_names, is_done
+from claimctl.reservation.pods import claim_names, is_done, is_stuck
 from claimctl.reservation.reserved_for.consistency import left_by_kcm
 from claimctl.reservation.reserved_for.references import is_pod_group
 from claimctl.reservation.snapshot import Snapshot
@@ -54,7 +54,7 @@ REMEMBERED = 10_000
 class Observations:
     def __init__(self, clock: Clock) -> None:
         self.boots = BootIds()
-        self.ghosts = GhostLedger(clock, self.boots.of)
+        self.ghosts = GhostLedger(clock, self.boots)
         self.claims = Memories(clock)
         self.arrivals = PodArrivals(clock)
         self.own_writes = OwnWrites(clock)
@@ -103,7 +103,7 @@ class Observations:
         if same_to_claims(change):
             return
         for pod in (change.old, change.new):
-            if pod is not None and not is_done(pod):
+            if pod is not None and not is_done(pod) and not is_stuck(pod):
                 for name in claim_names(pod):
                     self.claims.recorded.used(ClaimKey(change.namespace, name))
 

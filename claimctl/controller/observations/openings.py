@@ -36,6 +36,9 @@ class _Seen:
     group: float = -inf
     holder: float = -inf
     delisted: dict[str, float] = field(default_factory=dict)
+    """By UID of a pod: when its entry left the list."""
+    groups: dict[str, float] = field(default_factory=dict)
+    """By name of a PodGroup: when its entry left the list."""
     listed: dict[str, float] = field(default_factory=dict)
     """By UID of a pod: when its entry was first seen. Removed entries are kept."""
     noted_from: str = ""
@@ -81,6 +84,7 @@ class OpeningsSeen:
         return Openings(
             watched_age=now - seen.watched,
             group_age=max(now - seen.group, 0.0),
+            group_ages={name: now - at for name, at in seen.groups.items()},
             holder_age=max(now - seen.holder, 0.0),
             entry_age={uid: now - at for uid, at in seen.delisted.items()},
         )
@@ -128,8 +132,12 @@ def _note(
     listed = _pods(after)
     for uid in _pods(before) - listed:
         seen.delisted[uid] = now
+    for name in _groups(before) - _groups(after):
+        seen.groups[name] = now
     for uid in listed:
         seen.listed.setdefault(uid, now)
+    for name in [name for name, at in seen.groups.items() if now - at > KEPT_SECONDS]:
+        del seen.groups[name]
     for uid in [uid for uid, at in seen.delisted.items() if now - at > KEPT_SECONDS]:
         del seen.delisted[uid]
         if uid not in listed:
@@ -140,6 +148,10 @@ def _note(
 
 def _pods(references: tuple[Reference, ...]) -> frozenset[str]:
     return frozenset(each.uid for each in references if is_pod(each))
+
+
+def _groups(references: tuple[Reference, ...]) -> frozenset[str]:
+    return frozenset(each.name for each in references if is_pod_group(each))
 
 
 def _last(last: float, now: float, *, listed: bool) -> float:

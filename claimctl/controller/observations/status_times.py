@@ -44,7 +44,7 @@ class RecordedTimes:
         self._asked: LRUCache[_Key, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def used(self, claim: ClaimKey) -> None:
-        """Note that a pod that is not done names the claim, or did so until now."""
+        """Note that a pod uses the claim or will soon, or did so until now."""
         # every pod of a LIST comes here, and an LRUCache takes twice as long
         self._used[claim] = self._clock.monotonic()
         self._used.move_to_end(claim)

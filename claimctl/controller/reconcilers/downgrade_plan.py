@@ -53,7 +53,7 @@ class DowngradePlanReconciler:
             if plan.spec.action == RESTORE:
                 await restore_plan(self._client, ledger, clock, rules.dialect)
             else:
-                await run_plan(self._client, ledger, clock, settle_seconds=rules.settle_seconds)
+                await run_plan(self._client, ledger, clock, rules=rules)
         except Overtaken as overtaken:
             return After(self._give_way(overtaken.plan))
         return DONE

@@ -116,6 +116,36 @@ def test_binding_a_pod_to_what_claimctl_has_deallocated() -> None:
     bound = {"phase": "Pending", "node": "n1"}
     assert rules(Past().claim(ALLOCATED).claim({}, by=US).pod(**bound)) == [STRANDED]
     assert rules(Past().claim(ALLOCATED).claim({}, by=KCM).pod(**bound)) == []
+    ended = {"phase": "Failed", "node": "n1"}
+    assert rules(Past().claim(ALLOCATED).claim({}, by=US).pod(**ended)) == []
+
+
+def on(node: str) -> dict[str, Any]:
+    """A claim that is allocated on a node."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"allocation": {**ALLOCATED["allocation"], "nodeSelector": selector}}
+
+
+def test_binding_a_pod_to_a_claim_that_has_other_devices_by_then() -> None:
+    def past(by: str = US, after: str = "n2") -> Past:
+        waiting = Past().claim(on("n1")).pod(phase="Pending", node="")
+        return waiting.claim({}, by=by).claim(on(after)).pod(phase="Pending", node="n1")
+
+    assert rules(past()) == [STRANDED]
+    assert rules(past(by=KCM)) == []
+    assert rules(past(after="n1")) == []
+
+
+def test_a_scheduler_may_bind_the_second_pod_of_a_group_to_a_wrong_node_by_itself() -> None:
+    def past(**status: str) -> Past:
+        group = Past()
+        group.more = {"schedulingGroup": {"podGroupName": "train"}}
+        group.claim(on("n1")).pod(phase="Pending", node="", **status)
+        return group.claim({}, by=US).claim(on("n2")).pod(phase="Pending", node="n1")
+
+    assert rules(past()) == []
+    assert rules(past(nominatedNodeName="n1")) == [STRANDED]
 
 
 def test_a_write_that_says_nothing_new() -> None:

@@ -36,6 +36,9 @@ def define_custom_resources(made: Server) -> None:
         made.create("customresourcedefinitions", definition)
 
 
+DEVICE = {"request": "tpu", "driver": "tpu.example.com", "pool": "node-0", "device": "tpu-0"}
+
+
 def furnish(made: Server) -> None:
     """An allocated claim, a pod of a Deployment that uses it, and a ClaimReservation."""
     define_custom_resources(made)
@@ -44,7 +47,7 @@ def furnish(made: Server) -> None:
     pod = made.create("pods", pod_body("train-1", node="node-0"))
     claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
     claim["status"] = {
-        "allocation": {"devices": {}},
+        "allocation": {"devices": {"results": [DEVICE]}},
         "reservedFor": [
             {"resource": "pods", "name": "train-1", "uid": pod["metadata"]["uid"]},
         ],

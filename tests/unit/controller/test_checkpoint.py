@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -16,18 +15,15 @@ from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.informer import Change
 from claimctl.reservation.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
+from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import RESOURCECLAIMS
-from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, pod_ref, reservation, running
+from tests.support.builders import CLAIM, NAMESPACE, claim, pod_ref, reservation, running
 from tests.support.hand_clock import HandClock
 
 KEY = ClaimKey(NAMESPACE, CLAIM)
-LEASE = Lease(
-    metadata=ObjectMeta(name="lease", uid="uid-lease"),
-    spec=LeaseSpec(renew_time=micro_time(NOW)),
-)
+LEASE = Lease(metadata=ObjectMeta(name="lease", uid="uid-lease"))
 
 
 @dataclass
@@ -78,7 +74,7 @@ class Leader:
         self.seen.ghosts.observe_list(KEY, references, (), "3")
 
     def noted(self) -> str:
-        return read(annotated(self.checkpoints.annotations(LEASE)), NOW)
+        return read(annotated(self.checkpoints.annotations(LEASE)))
 
 
 def annotated(annotations: dict[str, str]) -> Lease:
@@ -93,8 +89,8 @@ def test_a_checkpoint_of_another_lease_is_none() -> None:
     """The Lease was restored into another cluster."""
     noted = Leader().checkpoints.annotations(LEASE)
     other = ObjectMeta(name="lease", uid="uid-other", annotations=noted)
-    assert read(replace(LEASE, metadata=other), NOW) == ""
-    assert read(LEASE, NOW) == ""
+    assert read(replace(LEASE, metadata=other)) == ""
+    assert read(LEASE) == ""
 
 
 @pytest.mark.parametrize(
@@ -102,30 +98,7 @@ def test_a_checkpoint_of_another_lease_is_none() -> None:
     ["", "30", "/30", "uid-lease", "uid-lease/", "uid-lease/x", "uid-lease/-3", "uid-lease/٣"],
 )
 def test_an_annotation_that_is_no_checkpoint_counts_as_none(value: str) -> None:
-    assert read(annotated({ANNOTATION: value}), NOW) == ""
-
-
-@pytest.mark.parametrize(
-    ("renewed", "found"),
-    [
-        pytest.param(NOW - timedelta(seconds=300), "30", id="the leader was killed lately"),
-        pytest.param(NOW - timedelta(seconds=599), "30", id="just under ten minutes ago"),
-        pytest.param(NOW - timedelta(seconds=600), "", id="ten minutes ago"),
-        pytest.param(NOW - timedelta(hours=1), "", id="the Lease comes from a backup"),
-        pytest.param(NOW + timedelta(hours=1), "", id="the clocks differ"),
-        pytest.param(None, "", id="never renewed"),
-    ],
-)
-def test_a_checkpoint_counts_only_in_a_lease_that_was_renewed_lately(
-    renewed: datetime | None, found: str
-) -> None:
-    spec = LeaseSpec(renew_time=micro_time(renewed) if renewed else None)
-    assert read(replace(annotated({ANNOTATION: "uid-lease/30"}), spec=spec), NOW) == found
-
-
-def test_a_lease_with_a_time_that_is_none_has_no_checkpoint() -> None:
-    lease = replace(annotated({ANNOTATION: "uid-lease/30"}), spec=LeaseSpec(renew_time="today"))
-    assert read(lease, NOW) == ""
+    assert read(annotated({ANNOTATION: value})) == ""
 
 
 def test_nothing_is_noted_from_before_a_reservation_was_deleted() -> None:

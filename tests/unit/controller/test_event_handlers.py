@@ -14,11 +14,13 @@ import pytest
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, WorkloadKey
+from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
 from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.base import from_plain
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION, RESERVE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS
@@ -154,19 +156,21 @@ async def test_a_claim_without_reservation_concerns_claimctl_if_it_lists_a_workl
         assert (OTHER_KEY in await followed.after(_listing(*entries))) is concerns
 
 
-def _slice(made: Server) -> object:
-    return made.create(
-        "resourceslices",
-        {
-            "metadata": {"name": "devices"},
-            "spec": {
-                "driver": "tpu.example.com",
-                "pool": {"name": "pool", "resourceSliceCount": 1},
-                "nodeName": "node-0",
-                "devices": [{"name": "device-0"}],
-            },
-        },
-    )
+EVICTING = [{"name": "tpu-0", "taints": [{"key": "broken", "effect": "NoExecute"}]}]
+
+
+def _slice(made: Server, pool: str = "node-0", devices: object = EVICTING) -> object:
+    spec = {
+        "driver": "tpu.example.com",
+        "pool": {"name": pool, "resourceSliceCount": 1},
+        "nodeName": "node-0",
+        "devices": devices,
+    }
+    return made.create("resourceslices", {"metadata": {"name": "devices"}, "spec": spec})
+
+
+def _sound_slice(made: Server) -> object:
+    return _slice(made, devices=[{"name": "tpu-0"}])
 
 
 def _change_slice(**change: Any) -> Callable[[Server], object]:
@@ -177,8 +181,10 @@ def _change_slice(**change: Any) -> Callable[[Server], object]:
     ("before", "change", "told"),
     [
         pytest.param(lambda _: None, _slice, True, id="created"),
+        pytest.param(lambda _: None, lambda made: _slice(made, "p"), False, id="another pool"),
+        pytest.param(lambda _: None, _sound_slice, False, id="created without taints"),
         pytest.param(
-            _slice, _change_slice(spec={"devices": [{"name": "device-1"}]}), True, id="new devices"
+            _sound_slice, _change_slice(spec={"devices": EVICTING}), True, id="a device is tainted"
         ),
         pytest.param(_slice, _change_slice(metadata={"labels": {"a": "b"}}), False, id="a label"),
         pytest.param(
@@ -186,17 +192,10 @@ def _change_slice(**change: Any) -> Callable[[Server], object]:
         ),
     ],
 )
-async def test_devices_matter_to_reserved_claims_with_a_pending_pod(
+async def test_devices_matter_to_claims_that_are_allocated_in_their_pool(
     before: Callable[[Server], object], change: Callable[[Server], object], told: bool
 ) -> None:
     async with following(before) as followed:
-        assert await followed.after(change) == set()
-
-    def with_a_pending_pod(made: Server) -> None:
-        before(made)
-        made.create("pods", pod_body("waits"))
-
-    async with following(with_a_pending_pod) as followed:
         assert await followed.after(change) == ({CLAIM_KEY} if told else set())
 
 
@@ -498,3 +497,20 @@ async def test_the_last_write_of_this_process_brings_its_claim_back_to_nobody() 
             followed.seen.own_writes.wrote(CLAIMRESERVATIONS, meta, last=True)
 
         assert CLAIM_KEY not in await followed.after(report_last)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_an_eviction_is_noted_at_the_event_that_shows_it(leads: bool) -> None:
+    """The pod may be gone before the next reconcile."""
+    told = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByDeviceTaintManager"}
+
+    def evict(made: Server) -> object:
+        status = {"status": {"conditions": [told]}}
+        return made.admin.patch("pods", NAMESPACE, "train-1", status, "status")
+
+    async with following(leads=leads) as followed:
+        await followed.after(evict)
+        held = from_plain(
+            followed.server.admin.get("resourceclaims", NAMESPACE, CLAIM), ResourceClaim
+        )
+        assert followed.seen.claims.memory(held, Ghosts()).evicting

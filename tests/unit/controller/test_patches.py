@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from claimctl.controller.patches import (
     claim_body,
     finalizers_patch,
-    list_patch,
     merge_diff,
     status_patch,
 )
@@ -23,7 +22,7 @@ from claimctl.wire.reservations import (
     ReferenceCounts,
     ReleaseProgress,
 )
-from tests.support.builders import NAMESPACE, NOW, deployment_ref, pod_ref, reservation
+from tests.support.builders import NAMESPACE, NOW, deployment_ref, reservation
 
 LEAVES = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
 JSON = st.recursive(
@@ -77,23 +76,6 @@ def test_conditions_are_sent_whole_with_the_fields_the_schema_requires() -> None
             "lastTransitionTime": "2026-03-01T12:00:00Z",
         }
     ]
-
-
-def test_a_list_is_written_whole_and_an_empty_one_removed() -> None:
-    assert list_patch((deployment_ref(), pod_ref("a")), deallocate=False) == {
-        "status": {
-            "reservedFor": [
-                {
-                    "apiGroup": "apps",
-                    "resource": "deployments",
-                    "name": "train",
-                    "uid": "uid-train",
-                },
-                {"resource": "pods", "name": "a", "uid": "uid-a"},
-            ]
-        }
-    }
-    assert list_patch((), deallocate=True) == {"status": {"allocation": None, "reservedFor": None}}
 
 
 def test_finalizers_of_others_stay() -> None:

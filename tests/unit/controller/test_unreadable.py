@@ -50,7 +50,7 @@ def unreadable(
 @pytest.mark.parametrize(
     ("found", "claims"),
     [
-        pytest.param(unreadable(NODES, "", "node-0"), [RESERVED], id="a node: what is reserved"),
+        pytest.param(unreadable(NODES, "", "node-0"), [], id="a node"),
         pytest.param(
             unreadable(DEPLOYMENTS, NAMESPACE, "train"), [RESERVED], id="the reserved workload"
         ),

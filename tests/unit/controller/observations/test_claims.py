@@ -473,6 +473,30 @@ def test_after_a_restore_of_etcd_the_checkpoint_proves_nothing() -> None:
     assert ages(memories, claim(deployment_ref(), version="10")).blind_age == 0
 
 
+@pytest.mark.parametrize(
+    ("reached", "known"),
+    [pytest.param("30", False, id="refused"), pytest.param("31", True, id="accepted before")],
+)
+def test_the_checkpoint_counts_only_if_the_server_accepts_a_watch_of_claims_from_there(
+    reached: str, known: bool
+) -> None:
+    """A server that was started since may serve an etcd that was restored from a backup."""
+    clock, taken = HandClock(), claim(deployment_ref(), version="10")
+    memories = Memories(clock)
+    memories.checkpoint = "30"
+    memories.pods_listed("", "30")
+    memories.openings.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, taken, taken, True))
+    memories.see(taken)
+    memories.missed(taken)
+    memories.claims_listed("", "30", [KEY])
+    clock.time = 5
+    memories.pods_listed("30", "40")
+    memories.claims_listed(reached, "40")
+    clock.time = 8
+    assert unnoticed(memories, "10") == (inf if known else 3)
+    assert memories.openings.noted(taken, "40") == known
+
+
 def test_after_a_restore_of_etcd_no_claim_counts_as_deallocated_by_this_process() -> None:
     _, memories = watched()
     memories.deallocated(claim(allocated=False, version="4").metadata)
@@ -503,3 +527,15 @@ def test_no_checkpoint_is_noted_before_a_reservation_was_deleted_or_after_a_gap_
     memories.reservation_gone(KEY, "r", "30")
     memories.reservation_gone(KEY, "other", "25")
     assert memories.least_checkpoint == "30"
+
+
+def test_a_device_that_evicted_a_pod_counts_until_the_claim_is_allocated_anew() -> None:
+    memories = Memories(HandClock())
+    memories.see(claim(version="1"))
+    assert not ages(memories, claim(version="1")).evicting
+    memories.evicts(KEY)
+    memories.see(claim(version="2"))
+    assert ages(memories, claim(version="2")).evicting
+    memories.see(claim(allocated=False, version="3"))
+    memories.see(claim(version="4"))
+    assert not ages(memories, claim(version="4")).evicting

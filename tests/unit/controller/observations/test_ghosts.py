@@ -12,6 +12,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import RETENTION_SECONDS, BootIds, GhostLedger, Ghosts
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.nodes import Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.resources import PODS
@@ -38,13 +39,16 @@ def of(ghosts: GhostLedger, key: ClaimKey, recorded: Iterable[ForceDeletedPod] =
     return ghosts.of(key)
 
 
-def ledger(clock: HandClock, **boots: str) -> GhostLedger:
-    return GhostLedger(clock, lambda node: boots.get(node.replace("-", "_"), ""))
+def ledger(clock: HandClock, *nodes: Node) -> GhostLedger:
+    boots = BootIds()
+    for each in nodes:
+        boots.observe(each)
+    return GhostLedger(clock, boots)
 
 
 def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None:
     clock = HandClock()
-    ghosts = ledger(clock, node_0="boot-1")
+    ghosts = ledger(clock, node())
     clock.time = 3
     ghosts.observe(running("a"), None)
     clock.time = 10
@@ -84,15 +88,51 @@ def test_ghosts_on_record_are_known_from_when_they_were_first_read() -> None:
     assert found.ages == (("uid-a", 0), ("uid-z", 4))
 
 
-def test_another_boot_of_its_node_ends_a_ghost_for_good() -> None:
-    boots = {"node-0": "boot-1"}
-    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+@pytest.mark.parametrize(
+    ("shown", "ended"),
+    [
+        pytest.param([node(boot="boot-2")], True, id="another boot"),
+        pytest.param([node(boot="")], False, id="no boot ID"),
+        pytest.param([node(boot="boot-2", machine="other")], False, id="another machine"),
+        pytest.param([node(boot="boot-2", machine="")], False, id="no machine"),
+        pytest.param(
+            [node(boot="boot-2", machine="other"), node(boot="boot-3", machine="other")],
+            False,
+            id="another machine, rebooted",
+        ),
+        pytest.param(
+            [node(boot="boot-2", machine="other"), node(boot="boot-3")],
+            True,
+            id="the same machine after another one",
+        ),
+    ],
+)
+def test_another_boot_of_the_same_machine_ends_a_ghost_for_good(
+    shown: list[Node], ended: bool
+) -> None:
+    boots = BootIds()
+    boots.observe(node())
+    ghosts = GhostLedger(HandClock(), boots)
     ghosts.observe(running("a"), None)
     recorded = of(ghosts, KEY).pods
-    del boots["node-0"]
-    assert of(ghosts, KEY).pods == recorded
-    boots["node-0"] = "boot-2"
-    assert of(ghosts, KEY, recorded) == Ghosts()
+    for each in shown:
+        boots.observe(each)
+    assert of(ghosts, KEY, recorded).pods == (() if ended else recorded)
+
+
+def test_a_boot_on_record_that_this_process_has_not_seen_proves_nothing() -> None:
+    ghosts = ledger(HandClock(), node(boot="boot-2"))
+    recorded = ForceDeletedPod(
+        uid="uid-z", name="z", node_name="node-0", boot_id="boot-1", since=NOW
+    )
+    assert of(ghosts, KEY, [recorded]).pods == (recorded,)
+
+
+def test_machines_that_tell_nothing_of_themselves_count_as_different() -> None:
+    boots = BootIds()
+    for boot in ("boot-1", "boot-2"):
+        boots.observe(node(boot=boot, machine=""))
+    assert not boots.rebooted("node-0", "boot-1")
 
 
 def test_a_deleted_claim_takes_along_only_who_had_vanished_before() -> None:
@@ -116,19 +156,19 @@ def test_a_ghost_outlives_its_claim_for_a_day_at_most() -> None:
 
 
 def test_a_ghost_that_ended_is_kept_in_mind_only_while_it_is_on_record() -> None:
-    clock, boots = HandClock(), {"node-0": "boot-1"}
-    ghosts = GhostLedger(clock, lambda node: boots.get(node, ""))
+    clock, boots = HandClock(), BootIds()
+    boots.observe(node())
+    ghosts = GhostLedger(clock, boots)
     ghosts.observe(running("a"), None)
     recorded = of(ghosts, KEY).pods
-    boots["node-0"] = ""
     clock.time = 5
     of(ghosts, KEY, recorded)
     assert of(ghosts, KEY, recorded).ages == (("uid-a", 5),)
-    boots["node-0"] = "boot-2"
+    boots.observe(node(boot="boot-2"))
     assert of(ghosts, KEY) == Ghosts()
-    boots["node-0"] = ""
     clock.time = 8
-    assert of(ghosts, KEY, recorded).ages == (("uid-a", 0),)
+    unknown = replace(recorded[0], boot_id="")
+    assert of(ghosts, KEY, [unknown]).ages == (("uid-a", 0),)
 
 
 def test_a_pod_that_only_a_relist_shows_to_be_gone_may_have_been_bound_meanwhile() -> None:
@@ -162,9 +202,19 @@ def at_version(pod: Pod, version: str) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, resource_version=version))
 
 
-def booted(ghosts: GhostLedger, version: str, *, relist: bool = False) -> None:
+def vanished_and_booted(
+    pod_version: str, version: str, *, relist: bool = False, machine: str = "machine-1"
+) -> GhostLedger:
+    """A ledger that sees a pod vanish, and then its node with another boot ID."""
+    boots = BootIds()
+    boots.observe(node())
+    ghosts = GhostLedger(HandClock(), boots)
+    ghosts.observe(at_version(running("a"), pod_version), None)
     meta = ObjectMeta(name="node-0", resource_version=version)
-    ghosts.node_booted(replace(node(boot="boot-2"), metadata=meta), relist=relist)
+    anew = replace(node(boot="boot-2", machine=machine), metadata=meta)
+    boots.observe(anew)
+    ghosts.node_booted(anew, relist=relist)
+    return ghosts
 
 
 @pytest.mark.parametrize(
@@ -180,20 +230,23 @@ def booted(ghosts: GhostLedger, version: str, *, relist: bool = False) -> None:
 def test_a_boot_that_may_have_been_the_pods_own_does_not_end_its_ghost(
     pod_version: str, node_version: str, relist: bool, ended: bool
 ) -> None:
-    boots = {"node-0": "boot-1"}
-    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
-    ghosts.observe(at_version(running("a"), pod_version), None)
-    boots["node-0"] = "boot-2"
-    booted(ghosts, node_version, relist=relist)
+    ghosts = vanished_and_booted(pod_version, node_version, relist=relist)
     assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ([] if ended else ["boot-2"])
 
 
+def test_if_a_pod_may_have_run_on_either_of_two_machines_no_boot_ends_its_ghost() -> None:
+    ghosts = vanished_and_booted("300", "200", machine="other")
+    assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == [""]
+
+
 def test_what_a_relist_shows_to_be_gone_went_at_an_unknown_time() -> None:
-    boots = {"node-0": "boot-1"}
-    ghosts = GhostLedger(HandClock(), lambda node: boots.get(node, ""))
+    boots = BootIds()
+    boots.observe(node())
+    ghosts = GhostLedger(HandClock(), boots)
     ghosts.observe(at_version(running("a"), "100"), None, relist=True)
-    boots["node-0"] = "boot-2"
-    booted(ghosts, "200")
+    anew = replace(node(boot="boot-2"), metadata=ObjectMeta(name="node-0", resource_version="200"))
+    boots.observe(anew)
+    ghosts.node_booted(anew, relist=False)
     assert [ghost.boot_id for ghost in of(ghosts, KEY).pods] == ["boot-2"]
 
 
@@ -240,7 +293,7 @@ def unreadable_pod(name: str) -> Unreadable:
 
 async def test_a_pod_that_went_unread_counts_from_its_end_unless_it_was_done_before() -> None:
     clock = LoopClock(NOW)
-    ledger = GhostLedger(clock, lambda node: f"boot of {node}")
+    ledger = GhostLedger(clock, BootIds())
     done: Pod = finished("done")
     ledger.observe(done, None)
     ledger.observe_list(KEY, [pod_ref("early")], set())

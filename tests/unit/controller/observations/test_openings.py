@@ -87,14 +87,17 @@ def test_ages_are_measured_from_the_version_without_the_entry() -> None:
     story.shows()
     story.clock.time += 1
     ages = {"uid-a": 11.0, "uid-b": 21.0}
-    assert story.ages() == Openings(group_age=21, holder_age=1, entry_age=ages)
+    groups = {GROUP.name: 21.0}
+    assert story.ages() == Openings(group_age=21, group_ages=groups, holder_age=1, entry_age=ages)
 
 
 def test_an_entry_that_comes_back_begins_the_wait_anew() -> None:
     story = Story()
     for listed in ((GROUP, pod_ref("a")), (), (GROUP, pod_ref("a")), ()):
         story.shows(*listed)
-    assert story.ages() == Openings(group_age=0, holder_age=0, entry_age={"uid-a": 0})
+    assert story.ages() == Openings(
+        group_age=0, group_ages={GROUP.name: 0}, holder_age=0, entry_age={"uid-a": 0}
+    )
 
 
 def test_a_tombstone_takes_an_entry_out() -> None:
