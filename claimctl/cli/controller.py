@@ -30,6 +30,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "[default: host name and a random part]",
         ),
     ] = "",
+    pod_uid: Annotated[
+        str,
+        typer.Option(
+            "--pod-uid",
+            metavar="UID",
+            help="UID of the pod in which this runs as the only controller. After a restart of its "
+            "container, it takes the Lease over from its predecessor at once. [default: none]",
+        ),
+    ] = "",
     leader_elect: Annotated[
         bool,
         typer.Option(
@@ -50,7 +59,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         typer.Option(
             "--lease-seconds",
             help="Seconds without a renewal after which another replica takes the Lease over. The "
-            "leader ends when it could not renew the Lease for two thirds of them.",
+            "leader stops its work when it could not renew the Lease for two thirds of them.",
         ),
     ] = 15,
     namespaces: Annotated[
@@ -185,7 +194,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import signal
 
     from claimctl.cli.access import Access
-    from claimctl.cli.controller_process import Launch, serve, who_am_i
+    from claimctl.cli.controller_process import Launch, container_of, serve, who_am_i
     from claimctl.controller.dialect.probe import DialectUnknown
     from claimctl.controller.manager import NotSynced
     from claimctl.controller.preflight import NotReady
@@ -197,7 +206,8 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     configure(log_format, log_level, final=True)
     try:
         settings = Settings.checked(
-            identity=identity or who_am_i(),
+            identity=identity or who_am_i(pod_uid),
+            container=container_of(pod_uid),
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             lease_name=lease_name,

@@ -40,14 +40,22 @@ class Launch:
     """The files with the certificate and the key of the health server; None means plain HTTP."""
 
 
-def who_am_i() -> str:
+def who_am_i(pod_uid: str = "") -> str:
     """A unique identity: the host name (in a cluster, the pod's name) and a random part."""
-    return f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    begin = container_of(pod_uid) or f"{socket.gethostname()}_"
+    return f"{begin}{secrets.token_hex(4)}"
+
+
+def container_of(pod_uid: str) -> str:
+    """How the identities of all processes of this container begin; '' without the pod's UID."""
+    return f"{socket.gethostname()}_{pod_uid}_" if pod_uid else ""
 
 
 def changed(settings: Settings) -> dict[str, object]:
     """The settings that differ from the defaults, for the first line of the log."""
-    found = settings.model_dump(mode="json", exclude_defaults=True, exclude={"identity"})
+    found = settings.model_dump(
+        mode="json", exclude_defaults=True, exclude={"identity", "container"}
+    )
     return {key: found[key] for key in sorted(found)}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from claimctl.inspect.explain import Explanation
+    from claimctl.reservation.decision import Blocker
     from claimctl.wire.unreadable import Unreadable
 
 _API = "cli.claimctl.io/v1alpha1"
@@ -43,6 +44,7 @@ def _unread(found: Unreadable) -> dict[str, str]:
 def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
     from claimctl.inspect import claim_view as claims_view
     from claimctl.inspect.advice import advice
+    from claimctl.inspect.waiting import until
 
     return {
         "apiVersion": _API,
@@ -55,17 +57,27 @@ def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
             "underWay": explanation.release,
             "possible": explanation.releasable,
             "blockers": [
-                {"reason": one.reason, "message": one.message, "afterSeconds": one.after}
+                {
+                    "reason": one.reason,
+                    "message": one.message,
+                    "afterSeconds": one.after,
+                    "until": _time(until(explanation, one)),
+                }
                 for one in explanation.obstacles
             ],
         },
         "asked": list(explanation.asked),
+        "deviceNotes": list(explanation.devices),
         "orphan": _orphan_document(explanation),
         "unreadable": [_unread(each) for each in explanation.unreadable],
         "leftAlone": explanation.left_alone,
         "controller": _controller_document(explanation),
         "advice": list(advice(explanation)),
     }
+
+
+def _time(when: datetime | None) -> str | None:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when is not None else None
 
 
 def _orphan_document(explanation: Explanation) -> dict[str, Any] | None:
@@ -134,6 +146,7 @@ def lines(explanation: Explanation) -> list[str]:
         facts.append(("Ahead", told))
     return [
         *(fact(title, value) for title, value in facts),
+        *(f"  {note}" for note in explanation.devices),
         *_holders(explanation),
         *_controller(explanation),
         *_unreadable_lines(explanation),
@@ -181,6 +194,8 @@ def _unreadable_lines(explanation: Explanation) -> list[str]:
 
 
 def _verdict(explanation: Explanation) -> list[str]:
+    from claimctl.inspect.waiting import controllers_word
+
     if explanation.view.claim.status.allocation is None:
         head = "Release:    nothing to release, it is not allocated"
     elif explanation.release is not None:
@@ -191,16 +206,15 @@ def _verdict(explanation: Explanation) -> list[str]:
         head = "Release:    possible as soon as the controller acts again"
     else:
         head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
-    return [head, *map(_obstacle, explanation.obstacles)]
+    said = [f"  {line}" for line in controllers_word(explanation)]
+    return [head, *(_obstacle(explanation, one) for one in explanation.obstacles), *said]
 
 
-def _obstacle(blocker: Any) -> str:
-    from claimctl.reservation.reasons import Reason
+def _obstacle(explanation: Explanation, blocker: Blocker) -> str:
+    from claimctl.inspect.waiting import told
 
-    left = ""
-    if blocker.reason is Reason.PODS_MAY_BE_BOUND and blocker.after is not None:
-        left = f" (for at most {blocker.after:.0f} s more)"
-    return f"  {blocker.reason}: {blocker.message}{left}"
+    left = told(explanation, blocker)
+    return f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}"
 
 
 def _orphan(explanation: Explanation) -> list[str]:

@@ -48,9 +48,8 @@ async def connected(access: Access) -> AsyncIterator[Session]:
     clock = LoopClock()
     async with HttpTransport(connection) as http:
         transport = _Announcing(http, connection.server)
-        first = access.request_timeout or access.first_timeout
-        await look(Client(transport, clock, overall_seconds=first or None))
         client = Client(transport, clock, overall_seconds=access.request_timeout or None)
+        await look(client.within(access.request_timeout or access.first_timeout or None))
         yield Session(client, clock, connection.namespace, transport)
 
 

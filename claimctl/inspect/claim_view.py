@@ -78,9 +78,7 @@ class ClaimView:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        allocation = self.claim.status.allocation
-        results = (allocation.devices.results or ()) if allocation else ()
-        return tuple(f"{one.pool}/{one.device}" for one in results)
+        return tuple(f"{one.pool}/{one.device}" for one in self.claim.devices)
 
     @property
     def nodes(self) -> tuple[str, ...]:

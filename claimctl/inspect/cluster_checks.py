@@ -11,7 +11,7 @@ from typing import Any
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.orphans.judge import judge
-from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
+from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.reservation.dialects import DIALECTS
 from claimctl.reservation.reasons import ConditionType, Reason
 from claimctl.reservation.release.blockers import describe
@@ -119,6 +119,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all served",
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
+        "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
         "near-limit": f"no list has {NEAR_LIMIT} of {LIMIT} entries or more",
         "dangling-references": "every listed object is there",
         "mixed-versions": "every kubelet knows PodGroups",
@@ -219,6 +220,9 @@ def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
 
 def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
     command = f"claimctl orphans -n {claim.metadata.namespace}"
+    if orphan.cause is Cause.LISTED_AHEAD:
+        yield _about(claim, "listed-ahead", f"{orphan.message}; take them out: `{command} --yes`")
+        return
     yield _about(claim, "orphans", f"{orphan.cause}: {orphan_text(orphan)}; see `{command}`")
 
 

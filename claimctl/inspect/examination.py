@@ -40,6 +40,11 @@ T = TypeVar("T")
 LOOK_AGAIN_SECONDS = 5.0
 """Time between two looks at a status that is behind. A controller that acts has written it by
 then."""
+_OF_CLAIMS = (
+    *("orphans", "listed-ahead", "near-limit"),
+    *("dangling-references", "unreadable-objects"),
+)
+"""The checks of claims."""
 _CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS)
 
 
@@ -234,7 +239,7 @@ async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
         plural = error.path.rpartition("/")[2]
         known = (wire.RESOURCECLAIMS, wire.PODS, wire.CLAIMRESERVATIONS)
         missing = next((each for each in known if each.plural == plural), wire.RESOURCECLAIMS)
-        for check in ("orphans", "near-limit", "dangling-references", "unreadable-objects"):
+        for check in _OF_CLAIMS:
             reader.refuse(check, missing)
         return None
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from claimctl.inspect import controller_health as acting
 from claimctl.inspect.asking import asking
 from claimctl.inspect.claim_view import ClaimView
+from claimctl.inspect.device_notes import device_notes
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.orphans.judge import judge
@@ -21,13 +22,14 @@ from claimctl.reservation.assess import assess
 from claimctl.reservation.assessment import Assessment
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pods import claim_names, unschedulable_since
+from claimctl.reservation.pods import claim_names
 from claimctl.reservation.reasons import Reason, ReleaseStep
 from claimctl.reservation.release.binding import PENDING_PODS_GIVE_WAY
 from claimctl.reservation.release.blockers import blockers
 from claimctl.reservation.retention import Action, RetentionDecision
 from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.unreadable import about_claim, may_concern
+from claimctl.reservation.waiting import evicts_a_pod
 from claimctl.reservation.workloads import (
     WorkloadPhase,
     WorkloadState,
@@ -74,6 +76,8 @@ class Explanation:
     asked: tuple[str, ...] = ()
     """One line for each workload whose annotation concerns the claim, if no ClaimReservation
     does."""
+    devices: tuple[str, ...] = ()
+    """One line for each matter of the claim's devices."""
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -152,13 +156,14 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
         rules=Rules(dialect=_dialect(reservations)),
         memory=Memory(
             ghost_age=_ghost_ages(reservations, now),
+            evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fenced_for(reservations, now)),
         ),
         ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
         unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
     )
-    if any(map(unschedulable_since, pods)):
-        snapshot = await _with_reach(client, snapshot)
+    if pods or claim.status.allocation is not None:
+        snapshot = await _with_devices(client, snapshot)
     found = assess(snapshot)
     under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
@@ -170,23 +175,36 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
     annotated = () if reservations else await asking(client, claim, pods)
-    return Explanation(view, found, found.reason, obstacles, orphan=orphan, asked=annotated)
-
-
-async def _with_reach(client: Client, snapshot: Snapshot) -> Snapshot:
-    """Add nodes and ResourceSlices to the snapshot: can pending pods reach the devices?"""
-    nodes = await client.list(NODES, partial=True)
-    slices = await client.list(RESOURCESLICES, partial=True)
-    unreadable_here = (
-        each
-        for each in (*nodes.unreadable, *slices.unreadable)
-        if may_concern(each, snapshot.namespace, snapshot.name, snapshot.claim)
+    return Explanation(
+        view,
+        found,
+        found.reason,
+        obstacles,
+        orphan=orphan,
+        asked=annotated,
+        devices=device_notes(claim, snapshot.slices),
     )
+
+
+async def _with_devices(client: Client, snapshot: Snapshot) -> Snapshot:
+    """Add nodes, ResourceSlices and the namespace's claims, unless the caller may not list them.
+
+    They decide how long a scheduler may take to bind a pod, and whether a device evicts its pods.
+    """
+    try:
+        nodes = await client.list(NODES, partial=True)
+        slices = await client.list(RESOURCESLICES, partial=True)
+        claims = await client.list(RESOURCECLAIMS, snapshot.namespace, partial=True)
+    except Forbidden:
+        return snapshot
+    devices = (device for piece in slices.items for device in piece.spec.devices or ())
+    conditions = any(device.has_binding_conditions for device in devices)
     return replace(
         snapshot,
         nodes={node.metadata.name: node for node in nodes.items},
+        claims={claim.metadata.name: claim for claim in claims.items},
         slices=slices.items,
-        unreadable=(*snapshot.unreadable, *unreadable_here),
+        binding_conditions=conditions or bool(slices.unreadable),
     )
 
 

@@ -42,9 +42,9 @@ _ENDS = {
     Reason.WORKLOAD_ENDED: "The workload is gone or complete, and makes no more pods.",
     Reason.IDLE: "The workload wanted no pods for longer than `idleTimeoutSeconds`.",
     Reason.REALLOCATED: (
-        "No pod could reach the devices for longer than `reallocateTimeoutSeconds`: the node is "
-        "cordoned, tainted or gone. Or the annotation `claimctl.io/reallocate` asked to give them "
-        "up. The scheduler gives the claim other devices."
+        "Pods of the claim found no node for longer than `reallocateTimeoutSeconds` while no pod "
+        "used it, or a taint of the device evicts pods, or the annotation "
+        "`claimctl.io/reallocate` asked for it. The scheduler gives the claim other devices."
     ),
     Reason.WITHDRAWN: "The ClaimReservation, or the annotation that made it, was deleted.",
     Reason.RELEASE_REQUESTED: "A user ran `claimctl release`.",
@@ -94,6 +94,10 @@ _NOT_HELD = {
     Reason.HOLD_YIELDED: (
         "The list is full and a pod waits for a place, so the hold gave its place up.",
         "Keep fewer than 256 pods on the claim. claimctl adds the hold again when there is room.",
+    ),
+    Reason.DEVICE_TAINTED: (
+        "A taint of the device evicts its pods (NoExecute), so the claim is not held beside them.",
+        "The next pod gets another device. Tolerate the taint in the claim's request to stay.",
     ),
     Reason.FROZEN: (
         "A DowngradePlan asks claimctl to add no holds.",
@@ -161,6 +165,10 @@ _WAITS = {
     Reason.PODS_MAY_BE_BOUND: (
         "A scheduler may still bind a pod to the claim as it was before.",
         f"{_WAIT} Or delete the pods that the message names.",
+    ),
+    Reason.PODS_LISTED: (
+        "A scheduler has listed a pod that is not bound yet, and may bind it at any moment.",
+        f"{_WAIT} If the pod stays pending, delete it.",
     ),
     Reason.SETTLING: (
         "claimctl waits until every scheduler has seen that the claim takes no more pods.",

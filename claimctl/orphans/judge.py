@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from claimctl.orphans import ahead
 from claimctl.orphans.model import (
     NOT_READ,
     Cause,
@@ -32,6 +33,7 @@ from claimctl.reservation.reserved_for.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
+    listed_ahead,
     uids_written_by,
 )
 from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
@@ -49,7 +51,7 @@ def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     """
     if scanned.reserved or scanned.claim.status.allocation is None:
         return ()
-    holders = tuple(filter(is_workload, scanned.claim.status.reserved_for))
+    holders = _holders(scanned.claim)
     if not _users(scanned):
         return holders
     own = own_holds(scanned.claim)
@@ -63,6 +65,8 @@ def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     if scanned.claim.status.allocation is None:
         return _finalizer(scanned.claim, times)
     entries, using = _Entries.of(scanned), _users(scanned)
+    if (left := _listed_ahead(scanned, entries, times, in_use=bool(using))) is not None:
+        return left
     cause = _cause(scanned, entries, in_use=bool(using))
     if cause is None:
         return None
@@ -73,12 +77,40 @@ def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     return _next(found, scanned, entries, times)
 
 
+def _listed_ahead(
+    scanned: ScannedClaim, entries: _Entries, times: WatchTimes, *, in_use: bool
+) -> Orphan | None:
+    """Judge a claim with entries that claimctl listed ahead, or with the guard in their place.
+
+    The guard of a claim that nobody uses goes with the claim's deallocation. Nothing can be added
+    to a claim that is being deleted, and schedulers begin to schedule no pod with it.
+    """
+    claim, held = scanned.claim, bool(entries.orphaned)
+    wanted = own_holds(claim) - {each.uid for each in entries.orphaned}
+    pods = Consumers.of(scanned.live.pods)
+    left = ahead.left_behind(claim, pods) if not wanted else ()
+    cause = Cause.ORPHANED_HOLD if held else Cause.LISTED_AHEAD
+    found = Orphan(cause, _message(cause, entries, claim) if held else ahead.told(left))
+    if left and not claim.metadata.deleting:
+        write = ahead.take_out(claim, left, held=held)
+    elif entries.guards and (in_use or entries.held or entries.unknown):
+        write = ahead.without_guard(claim)
+    else:
+        return None
+    wait = _settling(times)
+    if not left and wait is None:
+        closed = replace(times, version_age=max(times.version_age, times.closed_age))
+        wait = ahead.still_binding(snapshot_of(scanned, closed))
+    return replace(found, wait=wait) if wait is not None else replace(found, write=write)
+
+
 @dataclass(frozen=True, slots=True)
 class _Entries:
     """The claim's list, sorted by what each entry means."""
 
     pods: tuple[Reference, ...] = ()
     tombstones: tuple[Reference, ...] = ()
+    guards: tuple[Reference, ...] = ()
     orphaned: tuple[Reference, ...] = ()
     """Claimctl's own references without a reservation."""
     dangling: tuple[Reference, ...] = ()
@@ -89,12 +121,13 @@ class _Entries:
     def of(cls, scanned: ScannedClaim) -> _Entries:
         listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
         holders: dict[str, list[Reference]] = {}
-        for each in filter(is_workload, listed):
+        for each in _holders(scanned.claim):
             state = scanned.answers.get(each.uid, NOT_READ).state
             holders.setdefault(_kind(state, own=each.uid in own), []).append(each)
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
+            guards=tuple(each for each in listed if each == ahead.guard(scanned.claim)),
             **{name: tuple(found) for name, found in holders.items()},
         )
 
@@ -108,13 +141,15 @@ def _kind(state: OwnerState, *, own: bool) -> str:
     return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
 
 
+def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
+    """The entries that are no pod, no tombstone and no guard."""
+    guard = ahead.guard(claim)
+    return tuple(each for each in claim.status.reserved_for if is_workload(each) and each != guard)
+
+
 def own_holds(claim: ResourceClaim) -> frozenset[str]:
     """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
-    listed = frozenset(
-        each.uid
-        for each in claim.status.reserved_for
-        if is_workload(each) and not is_pod_group(each)
-    )
+    listed = frozenset(each.uid for each in _holders(claim) if not is_pod_group(each))
     if not listed:
         return listed
     uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
@@ -139,6 +174,8 @@ def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause |
         return Cause.UNKNOWN_REFERENCE
     if deleting:
         return Cause.DELETED_BUT_ALLOCATED
+    if entries.guards:
+        return Cause.LISTED_AHEAD
     if entries.tombstones:
         return Cause.ORPHANED_TOMBSTONES
     return Cause.DEAD_PODS if entries.pods else Cause.ALLOCATED_TO_NOBODY
@@ -155,6 +192,8 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
         case Cause.ORPHANED_TOMBSTONES:
             tombstones = counted(len(entries.tombstones), "tombstone")
             return f"reserved only for {tombstones} of finished pods"
+        case Cause.LISTED_AHEAD:
+            return ahead.told(())
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for
@@ -183,9 +222,10 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
         if is_pod(each) and each.uid in scanned.live.uids and each.uid not in done
     ]
     strangers = [each for each in listed if each.uid not in known]
-    using = users(_snapshot(scanned), _reason(scanned.claim), pods)
+    using = users(snapshot_of(scanned), _reason(scanned.claim), pods)
     found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
-    if waiting := [each for each in listed if each.uid in pods.pending] if not found else []:
+    late = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
+    if waiting := [each for each in listed if each.uid in late] if not found else []:
         text = f"listed, and not bound yet: {_names(waiting)}"
         found = (Blocker(Reason.CONSUMERS_LEFT, text),)
     if strangers:
@@ -195,8 +235,14 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
 
 
 def _reason(claim: ResourceClaim) -> Reason:
-    """The reason of the release. A claim that is being deleted takes only pods that it lists."""
-    return Reason.CLAIM_DELETED if claim.metadata.deleting else Reason.RELEASE_REQUESTED
+    """The reason of the release.
+
+    A claim that is being deleted takes only pods that it lists. A guarded claim is given up as it
+    is, and the scheduler allocates it anew for the pods that wait.
+    """
+    if claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    return Reason.REALLOCATED if ahead.is_guarded(claim) else Reason.RELEASE_REQUESTED
 
 
 def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
@@ -221,8 +267,8 @@ def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchT
     """
     if (settling := _settling(times)) is not None:
         return replace(found, wait=settling)
-    own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling))
-    step = next_step(_snapshot(scanned, times), _reason(scanned.claim), own)
+    own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling, *entries.guards))
+    step = next_step(snapshot_of(scanned, times), _reason(scanned.claim), own)
     if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
         return replace(found, wait=step.blockers[0])
     if step.blockers:
@@ -235,8 +281,9 @@ def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchT
     return replace(found, write=step.write)
 
 
-def _snapshot(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
-    """The claim as the snapshot of a release, in the dialect that always waits to settle."""
+def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
+    """The claim as the snapshot of a release. Nobody asked whether devices have binding conditions,
+    so they may have some."""
     claim, known = scanned.claim, times or WatchTimes()
     meta, age = claim.metadata, known.version_age
     live = replace(
@@ -248,14 +295,25 @@ def _snapshot(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapsho
         name=meta.name,
         claim=claim,
         pods=live.pods,
-        rules=Rules(
-            dialect=Group.name,
-            settle_seconds=known.settle_seconds,
-            binding_seconds=known.binding_seconds,
-            slow_binding_seconds=known.slow_binding_seconds,
-        ),
+        claims=scanned.others,
+        binding_conditions=True,
+        rules=rules(known),
         evidence=Evidence(live=live),
-        memory=Memory(version_age=age, deleting_age=age, openings=Openings(watched_age=age)),
+        memory=Memory(
+            version_age=age,
+            deleting_age=age if meta.deleting else 0.0,
+            openings=Openings(watched_age=age),
+        ),
+    )
+
+
+def rules(times: WatchTimes) -> Rules:
+    """The rules of a release without history, in the dialect that always waits to settle."""
+    return Rules(
+        dialect=Group.name,
+        settle_seconds=times.settle_seconds,
+        binding_seconds=times.binding_seconds,
+        slow_binding_seconds=times.slow_binding_seconds,
     )
 
 

@@ -32,6 +32,9 @@ class Cause(StrEnum):
     """The list names a workload or PodGroup that is gone, or that has another UID now."""
     ORPHANED_HOLD = "OrphanedHold"
     """The list has a hold of claimctl, but no ClaimReservation names the claim."""
+    LISTED_AHEAD = "ListedAhead"
+    """The list has pending pods that claimctl listed before the scheduler did, and claimctl does
+    not hold the claim any more. Two of them keep the claim allocated as long as they wait."""
     ORPHANED_TOMBSTONES = "OrphanedTombstones"
     """The list has nothing but tombstones of claimctl."""
     DEAD_PODS = "DeadPods"
@@ -82,6 +85,8 @@ class ScannedClaim:
     """Answers by UID, for the references that ``judge.questions`` returned."""
     reserved: bool = False
     """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
+    others: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    """The claims of the namespace by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class WatchTimes:
     """How long a scheduler may still bind a pod to a deleted claim, as in ``Rules``."""
     version_age: float = 0.0
     """Time from the scan that first saw the claim's version to the LIST of pods."""
+    closed_age: float = 0.0
+    """Time since the first scan that showed the guard (see ``orphans.ahead``) in the list."""
     quiet_age: float = 0.0
     """Time since the first LIST of pods that began after this version had settled and that showed
     no consumer."""

@@ -19,15 +19,17 @@ from enum import StrEnum
 from typing import Any
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.patches import finalizers_patch, list_patch
+from claimctl.controller.patches import finalizers_patch
+from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
+from claimctl.orphans.ahead import is_guarded
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Scan, scan_claims
 from claimctl.reservation.decision import Blocker, WriteList
 from claimctl.reservation.reasons import Reason
-from claimctl.wire.claims import CLAIM_FINALIZER, ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock
@@ -62,8 +64,11 @@ class Candidate:
     """When a scan first showed the settled claim without a consumer."""
     due: float = 0.0
     """When to scan the claim again."""
+    closed_since: float | None = None
+    """When a scan first showed the guard in the list."""
     changes: int = 0
-    deallocated: bool = False
+    freed: bool = False
+    """Whether this run deallocated the claim, or took the last entry of claimctl out."""
     outcome: Outcome | None = None
     note: str = ""
     """Why freeing the claim failed."""
@@ -172,12 +177,16 @@ class Reclaim:
             candidate.changes += 1
             candidate.since, candidate.quiet_since = seen.began, None
         candidate.claim = scanned.claim
+        if candidate.closed_since is None and is_guarded(scanned.claim):
+            candidate.closed_since = seen.began
         age, quiet = seen.began - candidate.since, candidate.quiet_since
+        closed = candidate.closed_since
         found = judge(
             scanned,
             replace(
                 self.times,
                 version_age=age,
+                closed_age=seen.began - closed if closed is not None else 0.0,
                 quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
             ),
         )
@@ -188,7 +197,8 @@ class Reclaim:
         return found
 
     def _record(self, candidate: Candidate, found: Orphan) -> None:
-        if not found.blockers and candidate.changes > MAX_CHANGES:
+        fights = candidate.changes > MAX_CHANGES and not is_guarded(candidate.claim)
+        if not found.blockers and fights:
             text = "another client keeps changing the claim: run again later"
             found = replace(found, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
         # Keep the first cause and message: our own fence changes the list, and thereby the cause.
@@ -201,8 +211,8 @@ class Reclaim:
 
     def _finish(self, candidate: Candidate) -> None:
         """Close a candidate that is no orphan any more, by our own or another client's write."""
-        candidate.outcome = Outcome.FREED if candidate.deallocated else Outcome.NOT_ORPHAN
-        self._report(candidate, "freed" if candidate.deallocated else "no longer an orphan")
+        candidate.outcome = Outcome.FREED if candidate.freed else Outcome.NOT_ORPHAN
+        self._report(candidate, "freed" if candidate.freed else "no longer an orphan")
 
     # -- waiting
 
@@ -233,8 +243,7 @@ class Reclaim:
         claim = candidate.claim
         await self._patch(claim, _mark(claim), dry_run=True)
         if claim.status.allocation is not None:
-            free = list_patch((), deallocate=True)
-            await self._patch(claim, free, "status", dry_run=True)
+            await self._change_list(claim, deallocate=True, dry_run=True)
 
     async def _write(self, candidate: Candidate, found: Orphan) -> None:
         if not isinstance(found.write, WriteList):
@@ -242,11 +251,11 @@ class Reclaim:
         elif found.write.deallocate:
             await self._deallocate(candidate)
         else:
-            patch = list_patch(found.write.reserved_for, deallocate=False)
-            candidate.claim = await self._patch(candidate.claim, patch, "status")
+            candidate.claim = await self._change_list(candidate.claim, found.write.reserved_for)
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
             candidate.due = candidate.since + self.times.settle_seconds
-            self._report(candidate, "dead references removed from its list")
+            candidate.freed = found.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
+            self._report(candidate, _written(candidate))
 
     async def _deallocate(self, candidate: Candidate) -> None:
         """Mark, deallocate, remove the finalizer.
@@ -257,8 +266,8 @@ class Reclaim:
         claim = candidate.claim
         if claim.metadata.annotation(RELEASE_ANNOTATION) != claim.metadata.uid:
             claim = candidate.claim = await self._patch(claim, _mark(claim))
-        claim = await self._patch(claim, list_patch((), deallocate=True), "status")
-        candidate.deallocated = True
+        claim = await self._change_list(claim, deallocate=True)
+        candidate.freed = True
         self._report(candidate, "deallocated")
         await self._remove_finalizer(candidate, claim)
 
@@ -266,7 +275,7 @@ class Reclaim:
         patch = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
         patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
         await self._patch(claim, patch)
-        candidate.deallocated = True
+        candidate.freed = True
         self._finish(candidate)
 
     async def _remove_mark(self, claim: ResourceClaim) -> None:
@@ -275,13 +284,13 @@ class Reclaim:
             with suppress(KubeError):
                 await self._patch(claim, {"metadata": {"annotations": {RELEASE_ANNOTATION: None}}})
 
+    async def _change_list(
+        self, claim: ResourceClaim, wanted: Iterable[Reference] = (), **options: bool
+    ) -> ResourceClaim:
+        return await change_list(self.client, RESOURCECLAIMS, claim, wanted, **options)
+
     async def _patch(
-        self,
-        claim: ResourceClaim,
-        patch: Mapping[str, Any],
-        subresource: str = "",
-        *,
-        dry_run: bool = False,
+        self, claim: ResourceClaim, patch: Mapping[str, Any], *, dry_run: bool = False
     ) -> ResourceClaim:
         meta = claim.metadata
         return await self.client.merge_patch(
@@ -290,7 +299,6 @@ class Reclaim:
             patch,
             meta.namespace,
             resource_version=meta.resource_version,
-            subresource=subresource,
             dry_run=dry_run,
         )
 
@@ -304,6 +312,14 @@ def _may_be_claim_of(found: Unreadable, candidate: Candidate) -> bool:
         found.uid == candidate.claim.metadata.uid
         or (not found.identified and found.may_be_in(candidate.key.namespace))
     )
+
+
+def _written(candidate: Candidate) -> str:
+    if is_guarded(candidate.claim):
+        return "waiting pods taken out of its list; a guard keeps it allocated meanwhile"
+    if candidate.freed:
+        return "the guard is taken out of its list; its users keep it"
+    return "references removed from its list"
 
 
 def _mark(claim: ResourceClaim) -> dict[str, Any]:

@@ -81,8 +81,17 @@ async def scan_claims(
         found.unreadable,
     )
     reader, now = OwnerReader(client), clock.now()
+    by_namespace: dict[str, dict[str, ResourceClaim]] = {}
+    for each in everything:
+        by_namespace.setdefault(each.metadata.namespace, {})[each.metadata.name] = each
     scanned_claims = [
-        ScannedClaim(claim, all_pods.live_list(claim), now, reserved=reserved.may_name(_key(claim)))
+        ScannedClaim(
+            claim,
+            all_pods.live_list(claim),
+            now,
+            reserved=reserved.may_name(_key(claim)),
+            others=by_namespace[claim.metadata.namespace],
+        )
         for claim in claims
     ]
     answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])

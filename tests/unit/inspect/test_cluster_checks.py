@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.inspect.cluster_checks import Observed, findings, uids
+from claimctl.inspect.cluster_checks import Observed, findings, orphans, uids
+from claimctl.orphans.model import ScannedClaim
 from claimctl.orphans.scan import scan_claims
+from claimctl.reservation.snapshot import LiveList
 from claimctl.wire.nodes import Taint
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -40,6 +43,19 @@ async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> Non
         known = uids(listed) if partial else frozenset({"other"})
         found = findings(Observed("hold", claims, uids={"pods": known}))
         assert [each.check for each in found] == ([] if partial else ["dangling-references"])
+
+
+def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
+    on = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-a", "uid-b"])
+    live = LiveList("10", (pending("a"), pending("b")), frozenset({"uid-a", "uid-b"}))
+    found = findings(Observed("hold", (on,), orphans=orphans((ScannedClaim(on, live, NOW),))))
+    (one,) = found
+    assert (one.check, one.namespace, one.object) == ("listed-ahead", "train", "slice")
+    assert one.message == (
+        "lists 2 waiting pods for claimctl, which does not hold the claim any more: a, b; their "
+        "entries may keep the devices where no pod can use them; take them out: "
+        "`claimctl orphans -n train --yes`"
+    )
 
 
 def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:

@@ -25,16 +25,30 @@ def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "c
 
 
 EVERYTHING = {
-    "pods": {"orphans", "near-limit", "dangling-references", "unreadable-objects"},
+    "pods": {"orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"},
     "resourceclaims": {
-        *("dialect", "orphans", "near-limit", "dangling-references", "unreadable-objects"),
+        *(
+            "dialect",
+            "orphans",
+            "listed-ahead",
+            "near-limit",
+            "dangling-references",
+            "unreadable-objects",
+        ),
     },
     "events": {"refused-pods"},
     "deployments": {"annotations", "deployment"},
     "resourceslices": {"drivers"},
     "subjectaccessreviews": {"permissions"},
     "claimreservations": {
-        *("reservations", "orphans", "near-limit", "dangling-references", "unreadable-objects"),
+        *(
+            "reservations",
+            "orphans",
+            "listed-ahead",
+            "near-limit",
+            "dangling-references",
+            "unreadable-objects",
+        ),
     },
     "leases": set(),
 }

@@ -11,6 +11,18 @@ from claimctl.inspect.explain import Explanation, explain
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
 
+WAITING = {
+    "conditions": [
+        {
+            "type": "Released",
+            "status": "False",
+            "reason": "HistoryUnknown",
+            "message": "it waits 300 s",
+            "lastTransitionTime": "2026-03-01T11:00:00Z",
+        }
+    ]
+}
+
 
 async def explained(server: Server) -> Explanation:
     return await explain(server.client, NAMESPACE, "slice", server.clock.now())
@@ -75,9 +87,53 @@ async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_
     told = await explained(server)
     assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
     text = "a scheduler may still bind 1 pod to the claim as it was before: late"
-    said = f"  PodsMayBeBound: {text} (for at most 40 s more)"
+    said = (
+        f"  PodsMayBeBound: {text} (until {NOW + timedelta(seconds=40):%Y-%m-%dT%H:%M:%SZ} by the "
+        "controller's clock, and later if a controller has started since)"
+    )
+    assert document(told, NOW)["release"]["blockers"][0]["until"] == "2026-03-01T12:00:40Z"
     assert lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
     assert advice(told)[0].startswith("Wait: it ends by itself.")
+
+
+async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -> None:
+    """The controller counts from what it saw first; explain's own clock says nothing."""
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("late", node="")
+    server.reservation(status=server.held_status(reference) | WAITING)
+    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server.write_list()
+    told = await explained(server)
+    (blocker,) = told.obstacles
+    assert blocker.reason == "PodsMayBeBound"
+    assert lines(told)[-6:-3] == [
+        "Release:    in progress (Withdrawn)",
+        "  PodsMayBeBound: a scheduler may still bind 1 pod to the claim as it was before: late "
+        "(at most 60 s from the controller's first sight of the claim closed to them, by its own "
+        "clock; explain cannot know when that was)",
+        "  the controller reports in ClaimReservation train (HistoryUnknown): it waits 300 s",
+    ]
+    assert document(told, NOW)["release"]["blockers"][0]["until"] is None
+
+
+async def test_a_pod_that_only_the_hold_keeps_waiting_is_no_consumer_of_a_release() -> None:
+    """What is left is the binding time: explain has not seen whether a list ever had the pod."""
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference, shared=False)
+    held = server.held_status(reference) | {"dialect": "hold"}
+    server.reservation(status=held, retentionPolicy="Persistent")
+    server.pod("late", node="")
+    assert [each.reason for each in (await explained(server)).obstacles] == ["ConsumersLeft"]
+    when = "2026-03-01T11:59:00Z"
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"status": {"conditions": [{**stuck, "lastTransitionTime": when}]}}
+    server.admin.patch("pods", NAMESPACE, "late", status, "status")
+    assert [each.reason for each in (await explained(server)).obstacles] == ["PodsMayBeBound"]
 
 
 async def test_a_foreign_reference_is_named_and_left_to_its_owner() -> None:
@@ -91,6 +147,20 @@ async def test_a_foreign_reference_is_named_and_left_to_its_owner() -> None:
     told = await explained(server)
     assert "  virtualmachines/vm is listed (not claimctl's)" in lines(told)
     assert [blocker.reason for blocker in told.obstacles] == ["UnknownReferences"]
+
+
+async def test_waiting_pods_that_claimctl_left_in_a_list_are_named_with_the_way_out() -> None:
+    """Without them, the cluster would free the devices with the last pod; with them, it cannot."""
+    server = Server.started()
+    bound, *waiting = server.pod("a"), server.pod("b", node=""), server.pod("c", node="")
+    server.claim("slice", bound, shared=False)
+    await server.list_as_claimctl(bound, *waiting)
+    told = lines(await explained(server))
+    assert (
+        "Orphan:     lists 2 waiting pods for claimctl, which does not hold the claim any more: "
+        "b, c; their entries may keep the devices where no pod can use them (ListedAhead)"
+    ) in told
+    assert told[-1] == "  See what would be done, without a write: claimctl orphans -n ml"
 
 
 async def test_a_reservation_without_its_workload_says_so() -> None:
@@ -123,6 +193,7 @@ async def test_the_document_carries_the_verdict() -> None:
                 "reason": "ConsumersLeft",
                 "message": "1 pod uses the claim: a",
                 "afterSeconds": None,
+                "until": None,
             }
         ],
     }

@@ -1,0 +1,96 @@
+"""What a claim's devices wait for, and their taints: what drivers report, and nothing beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from claimctl.text import listed
+from claimctl.wire.claims import (
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    ResourceClaim,
+    ResourceSlice,
+)
+from claimctl.wire.meta import find_condition
+from claimctl.wire.placement import tolerates
+
+
+def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
+    """One line for each matter of an allocated device.
+
+    Args:
+        slices: all ResourceSlices; without them, taints are not mentioned.
+    """
+    slices = tuple(slices)
+    return tuple(
+        f"{each.pool}/{each.device}: {note}"
+        for each in claim.devices
+        for note in (*_conditions(each, claim), *_taints(each, slices))
+    )
+
+
+def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> Iterator[str]:
+    """The conditions of the device without which a scheduler binds no pod."""
+    if not result.binding_conditions:
+        return
+    conditions = claim.status.reported(result)
+
+    def is_true(type_: str) -> bool:
+        found = find_condition(conditions, type_)
+        return found is not None and found.status == "True"
+
+    if failed := tuple(filter(is_true, result.binding_failure_conditions)):
+        yield f"driver {result.driver} reports that binding failed ({listed(failed)})"
+        return
+    missing = [each for each in result.binding_conditions if not is_true(each)]
+    if not missing:
+        yield f"driver {result.driver} reports all binding conditions as true"
+        return
+    unknown = all(find_condition(conditions, each) is None for each in missing)
+    said = "has reported nothing about" if unknown else "does not report as true"
+    allocation = claim.status.allocation
+    since = allocation.allocation_timestamp if allocation is not None else None
+    when = f"; it was allocated at {since:%Y-%m-%dT%H:%M:%SZ}" if since is not None else ""
+    yield (
+        f"a scheduler binds no pod before these binding conditions are true, and driver "
+        f"{result.driver} {said} {listed(missing)}{when}"
+    )
+
+
+def _taints(
+    result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
+) -> Iterator[str]:
+    for taint in _published(result, slices):
+        tolerated = any(tolerates(each, taint) for each in result.tolerations)
+        text = f"{taint.key}={taint.value}" if taint.value else taint.key
+        text = f"driver {result.driver} taints it with {text}:{taint.effect}"
+        if tolerated:
+            yield f"{text}, and the claim's request tolerates that"
+        else:
+            yield f"{text}, and the claim's request does not tolerate that{_effect(taint)}"
+
+
+def _effect(taint: DeviceTaint) -> str:
+    match taint.effect:
+        case "NoExecute":
+            return ": kube-controller-manager evicts its pods (DRADeviceTaints)"
+        case "NoSchedule":
+            return ": no new allocation gets it"
+    return ""
+
+
+def _published(
+    result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
+) -> tuple[DeviceTaint, ...]:
+    """The taints of the device in the newest generation of its pool."""
+    name = (result.driver, result.pool)
+    pool = [each for each in slices if (each.spec.driver, each.spec.pool.name) == name]
+    newest = max((each.spec.pool.generation for each in pool), default=0)
+    return tuple(
+        taint
+        for each in pool
+        if each.spec.pool.generation == newest
+        for device in each.spec.devices or ()
+        if device.name == result.device
+        for taint in device.all_taints
+    )
