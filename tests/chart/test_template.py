@@ -168,7 +168,8 @@ def test_values_reach_the_controller(helm: Helm) -> None:
         "--settle-seconds=10",
         "--log-level=debug",
     ]
-    assert container["env"][1]["value"] == "http://collector:4318"
+    values = {each["name"]: each.get("value") for each in container["env"]}
+    assert values["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
     assert (deployment["spec"]["replicas"], pod["spec"]["priorityClassName"]) == (
         1,
         "system-cluster-critical",

@@ -28,6 +28,7 @@ from tests.e2e.real_cluster import RealCluster
 from tests.e2e.rights import bodies
 
 SECONDS = 120.0
+DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class Cluster:
 
     async def create_claim(self, name: str) -> None:
         await self.stage.user.create(objects.claim("ml", name, self.stage.resource_api))
+
+    async def create_allocated(self, name: str, *references: dict[str, str]) -> None:
+        """Create a claim, and allocate it with this list as an administrator."""
+        user = self.stage.user
+        await self.create_claim(name)
+        patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
+        await user.patch(self.claims, "ml", name, patch)
+        status = {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": list(references)}
+        await user.patch_status(self.claims, "ml", name, {"status": status})
 
     @contextmanager
     def without_kcm(self) -> Iterator[None]:

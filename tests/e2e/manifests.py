@@ -9,17 +9,17 @@ from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 Body = dict[str, Any]
 
 
-def claim(name: str = "slice") -> Body:
-    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": _devices()}
+def claim(name: str = "slice", device_class: str = DEVICE_CLASS) -> Body:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": _devices(device_class)}
 
 
 def claim_template(name: str = "template") -> Body:
     return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"spec": _devices()}}
 
 
-def _devices() -> Body:
+def _devices(device_class: str = DEVICE_CLASS) -> Body:
     return {
-        "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}]}
+        "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class}}]}
     }
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from claimctl.kube.client import Client
 from claimctl.orphans.model import WatchTimes
 from claimctl.orphans.reclaim import Candidate, Reclaim
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.pods import claim_names, unschedulable_since
+from claimctl.reservation.reserved_for.references import pod_reference
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -27,6 +28,8 @@ from tests.e2e.site import accused
 
 ADMINISTRATOR = "administrator"
 KCM = "resourceclaim-controller"
+NOWHERE = {"kubernetes.io/hostname": "nowhere"}
+"""No node has this label."""
 FINALIZER = "resource.kubernetes.io/delete-protection"
 VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
 
@@ -46,7 +49,11 @@ def freeing(
     client = Client(transport or connection(stage), stage.clock)
     client.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
-    patience = WatchTimes(settle, stage.scaled(300.0) if grace is None else grace)
+    patience = WatchTimes(
+        settle,
+        stage.scaled(300.0) if grace is None else grace,
+        binding_seconds=min(60.0, stage.scaled(150.0)),
+    )
     return Reclaim(client, stage.clock, "", patience, told.append)
 
 
@@ -142,6 +149,64 @@ async def orphaned_tombstones(stage: Stage, name: str = "slice", *, force: bool 
     await foreign(stage, name, *marks)
 
 
+async def listed_ahead(
+    stage: Stage, name: str = "slice", *, force: bool = False, writer: Transport | None = None
+) -> None:
+    """claimctl lists pods ahead that wait, and its hold leaves before them; then the bound pod."""
+    await in_use(stage, name, replicas=1)
+    await waiting_ahead(stage, name, NOWHERE, writer=writer)
+    (bound,) = [pod for pod in await using(stage, name) if pod.spec.node_name]
+    if force:
+        await stage.site.pause("kubelet")
+    await stage.delete(DEPLOYMENTS, name)
+    if force:
+        await stage.clock.sleep(1)
+        await stage.site.force_delete(bound.metadata.name)
+        await stage.site.resume("kubelet")
+
+    async def holds() -> bool:
+        listed_uids = {each.uid for each in (await stage.claim(name)).status.reserved_for}
+        gone = await stage.gone(PODS, bound.metadata.name)
+        return gone and bound.metadata.uid not in listed_uids
+
+    await stage.until(holds, "the bound pod and its entry are gone")
+
+
+async def waiting_ahead(
+    stage: Stage, claim: str, selector: dict[str, str], *, writer: Transport | None = None
+) -> None:
+    """Two pods that wait for a node of the selector, and whose entries claimctl left in the list.
+
+    Args:
+        writer: the connection of claimctl; the default is the administrator's.
+    """
+    body = manifests.deployment("waiting", 2, claim)
+    body["spec"]["template"]["spec"]["nodeSelector"] = selector
+    await stage.create(DEPLOYMENTS, body)
+
+    async def waiting() -> list[Pod]:
+        return [pod for pod in await using(stage, claim) if unschedulable_since(pod) is not None]
+
+    async def holds() -> bool:
+        return len(await waiting()) == 2
+
+    await stage.until(holds, "the pods are unschedulable")
+    ahead = [to_plain(pod_reference(pod.metadata)) for pod in await waiting()]
+    ours = Client(writer or connection(stage), stage.clock)
+    ours.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
+    now = await stage.claim(claim)
+    others = [to_plain(each) for each in now.status.reserved_for]
+    await ours.merge_patch(
+        RESOURCECLAIMS,
+        claim,
+        {"status": {"reservedFor": [*others, await reference(stage, "waiting"), *ahead]}},
+        now.metadata.namespace,
+        resource_version=now.metadata.resource_version,
+        subresource="status",
+    )
+    await foreign(stage, claim, *others, *ahead)
+
+
 async def using(stage: Stage, claim: str) -> list[Pod]:
     """The pods that name a claim."""
     pods = (await stage.client.list(PODS, NAMESPACE)).items
@@ -231,6 +296,7 @@ MAKERS: dict[str, Maker] = {
     "DanglingReference": dangling,
     "OrphanedHold": orphaned_hold,
     "OrphanedTombstones": orphaned_tombstones,
+    "ListedAhead": listed_ahead,
 }
 """By the cause that ``claimctl orphans`` must report."""
 

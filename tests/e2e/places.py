@@ -114,7 +114,8 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """The transport of a controller: 'all namespaces' means the scenario's namespace."""
+    """The transport of a controller: 'all namespaces' means the scenario's namespace, and the
+    ResourceSlices are those of its nodes."""
 
     inner: Transport
     places: Places
@@ -125,4 +126,6 @@ class Scoped:
         found = _EVERYWHERE.fullmatch(path)
         if method == "GET" and found is not None and found[2] in _NAMESPACED:
             path = f"{found[1]}/namespaces/{self.places.namespace}/{found[2]}"
+        if method == "GET" and found is not None and found[2] == "resourceslices":
+            query = (*query, ("labelSelector", f"{FLEET_LABEL}={self.places.prefix}"))
         return await self.inner.send(method, path, query, headers, body)

@@ -76,11 +76,14 @@ def close() -> None:
 def started(folder: Path, *, pod_groups: bool) -> Iterator[tuple[ControlPlane, RealCluster]]:
     """Start a control plane with the programs in a folder, and install claimctl's CRDs.
 
+    Args:
+        pod_groups: whether it has the features that are off by default.
+
     Raises:
         CannotStart: a program is missing or wrong, or a server does not come up.
     """
     with tempfile.TemporaryDirectory(prefix="claimctl-e2e-") as directory:
-        wanted = Wanted(pod_groups=pod_groups)
+        wanted = Wanted(pod_groups=pod_groups, taint_rules=True)
         plane = ControlPlane(find_programs(folder), Path(directory), wanted)
         with running(plane):
             kubeconfig = str(plane.files.kubeconfig())

@@ -39,10 +39,10 @@ _SETTINGS = (
     *("-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"),
 )
 SCENARIOS = (
-    *("test_controller_[!c]*.py", "test_controller_chance.py", "test_release_orphans.py"),
+    *("test_controller_[!c]*.py", "test_controller_chance.py", "test_release_orphans*.py"),
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
     *("test_pictures_commands.py", "test_reschedule_moves.py"),
-    "test_reschedule_resizes.py",
+    *("test_reschedule_resizes.py", "test_every_command.py"),
     *("test_downgrade_command.py", "test_uninstall_command.py", "test_runbook_uninstall.py"),
 )
 HERE = Path(__file__).parent

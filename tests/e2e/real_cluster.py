@@ -34,6 +34,7 @@ from tests.e2e.rights import ALL_RIGHTS, grant, permissions
 from tests.e2e.servers import Servers
 from tests.e2e.site import CONTROLLER_USER, KCM, KUBELET, SCHEDULER, accused
 from tests.e2e.watched import History
+from tests.support.drivers import Drivers
 
 SCENARIO_SECONDS = 600.0
 """Seconds after which a scenario fails."""
@@ -85,6 +86,8 @@ class RealSite:
     settings: dict[str, Any]
     dialect: Dialect
     authors: Authors = field(default_factory=Authors)
+    driven: dict[str, Drivers] = field(default_factory=dict)
+    """By name: the drivers that the scenario has used."""
     look_seconds: float = 0.25
     patience: float = 4.0
     _lag: asyncio.Task[None] | None = None
@@ -110,6 +113,17 @@ class RealSite:
         inner = self.controllers if ours else self.admin
         signed = Signed(inner, self.account if ours else user, self.authors)
         return Scoped(signed, self.places)
+
+    def drivers(self, name: str = "") -> Drivers:
+        own = self.fleet.driver
+        found = Drivers(
+            self.client,
+            self.places.namespace,
+            f"{name}.{own}" if name else own,
+            self.fleet.resource_api,
+        )
+        self.driven[found.name] = found
+        return found
 
     async def force_delete(self, pod: str) -> None:
         await self.client.delete(_POD, self.places.namespace, pod, {"gracePeriodSeconds": 0})
@@ -157,6 +171,14 @@ class RealSite:
     async def restart_api_server(self) -> None:
         """Restart in this thread: a server ends with the thread that started it."""
         self._servers.restart_api_server()
+
+    async def back_up(self) -> None:
+        self._servers.back_up()
+
+    async def restore(self) -> None:
+        """The witness does not compare versions of before with later ones: they begin again."""
+        self._servers.restore_backup()
+        self.watched.forget()
 
     async def _late(self, seconds: float) -> None:
         scheduler = self._servers.scheduler
@@ -333,6 +355,8 @@ async def _dismiss(site: RealSite) -> None:
 async def _tidy(site: RealSite) -> None:
     """Resume the servers and delete the scenario's objects, without waiting for the end."""
     await site.set_lag(0.0)
+    for drivers in site.driven.values():
+        await drivers.leave()
     if site.cluster.servers is not None:
         site.cluster.servers.restore()
         await site.client.delete(_PLAN, "", DOWNGRADE_PLAN_NAME)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
+from typing import Any
+
+from claimctl.kube.client import Client
+from claimctl.wire.base import to_plain
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
-from tests.e2e.harness import Stage
+from tests.e2e.harness import NAMESPACE, Stage
 
 
 async def hold_for_deployment(stage: Stage, replicas: int = 1, **annotations: str) -> None:
@@ -17,3 +21,40 @@ async def hold_for_deployment(stage: Stage, replicas: int = 1, **annotations: st
     await stage.create(DEPLOYMENTS, body)
     await stage.until_running(replicas)
     await stage.until_condition("Reserved", "True", "Reserved")
+
+
+async def list_ahead(stage: Stage, claim: str = "slice") -> None:
+    """List the pending pods as claimctl does before the scheduler, which it does for big starts."""
+    found = await stage.claim(claim)
+    pods = (await stage.client.list(PODS, NAMESPACE)).items
+    listed = [to_plain(each) for each in found.status.reserved_for]
+    for pod in pods:
+        if not pod.spec.node_name and pod.metadata.name.startswith("train"):
+            meta = pod.metadata
+            listed.append({"resource": "pods", "name": meta.name, "uid": meta.uid})
+    client = Client(stage.connect(), stage.clock)
+    client.use_version(RESOURCECLAIMS.group, stage.site.fleet.resource_api.partition("/")[2])
+    meta = found.metadata
+    await client.merge_patch(
+        RESOURCECLAIMS,
+        claim,
+        {"status": {"reservedFor": listed}},
+        meta.namespace,
+        resource_version=meta.resource_version,
+        subresource="status",
+    )
+
+
+def pod_on(node: str, name: str = "other", claim: str = "slice") -> dict[str, Any]:
+    """A pod without an owner that names the claim and runs on one node only."""
+    spec = manifests.deployment(claim=claim)["spec"]["template"]["spec"]
+    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {**spec, **there}}
+
+
+def with_claim(body: dict[str, Any], claim: str) -> dict[str, Any]:
+    """The workload with one more claim for its pods."""
+    spec = body["spec"]["template"]["spec"]
+    spec["resourceClaims"].append({"name": claim, "resourceClaimName": claim})
+    spec["containers"][0]["resources"]["claims"].append({"name": claim})
+    return body

@@ -23,6 +23,14 @@ class Servers:
         """Kill the API server with SIGKILL and start it again."""
         self.plane.restart(API_SERVER)
 
+    def back_up(self) -> None:
+        """Copy the data of etcd."""
+        self.plane.back_up()
+
+    def restore_backup(self) -> None:
+        """Kill all servers, and start them with the copy of etcd's data."""
+        self.plane.restore()
+
     def restore(self) -> None:
         """Resume and start all servers."""
         self.scheduler.resume()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,11 +14,14 @@ import yaml
 
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
+from claimctl.controlplane.nodes import Fleet
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
 from claimctl.embedded.storage.store import Revision
+from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Transport
+from tests.support.drivers import Drivers
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
@@ -69,8 +73,17 @@ class Site(Protocol):
         """The names of the scenario's nodes."""
         ...
 
+    @property
+    def fleet(self) -> Fleet:
+        """The scenario's nodes with their devices."""
+        ...
+
     def connection(self, user: str) -> Transport:
         """A connection of the controller (``CONTROLLER_USER``) or of an administrator."""
+        ...
+
+    def drivers(self, name: str = "") -> Drivers:
+        """The driver of the nodes' own devices, or a further one with other devices."""
         ...
 
     async def force_delete(self, pod: str) -> None:
@@ -103,6 +116,14 @@ class Site(Protocol):
         """Kill the API server and start it again; returns when it answers."""
         ...
 
+    async def back_up(self) -> None:
+        """Make a backup of etcd."""
+        ...
+
+    async def restore(self) -> None:
+        """Stop all servers, restore the last backup, and start them; returns when they answer."""
+        ...
+
     async def history(self, since: int = 0) -> Iterable[Revision]:
         """Every write to the scenario's objects after a revision, oldest first."""
         ...
@@ -127,12 +148,26 @@ class EmbeddedSite:
         self._cluster = cluster
         self.settings: dict[str, Any] = {}
         self.dialect = cluster.options.dialect
-        self.nodes = tuple(f"node-{index}" for index in range(cluster.options.nodes))
+        self._backup = 0
+        options = cluster.options
+        self.fleet = Fleet(
+            options.kubernetes_version,
+            options.nodes,
+            options.devices_per_node,
+            driver=options.driver,
+            device_class=options.device_class,
+        )
+        self.nodes = self.fleet.names
 
     def connection(self, user: str) -> Transport:
         if user == CONTROLLER_USER:
             return self._cluster.transport(user, CONTROLLER_GROUPS)
         return self._cluster.transport(user, ("system:masters",))
+
+    def drivers(self, name: str = "") -> Drivers:
+        client = DocumentClient(self._cluster.transport(), "driver")
+        driver = self._cluster.options.driver
+        return Drivers(client, NAMESPACE, f"{name}.{driver}" if name else driver)
 
     async def force_delete(self, pod: str) -> None:
         self._cluster.force_delete(NAMESPACE, pod)
@@ -159,10 +194,22 @@ class EmbeddedSite:
         self._cluster.set_lag(seconds)
 
     async def restart_api_server(self) -> None:
-        """The server gives no answer for a while. Then older versions are too old."""
+        """The server gives no answer for a while. Then it watches from no older version."""
+        async with self._down():
+            self._cluster.store.begin()
+
+    async def back_up(self) -> None:
+        self._backup = self._cluster.store.revision
+
+    async def restore(self) -> None:
+        async with self._down():
+            self._cluster.store.restore(self._backup)
+
+    @asynccontextmanager
+    async def _down(self) -> AsyncIterator[None]:
         self._cluster.handler.fault = lambda point: Fault(drop=True)
         await asyncio.sleep(_DOWN_SECONDS)
-        self._cluster.store.compact()
+        yield
         self._cluster.handler.fault = None
 
     async def history(self, since: int = 0) -> Iterable[Revision]:

@@ -203,6 +203,21 @@ async def test_a_reboot_of_its_node_ends_a_ghost_at_once(stage: Stage) -> None:
     await stage.until_released(within=20)
 
 
+async def test_another_machine_under_the_name_of_its_node_ends_no_ghost(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, idle_timeout_seconds="1")
+    (pod,) = await stage.running()
+    await stage.site.lose(pod.spec.node_name)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.site.force_delete(pod.metadata.name)
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    other = {"machineID": "other", "systemUUID": "other", "bootID": "other"}
+    await stage.site.patch_node(pod.spec.node_name, {"status": {"nodeInfo": other}}, "status")
+    await stage.quiet(60)
+    assert await stage.condition("Released") == ("False", "ForceDeletedPods")
+    assert await stage.allocated()
+
+
 @pytest.mark.cluster(replace(HOLD_136, nodes=2))
 @pytest.mark.core
 async def test_a_cordoned_node_does_not_trap_the_workload(stage: Stage) -> None:

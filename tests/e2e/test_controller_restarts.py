@@ -5,23 +5,32 @@ The witness judges each run: a pod that vanished counts for its grace, whoever w
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pytest
 
+from claimctl.kube.errors import KubeError
+from claimctl.kube.leases import HistoryLost
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, Stage
+from tests.e2e.harness import HOLD_134, HOLD_136, NATIVE, PODGROUP_136, Stage
 from tests.e2e.unreliable_transport import UnreliableTransport
 
 pytestmark = [pytest.mark.cluster(HOLD_136), pytest.mark.long]
 
-one_by_one = pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+ONE_BY_ONE = {"1.34": HOLD_134, "1.36": HOLD_136, "gated": PODGROUP_136}
+"""Schedulers list each pod: also where PodGroups are served, as these pods have none."""
+one_by_one = pytest.mark.parametrize("options", ONE_BY_ONE.values(), ids=ONE_BY_ONE)
 FOLLOWED = ("pods", "resourceclaims", "claimreservations")
 GRACE = 300
+LONG_GRACE = 900
+"""On a real cluster, a tenth of it is longer than the Lease."""
 SOON = 40.0
 """Seconds within which a release ends that waits for the Lease, and for no grace."""
 
 clusters = pytest.mark.parametrize(
-    "options", [NATIVE, HOLD_134, HOLD_136], ids=["native", "1.34", "1.36"]
+    "options", [NATIVE, *ONE_BY_ONE.values()], ids=["native", *ONE_BY_ONE]
 )
 
 
@@ -71,6 +80,19 @@ async def test_the_only_controller_is_killed(stage: Stage) -> None:
     await held(stage)
     await killed(stage, transport)
     await stage.started("two", checkpoint=True)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@clusters
+async def test_a_container_that_is_restarted_in_its_pod_leads_without_waiting(stage: Stage) -> None:
+    transport = UnreliableTransport(stage.connect())
+    same: dict[str, Any] = {"checkpoint": True, "container": "pod_uid_", "lease_seconds": 3600}
+    await stage.started("pod_uid_1", transport, **same)
+    await held(stage)
+    transport.cut_off()
+    await stage.kill("pod_uid_1")
+    await stage.started("pod_uid_2", **same)
     await scale(stage, 0)
     await stage.until_released(within=SOON)
 
@@ -152,7 +174,7 @@ async def test_where_the_checkpoint_is_compacted_the_grace_counts(stage: Stage) 
     await stage.until_released(within=GRACE * 2)
 
 
-@pytest.mark.parametrize("options", [HOLD_134, HOLD_136], ids=["1.34", "1.36"])
+@one_by_one
 async def test_a_gap_costs_no_grace_if_the_claim_is_the_same_after_it(stage: Stage) -> None:
     transport = UnreliableTransport(stage.connect())
     await stage.started(transport=transport, leader_elect=False)
@@ -206,14 +228,86 @@ def after_a_restart_of_the_server(stage: Stage) -> UnreliableTransport:
     return transport
 
 
-@one_by_one
-async def test_the_api_server_and_the_controller_are_killed(stage: Stage) -> None:
+@clusters
+async def test_where_the_server_was_restarted_the_grace_counts(stage: Stage) -> None:
+    """A restored etcd would look the same to the new controller."""
     transport = await leader(stage)
-    await held(stage)
+    await held(stage, grace=stage.scaled(GRACE))
     await killed(stage, transport)
     await stage.started("two", after_a_restart_of_the_server(stage), checkpoint=True)
     await scale(stage, 0)
-    await stage.until_released(within=SOON)
+    await stage.until_condition("Released", "False", "HistoryUnknown")
+    await stage.until_released(within=GRACE * 2)
+
+
+async def restored(stage: Stage, transports: list[UnreliableTransport], age: float) -> None:
+    """A pod comes after the backup, and no object tells of it after the restore."""
+    await stage.site.back_up()
+    await scale(stage, 2)
+    await stage.until_running(2)
+    await stage.clock.sleep(age)
+    for each in transports:
+        each.cut_off()
+    await stage.site.restore()
+
+
+async def scaled_down(stage: Stage) -> None:
+    async def scaled() -> bool:
+        # a connection to the server of before may still be tried
+        with suppress(KubeError):
+            await scale(stage, 0)
+            return True
+        return False
+
+    await stage.until(scaled, "the Deployment is scaled to zero")
+
+
+async def ends_with_the_grace(stage: Stage) -> None:
+    await scaled_down(stage)
+    await stage.until_condition("Released", "False", "HistoryUnknown")
+    await stage.until_released(within=LONG_GRACE * 2)
+
+
+@pytest.mark.alone
+@clusters
+async def test_after_a_restore_a_pod_that_no_object_tells_of_has_its_grace(stage: Stage) -> None:
+    """The only controller dies with the servers. The Lease comes back, with its checkpoint."""
+    transport = await leader(stage)
+    await held(stage, pods=1, grace=stage.scaled(LONG_GRACE))
+    await restored(stage, [transport], age=5)
+    await stage.kill("one")
+    await stage.started("two", checkpoint=True)
+    await ends_with_the_grace(stage)
+
+
+@pytest.mark.alone
+@clusters
+async def test_controllers_that_outlive_a_restore_end_and_begin_anew(stage: Stage) -> None:
+    transports = [await leader(stage), UnreliableTransport(stage.connect())]
+    stage.manager("standby", transport=transports[1], checkpoint=True)
+    await held(stage, pods=1, grace=stage.scaled(LONG_GRACE))
+    await restored(stage, transports, age=5)
+    for each in transports:
+        each.cut = False
+    for name in ("one", "standby"):
+        with pytest.raises(HistoryLost):
+            await stage.managers.pop(name)
+    await stage.started("two", checkpoint=True)
+    await ends_with_the_grace(stage)
+
+
+@pytest.mark.alone
+@clusters
+async def test_a_controller_that_outlives_a_restore_of_a_moment_knows_the_lost_pods(
+    stage: Stage,
+) -> None:
+    """The Lease was not renewed since the backup. But its watches have brought the pod."""
+    transport = await leader(stage)
+    await held(stage, pods=1, grace=stage.scaled(LONG_GRACE))
+    await restored(stage, [transport], age=0)
+    transport.cut = False
+    await scaled_down(stage)
+    await stage.until_released(within=LONG_GRACE * 2)
 
 
 @clusters
@@ -239,6 +333,20 @@ async def test_a_watch_that_is_refused_every_minute_costs_no_grace(stage: Stage)
         transport.cut_off()
         transport.cut = False
         await stage.clock.sleep(60)
+    await scale(stage, 0)
+    await stage.until_released(within=SOON)
+
+
+@one_by_one
+async def test_an_outage_that_costs_the_lease_costs_no_grace(stage: Stage) -> None:
+    """The process stays: it knows what it has seen, and the claims are the same after it."""
+    transport = await leader(stage)
+    await held(stage)
+    transport.forget()
+    transport.cut_off()
+    await stage.clock.sleep(60)
+    transport.cut = False
+    await stage.clock.sleep(15)
     await scale(stage, 0)
     await stage.until_released(within=SOON)
 

@@ -14,7 +14,6 @@ from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
-from claimctl.kube.leases import LeadershipLost
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,
@@ -122,8 +121,9 @@ async def _ready(manager: Manager) -> bool:
 
 
 @native_and_hold
-async def test_a_controller_that_loses_its_lease_stops_with_an_error(stage: Stage) -> None:
-    await stage.started()
+async def test_a_controller_that_loses_its_lease_stands_by_and_leads_again(stage: Stage) -> None:
+    manager = await stage.started()
+    await held(stage)
     lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
     await stage.client.merge_patch(
         LEASES,
@@ -132,9 +132,14 @@ async def test_a_controller_that_loses_its_lease_stops_with_an_error(stage: Stag
         "claimctl-system",
         resource_version=lease.metadata.resource_version,
     )
-    task = stage.managers.pop("one")
-    with pytest.raises(LeadershipLost, match="held by thief"):
-        await task
+
+    async def leads(wanted: bool) -> bool:
+        return manager.leading == wanted
+
+    await stage.until(lambda: leads(False), "it stands by")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until(lambda: leads(True), "it leads again")
+    await stage.until_released()
 
 
 @pytest.mark.alone

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.alone
 
 HOLD = ClusterOptions(dialect=Dialect.HOLD)
 TRAIN = Workload("ml", "train", "slice", 2)
-DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
 VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
 QUICK = ("--settle-seconds", "0.1", "--force-deleted-pod-grace-seconds", "1")
 
@@ -30,23 +29,13 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def _allocated(served: Cluster, name: str, *references: dict[str, str]) -> None:
-    """An allocated claim with this list, written by an administrator."""
-    user = served.stage.user
-    await served.create_claim(name)
-    patch = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
-    await user.patch(served.claims, "ml", name, patch)
-    status = {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": list(references)}
-    await user.patch_status(served.claims, "ml", name, {"status": status})
-
-
 async def furnished(served: Cluster) -> None:
     """A held claim, an orphan with an empty list, and a claim with a foreign entry."""
     acts = Acts(served.stage, native=False)
     await acts.room("ml")
     await acts.held(TRAIN)
-    await _allocated(served, "emptied")
-    await _allocated(served, "theirs", VM)
+    await served.create_allocated("emptied")
+    await served.create_allocated("theirs", VM)
 
 
 async def revision(served: Cluster) -> int:

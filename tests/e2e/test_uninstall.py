@@ -36,6 +36,7 @@ from tests.e2e.harness import (
     NewStage,
     Stage,
 )
+from tests.e2e.orphans import NOWHERE, in_use, listed_ahead, lists, waiting_ahead
 from tests.e2e.scenes import hold_for_deployment
 from tests.e2e.site import CONTROLLER_NAMESPACE
 from tests.e2e.uninstalling import GRACE, Remover, reasons
@@ -213,6 +214,46 @@ async def test_a_hold_that_no_pod_uses_is_freed_after_the_grace_when_the_crds_ar
         assert reasons(done) == []
         assert stage.clock.monotonic() - began >= stage.scaled(GRACE)
         assert await stage.released()
+
+
+@pytest.mark.parametrize("options", HOLD)
+@pytest.mark.parametrize("drained", [False, True], ids=["in use", "drained"])
+async def test_waiting_pods_that_an_earlier_version_left_in_a_list_are_taken_out(
+    new_stage: NewStage, options: ClusterOptions, drained: bool
+) -> None:
+    async with new_stage(options) as stage:
+        await stage.started()
+        if drained:
+            await listed_ahead(stage, writer=stage.connect())
+        else:
+            await in_use(stage, replicas=1)
+            await waiting_ahead(stage, "slice", NOWHERE, writer=stage.connect())
+        remover = Remover(stage)
+        (left,) = (await remover.look()).left
+        assert (left.kind, left.name, left.reason) == ("ResourceClaim", "slice", "ListedAhead")
+        assert reasons(await remover.run()) == []
+        assert await remover.clean()
+        pods = [f"pods/{pod.metadata.name}" for pod in await stage.running()]
+        assert (list(await stage.references()), await stage.allocated()) == (pods, not drained)
+
+
+@pytest.mark.parametrize("options", HOLD)
+async def test_waiting_pods_leave_before_a_hold_whose_crds_are_gone(
+    new_stage: NewStage, options: ClusterOptions
+) -> None:
+    """A scheduler may be binding one of them, and the hold keeps its devices meanwhile."""
+    async with new_stage(options) as stage:
+        await stage.started()
+        await hold_for_deployment(stage, replicas=1)
+        (pod,) = [f"pods/{each.metadata.name}" for each in await stage.running()]
+        await stage.stop()
+        await strip_crds(stage)
+        await waiting_ahead(stage, "slice", NOWHERE, writer=stage.connect())
+        begun = stage.clock.monotonic()
+        assert reasons(await Remover(stage).run()) == []
+        assert stage.clock.monotonic() - begun >= 60
+        shown = [sorted(each) for each in await lists(stage)]
+        assert shown[-2:] == [["deployments/train", pod], [pod]]
 
 
 @pytest.mark.parametrize("options", HOLD)

@@ -74,6 +74,10 @@ class History:
             task.cancel()
         await asyncio.gather(*self._followers, return_exceptions=True)
 
+    def forget(self) -> None:
+        """Forget what was seen: after a restore of etcd, versions begin again."""
+        self._seen.clear()
+
     async def since(self, number: int) -> Iterable[Revision]:
         """The revisions after ``number``, once no further one is on its way."""
         for _ in range(_MOST_QUIETS):

@@ -278,9 +278,15 @@ def reservation(
     )
 
 
-def node(name: str = "node-0", *, cordoned: bool = False, boot: str = "boot-1") -> Node:
+def node(
+    name: str = "node-0",
+    *,
+    cordoned: bool = False,
+    boot: str = "boot-1",
+    machine: str = "machine-1",
+) -> Node:
     return Node(
         metadata=ObjectMeta(name=name),
         spec=NodeSpec(unschedulable=cordoned),
-        status=NodeStatus(node_info=NodeSystemInfo(boot_id=boot)),
+        status=NodeStatus(node_info=NodeSystemInfo(machine_id=machine, boot_id=boot)),
     )

@@ -24,7 +24,7 @@ from claimctl.wire.reservations import (
     DowngradePlan,
     DowngradePlanStatus,
 )
-from claimctl.wire.resources import DOWNGRADEPLANS
+from claimctl.wire.resources import DOWNGRADEPLANS, RESOURCECLAIMS
 from tests.support.builders import NOW
 from tests.support.spoiling import Spoiling
 
@@ -183,6 +183,17 @@ class Server:
     def write_list(self, *references: dict[str, str], name: str = "slice") -> None:
         status = {"status": {"reservedFor": list(references)}}
         self.admin.patch("resourceclaims", NAMESPACE, name, status, "status")
+
+    async def list_as_claimctl(self, *references: dict[str, str], name: str = "slice") -> None:
+        """Write the list as claimctl: managedFields show that for the entries that are new."""
+        await self.client.merge_patch(
+            RESOURCECLAIMS,
+            name,
+            {"status": {"reservedFor": list(references)}},
+            NAMESPACE,
+            resource_version=self.version(name),
+            subresource="status",
+        )
 
     async def plan(self, *namespaces: str, **spec: Any) -> DowngradePlan:
         """Create the plan, for these namespaces and with these further fields of its spec."""

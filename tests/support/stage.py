@@ -45,8 +45,9 @@ from claimctl.reservation.snapshot import (
     Snapshot,
 )
 from claimctl.reservation.unreadable import may_concern
+from claimctl.reservation.waiting import evicts_a_pod
 from claimctl.reservation.workloads import WorkloadState
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
@@ -92,6 +93,7 @@ class Stage:
     unseen_pods: dict[str, Pod] = field(default_factory=dict)
     """Pods that are on the server but not yet in the caches."""
     nodes: dict[str, Node] = field(default_factory=dict)
+    slices: tuple[ResourceSlice, ...] = ()
     ghosts: dict[str, tuple[ForceDeletedPod, float]] = field(default_factory=dict)
     """Each ghost with the monotonic time at which it was first seen."""
     live_workloads: dict[str, WorkloadState] = field(default_factory=dict)
@@ -125,6 +127,7 @@ class Stage:
     _claim_seen: ResourceClaim | None = None
     _openings: OpeningsSeen | None = None
     _deleting_seen: float | None = None
+    _evicting: bool = False
     _dead_seen: dict[str, float] = field(default_factory=dict)
     _status_written: dict[str, float] = field(default_factory=dict)
     _idle_seen: dict[str, tuple[datetime, float]] = field(default_factory=dict)
@@ -147,6 +150,7 @@ class Stage:
             pods=tuple(self.pods.values()),
             ghosts=tuple(ghost for ghost, _ in self.ghosts.values()),
             nodes=self.nodes,
+            slices=self.slices,
             groups=tuple(self.groups.values()),
             unreadable=tuple(self._doubts(self.unreadable)),
             frozen=self.frozen,
@@ -189,6 +193,7 @@ class Stage:
             seen = self._dead_seen
             self._dead_seen = {each.uid: seen.get(each.uid, self.time) for each in dead}
         return Memory(
+            evicting=self._evicts(),
             openings=self._opened(),
             arrivals=self._arrivals(),
             version_age=self.time - self._version_seen[1],
@@ -200,6 +205,14 @@ class Stage:
             repeated_writes=self.repeated_writes,
             deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],
         )
+
+    def _evicts(self) -> bool:
+        """Whether a pod was seen evicted from the present allocation."""
+        if self.claim is None or self.claim.status.allocation is None:
+            self._evicting = False
+        elif evicts_a_pod(self.claim, self.pods.values()):
+            self._evicting = True
+        return self._evicting
 
     def _is_dead(self, listed: Reference) -> bool:
         """Whether a listed pod is gone or done, or a listed group is gone."""

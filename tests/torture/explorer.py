@@ -25,6 +25,8 @@ SLOW_SHARE = 0.05
 apart."""
 CYCLES_SHARE = 0.4
 """The share of schedules in which pods are bound long after the scheduler has read their claim."""
+BINDING_SHARE = 0.3
+"""The share of schedules in which pods wait for reports of a driver before they are bound."""
 AHEAD_SHARE = 0.7
 """The share of schedules in which claimctl lists pending pods before the scheduler does."""
 CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
@@ -53,6 +55,7 @@ class Schedule:
     elect: bool
     cycles: bool
     ahead: bool
+    binding: bool
 
     @classmethod
     def of(cls, seed: int) -> Schedule:
@@ -67,6 +70,7 @@ class Schedule:
             elect=rng.random() < 0.4,
             cycles=rng.random() < CYCLES_SHARE,
             ahead=Random(f"ahead {seed}").random() < AHEAD_SHARE,
+            binding=Random(f"binding {seed}").random() < BINDING_SHARE,
         )
 
     def pauses(self) -> Pauses:
@@ -102,6 +106,7 @@ async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> No
     testbed.settings = {
         "leader_elect": schedule.elect,
         "list_ahead": schedule.ahead,
+        "crowd": 0,
         "checkpoint": True,
     }
     faults = Faults(rng, schedule.rate)
@@ -109,6 +114,8 @@ async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> No
     first = testbed.cluster.store.revision
     if schedule.cycles:
         testbed.cluster.slow_scheduler(schedule.pauses())
+    if schedule.binding:
+        testbed.bind_devices(Random(f"driver {schedule.seed}"))
     try:
         users.begin()
         process_faults = ProcessFaults(testbed, schedule, faults)

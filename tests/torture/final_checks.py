@@ -9,28 +9,37 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.store import Revision
 from claimctl.rescheduling.refusals import AVOIDS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+from tests.torture.blocked import blocked
 from tests.torture.testbed import Testbed, Verdict
 
 PATIENCE = 1100.0
 """Virtual seconds within which everything must come true in the end. A third of it is longer
 than the grace of ClaimReservations that annotations ask for."""
+ROUNDS = 4
+"""How many times users wait for pods. They help after each; a PodGroup goes in one of them, and its
+claim is made anew in the next."""
 QUIET, WATCHED = 90.0, 60.0
 STILL, FEW = 60.0, 8
 """Seconds after faults (a stolen Lease included) before writes count, and how many writes are no
 loop."""
+STARTED, TAINTED, MADE = 5.0, 10.0, 16
+"""Seconds until pods have begun to wait, seconds for which devices that evict are watched, and how
+many new pods are no circle yet."""
 OWN_BUSINESS = frozenset({"leases", "events"})
 
 
 async def conclude(testbed: Testbed, verdict: Verdict) -> None:
     """Bring the run to its end and record what did not come true."""
     await calm(testbed)
-    for _ in range(3):
+    await _unblocked(testbed, verdict)
+    await _in_no_circle(testbed, verdict)
+    mend_nodes(testbed)
+    for _ in range(ROUNDS):
         if await testbed.until(lambda: not _missing(testbed), PATIENCE / 3, step=2.0):
             break
         _make_way(testbed)
@@ -51,7 +60,35 @@ async def conclude(testbed: Testbed, verdict: Verdict) -> None:
     await testbed.stop_all()
 
 
-def _mend_nodes(cluster: Cluster) -> None:
+def _blocked(testbed: Testbed) -> list[str]:
+    return blocked(*map(testbed.objects, ("resourceclaims", "pods", "claimreservations")))
+
+
+async def _unblocked(testbed: Testbed, verdict: Verdict) -> None:
+    """Check that no claim keeps pods waiting in vain, while nodes are closed and devices broken."""
+    await testbed.sleep(STARTED)
+    if not await testbed.until(lambda: not _blocked(testbed), PATIENCE, step=2.0):
+        verdict.stuck += _blocked(testbed)
+
+
+async def _in_no_circle(testbed: Testbed, verdict: Verdict) -> None:
+    """Check that pods do not come and are evicted in a circle, because of a taint."""
+    slices = testbed.cluster.admin.list("resourceslices")
+    if not any(device.get("taints") for each in slices for device in each["spec"]["devices"]):
+        return
+    since = testbed.cluster.store.revision
+    await testbed.sleep(TAINTED)
+    written = list(testbed.cluster.history(since))
+    made = [each for each in written if (each.plural, each.type) == ("pods", "ADDED")]
+    # without a hold, luck decides when the list is empty for a moment
+    held = [each for each in written[len(written) // 2 :] if _held(each, "apps", "batch")]
+    if len(made) > MADE and held:
+        verdict.stuck.append(f"{len(made)} pods were made in {TAINTED:g} s beside a hold")
+
+
+def mend_nodes(testbed: Testbed) -> None:
+    """Bring nodes and devices back."""
+    cluster = testbed.cluster
     for node in cluster.admin.list("nodes"):
         name = node["metadata"]["name"]
         if name in cluster.kubelet.lost:
@@ -65,7 +102,7 @@ def _mend_nodes(cluster: Cluster) -> None:
 
 
 async def calm(testbed: Testbed) -> None:
-    """End all faults. One controller runs on."""
+    """End all faults but those of nodes and devices. One controller runs on."""
     cluster = testbed.cluster
     cluster.handler.fault = None
     cluster.fault_components(None)
@@ -73,9 +110,10 @@ async def calm(testbed: Testbed) -> None:
     cluster.slow_scheduler(None)
     for name in cluster.components:
         cluster.resume(name)
-    _mend_nodes(cluster)
     for plan in cluster.admin.list("downgradeplans"):
         cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
+    if testbed.driver is not None:
+        testbed.driver.prompt = True
     for process in testbed.processes.values():
         process.clock.jump *= 0
     for name in list(testbed.processes)[1:]:
@@ -96,6 +134,8 @@ def _make_way(testbed: Testbed) -> None:
     """
     admin = testbed.cluster.admin
     claims = {each["metadata"]["name"]: each for each in testbed.objects("resourceclaims")}
+    for claim in claims.values():
+        _dissolve(testbed, claim)
     for pod in testbed.objects("pods"):
         _make_group(testbed, pod)
         in_the_way = not pod["metadata"].get("ownerReferences") or _avoids(pod)
@@ -111,6 +151,15 @@ def _make_way(testbed: Testbed) -> None:
         if in_the_way:
             with suppress(StatusError):
                 admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+
+def _dissolve(testbed: Testbed, claim: dict[str, Any]) -> None:
+    """Delete the PodGroups that keep a claim which is being deleted: it takes no more pods."""
+    if claim["metadata"].get("deletionTimestamp"):
+        for each in claim["status"].get("reservedFor") or ():
+            if each["resource"] == "podgroups":
+                with suppress(StatusError):
+                    testbed.cluster.admin.delete("podgroups", NAMESPACE, each["name"])
 
 
 def _avoids(pod: dict[str, Any]) -> bool:
@@ -192,12 +241,17 @@ async def _still(testbed: Testbed, verdict: Verdict) -> None:
         verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
 
 
-def _held(revision: Revision) -> bool:
-    """Whether the revision is a claim whose list has more than pods: claimctl maintains it."""
+def _held(revision: Revision, *groups: str) -> bool:
+    """Whether the revision is a claim whose list has more than pods: claimctl maintains it.
+
+    Args:
+        groups: the API groups of the entries that count; none for all.
+    """
     if revision.plural != "resourceclaims":
         return False
     listed = revision.object().get("status", {}).get("reservedFor") or ()
-    return any(each.get("apiGroup") for each in listed)
+    found = {each.get("apiGroup", "") for each in listed} - {""}
+    return bool(found & {*groups} if groups else found)
 
 
 async def _clear(testbed: Testbed) -> None:

@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "drop the resourceVersion precondition",
         "claimctl.kube.client",
-        "Client.merge_patch",
+        "_under",
         """{**patch.get("metadata", {}), "resourceVersion": resource_version}""",
         """{**patch.get("metadata", {})}""",
     ),
@@ -219,9 +219,9 @@ MUTANTS = (
     Mutant(
         "list a pod again whose entry was removed",
         "claimctl.reservation.reserved_for.listing_ahead",
-        "_is_new",
-        "pod.metadata.uid in seen.entry_age",
-        "False",
+        "_was_never_listed",
+        "pod.metadata.uid not in seen.entry_age",
+        "True",
     ),
     Mutant(
         "list a pod ahead that has a PodGroup",
@@ -243,17 +243,38 @@ MUTANTS = (
     Mutant(
         "forget when the entry of a pod was removed",
         "claimctl.reservation.release.binding",
-        "_closed_age",
+        "closed_age",
         "seen.entry_age.get(pod.metadata.uid, seen.watched_age)",
         "seen.watched_age",
+    ),
+    Mutant(
+        "forget that devices may have to be made ready",
+        "claimctl.reservation.release.binding",
+        "binding_seconds",
+        "_may_wait_for_devices(snapshot, pod)",
+        "False",
+    ),
+    Mutant(
+        "take out the entry of a pod that a scheduler listed",
+        "claimctl.reservation.release.binding",
+        "entries_to_take_out",
+        "listed_ahead(claim, _yielding(snapshot, reason, consumers))",
+        "frozenset(snapshot.listed_uids & consumers.pending.keys())",
+    ),
+    Mutant(
+        "let a hold that is asked to go and a pod that it keeps out wait for each other",
+        "claimctl.reservation.release.binding",
+        "_yielding",
+        "is_stuck(pod)",
+        "False",
     ),
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",
             "claimctl.reservation.release.binding",
             "users_among",
-            "not _to_be_fenced(snapshot, pod)",
-            f"reason != {reason!r} and not _to_be_fenced(snapshot, pod)",
+            "(deleting or not is_open(snapshot, pod))",
+            f"reason != {reason!r} and (deleting or not is_open(snapshot, pod))",
         )
         for reason in ("Withdrawn", "ClaimDeleted", "WorkloadRecreated", "Reallocated")
     ),

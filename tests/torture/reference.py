@@ -15,11 +15,23 @@ from tests.support.virtual import run
 from tests.torture import moments
 from tests.torture.faulty_transport import FaultPlan
 from tests.torture.final_checks import conclude
-from tests.torture.testbed import GRACE, Testbed, Verdict, closed, history, judge, opened, views
+from tests.torture.testbed import (
+    BINDING,
+    GRACE,
+    Testbed,
+    Verdict,
+    closed,
+    history,
+    judge,
+    opened,
+    views,
+)
 from tests.torture.train import PLURALS, running, want
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 TIMINGS = Timings(node_monitor_grace=4.0, pod_eviction=1.0, job_backoff=1.0)
+REALLOCATE = 5
+"""reallocateTimeoutSeconds of every ClaimReservation."""
 LIMIT = 20_000.0
 """Virtual seconds after which a run fails."""
 
@@ -57,7 +69,7 @@ def reservation(kind: str, **spec: Any) -> dict[str, Any]:
         "resourceClaimTemplateName": "template",
         "idleTimeoutSeconds": 1,
         "forceDeletedPodGraceSeconds": GRACE,
-        "reallocateTimeoutSeconds": 5,
+        "reallocateTimeoutSeconds": REALLOCATE,
         **spec,
     }
     return manifests.reservation(**values)
@@ -118,7 +130,10 @@ async def trap(testbed: Testbed, reference: Reference) -> None:
     for pod in pods:
         testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
     old = {pod["metadata"]["uid"] for pod in pods}
-    if not await testbed.until(lambda: running(testbed, but=old) == 2, 60, step=0.25):
+    # at worst, the end of a pod is learned late, the pod counts as force-deleted until then, and
+    # the claim is given up after all of that
+    within = FaultPlan().withheld_seconds + GRACE + REALLOCATE + BINDING + 5.0
+    if not await testbed.until(lambda: running(testbed, but=old) == 2, within, step=0.25):
         testbed.unmet.append("pods that could run elsewhere do not")
 
 
@@ -268,6 +283,15 @@ SCRIPTS: dict[str, tuple[Step, ...]] = {
     "completion": (begin, complete, end),
     "late pods": (begin, moments.withdraw_before_pods, end),
     "listed ahead": (begin, moments.withdraw_listed_ahead, end),
+    "slow driver": (
+        moments.bind_devices,
+        moments.make_claim,
+        begin,
+        moments.withdraw_beside_driver,
+        end,
+    ),
+    "hand-over": (moments.make_claim, begin, moments.hand_over, end),
+    "stranger": (begin, moments.come_elsewhere, end),
     "late watch": (begin, moments.stall, end),
     "early deletion": (begin, moments.delete_early, end),
     "allocation in halves": (moments.allocate_in_halves, begin, idle, end),

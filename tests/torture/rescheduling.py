@@ -36,7 +36,7 @@ from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 from tests.torture import refusing
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
-from tests.torture.final_checks import calm
+from tests.torture.final_checks import calm, mend_nodes
 from tests.torture.testbed import Testbed
 
 USER = "system:serviceaccount:claimctl-system:claimctl-rescheduler"
@@ -126,6 +126,7 @@ async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> Asy
     counts["victim of a critical pod"] += _victims(testbed)
     counts.update(refusing.counted(testbed, USER))
     await calm(testbed)
+    mend_nodes(testbed)
     rng = Random(f"end {seed}")
     await _stop_avoiding(testbed, rng)
     await _runner(testbed, _transport(testbed), rng).sweep(everything=True)

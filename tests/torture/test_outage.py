@@ -141,7 +141,8 @@ def test_an_hour_without_writes_is_told_and_made_good_without_a_storm(
     verdict = Verdict(f"{dialect} {what}")
     run(_hour(dialects()[dialect], outage, seen, verdict), limit=LIMIT)
     assert verdict.good, verdict
-    assert seen.requests <= HOUR * CLAIMS / 2, seen.requests
+    # a process that is cut off tries each of its watches every five seconds, also without the Lease
+    assert seen.requests <= HOUR * CLAIMS, seen.requests
     assert seen.writes_after <= CLAIMS * WRITES_OF_A_RELEASE, seen.writes_after
     _check_reports(outage, seen)
     assert seen.traffic is not None

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SHARDS = 180
 """Number of days until every perturbation was tried."""
 SEEDS = 12
-RESCHEDULE_SEEDS = (0, 2, 4, 11, 14)
+RESCHEDULE_SEEDS = (0, 8, 35)
 DONE_BY_RUNS = (
     "moved pod",
     "room for a resize",

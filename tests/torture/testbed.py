@@ -21,12 +21,14 @@ from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.embedded.cluster import Cluster
+from claimctl.embedded.errors import StatusError
 from claimctl.embedded.options import ClusterOptions
 from claimctl.embedded.storage.store import Revision
 from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.telemetry import Recorder
+from tests.torture.drivers import DEVICE, Driver
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
 
 GRACE = 20
@@ -35,6 +37,8 @@ GRACE = 20
 
 BINDING = 25.0
 """--binding-seconds of every controller; shorter than the default, to keep runs short."""
+SLOW_BINDING = 90.0
+"""--slow-binding-seconds: longer than a driver's report and a slow scheduling cycle together."""
 BEAT = 0.5
 """Seconds within which a dead controller is replaced."""
 
@@ -72,6 +76,9 @@ class Testbed:
     unmet: list[str] = field(default_factory=list)
     """Conditions that a script waited for in vain."""
     telemetry: Recorder | None = None
+    driver: Driver | None = None
+    """The driver of the devices, if pods wait for its reports."""
+    driving: asyncio.Task[None] | None = None
     crashes: list[str] = field(default_factory=list)
     """Errors with which controllers ended and should not have."""
 
@@ -79,7 +86,8 @@ class Testbed:
 
     def start(self, name: str = "one", plan: FaultPlan | None = None, **settings: Any) -> Process:
         clock = WallClock()
-        values = {"identity": name, "leader_elect": False, "binding_seconds": BINDING}
+        values: dict[str, Any] = {"identity": name, "leader_elect": False}
+        values |= {"binding_seconds": BINDING, "slow_binding_seconds": SLOW_BINDING}
         values |= {**self.settings, **settings}
         inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
         transport = FaultyTransport(self.cluster, inner, plan or FaultPlan())
@@ -116,6 +124,29 @@ class Testbed:
             except Exception as error:
                 self.crashes.append(f"{type(error).__name__}: {error}")
             self.ended.append(process.transport)
+
+    # -- devices
+
+    def bind_devices(self, rng: Random) -> None:
+        """From now on, the scheduler waits for a driver's reports before it binds pods."""
+        admin = self.cluster.admin
+        for piece in admin.list("resourceslices"):
+            devices = [each | DEVICE for each in piece["spec"]["devices"]]
+            admin.update("resourceslices", {**piece, "spec": {**piece["spec"], "devices": devices}})
+        self.driver = Driver(rng)
+        self.driving = asyncio.create_task(self._drive(self.driver), name="driver")
+
+    async def _drive(self, driver: Driver) -> None:
+        while True:
+            now = self.cluster.clock.monotonic()
+            for claim, patch in driver.reports(self.objects("resourceclaims"), now):
+                self.report(claim, patch)
+            await asyncio.sleep(BEAT)
+
+    def report(self, claim: dict[str, Any], patch: dict[str, Any]) -> None:
+        name = claim["metadata"]["name"]
+        with suppress(StatusError):
+            self.cluster.admin.patch("resourceclaims", NAMESPACE, name, patch, "status")
 
     # -- time
 
@@ -195,6 +226,9 @@ async def opened(options: ClusterOptions) -> Testbed:
 
 
 async def closed(testbed: Testbed) -> None:
+    if testbed.driving is not None:
+        testbed.driving.cancel()
+        await asyncio.wait({testbed.driving})
     for name in list(testbed.processes):
         await testbed.kill(name)
     await testbed.cluster.stop()

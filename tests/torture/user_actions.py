@@ -11,6 +11,7 @@ from claimctl.embedded.errors import StatusError
 from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
+from tests.torture.drivers import results_of
 from tests.torture.reference import KINDS, reservation, workload
 from tests.torture.testbed import Testbed
 from tests.torture.train import PLURALS
@@ -62,6 +63,10 @@ class UserActions:
             self.reboot_node,
             self.restore_node,
             self.taint,
+            *[self.break_device] * 2,
+            self.disturb_device,
+            *[self.change_mind] * 2,
+            self.come_elsewhere,
             self.meddle,
             self.meddle,
             self.freeze,
@@ -158,6 +163,22 @@ class UserActions:
         patch = {"metadata": {"annotations": {"claimctl.io/reserve": value}}}
         self.admin.patch(PLURALS[kind], NAMESPACE, "train", patch)
 
+    def change_mind(self) -> None:
+        """Withdraw a reservation, and perhaps reserve the claim again at once."""
+        kind = self.rng.choice(self.kinds)
+        self.admin.delete("claimreservations", NAMESPACE, f"r-{kind.lower()}")
+        if self.rng.random() < 0.5:
+            self._reserve(kind)
+
+    def come_elsewhere(self) -> None:
+        """Create a pod of nobody's that needs the claim on one of the nodes."""
+        body = workload("", "Deployment", 1)["spec"]["template"]
+        spec = {**body["spec"], "nodeSelector": {"kubernetes.io/hostname": self._node()}}
+        name = f"stranger-{self.rng.randrange(10**6)}"
+        self.admin.create(
+            "pods", {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+        )
+
     # -- nodes and administrators
 
     def cordon(self) -> None:
@@ -183,6 +204,24 @@ class UserActions:
             if tainted:
                 device["taints"] = taints
         self.admin.update("resourceslices", piece)
+
+    def break_device(self) -> None:
+        """Taint the devices of the claim, so that its pods are evicted."""
+        claim = self.admin.get("resourceclaims", NAMESPACE, "slice")
+        for result in results_of(claim):
+            piece = self.admin.get("resourceslices", "", f"{result['pool']}-{result['driver']}")
+            for device in piece["spec"]["devices"]:
+                if device["name"] == result["device"]:
+                    device["taints"] = [{"key": "broken", "effect": "NoExecute"}]
+            self.admin.update("resourceslices", piece)
+
+    def disturb_device(self) -> None:
+        """Let the driver of the claim's devices report that they are not ready any more."""
+        claim = self.admin.get("resourceclaims", NAMESPACE, "slice")
+        driver, now = self.testbed.driver, self.testbed.cluster.clock.monotonic()
+        patch = driver and driver.disturb(claim, now)
+        if patch:
+            self.testbed.report(claim, patch)
 
     def freeze(self) -> None:
         """Create or delete the DowngradePlan."""

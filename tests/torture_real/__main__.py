@@ -37,7 +37,7 @@ def main() -> int:
     try:
         options = Options.given()
         with kept_or_temporary(options.keep, "torture-real-") as directory:
-            wanted = Wanted(pod_groups=options.pod_groups, history=True)
+            wanted = Wanted(pod_groups=options.pod_groups, taint_rules=True, history=True)
             with running(ControlPlane(options.programs, directory, wanted)) as plane:
                 tally = asyncio.run(_run(options, plane))
     except BadOption as error:

@@ -12,7 +12,10 @@ Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "Job": "jobs"}
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
+TAINT_RULE = ("resource.k8s.io/v1beta2", "DeviceTaintRule")
 TEMPLATE = "template"
+REALLOCATE = 5
+"""reallocateTimeoutSeconds of every ClaimReservation."""
 _DEVICES_OF_ITS_OWN = 3
 """The devices of a fleet that are left beside shared claims and a rollout."""
 
@@ -81,7 +84,7 @@ class Bodies:
             "retentionPolicy": app.policy,
             "idleTimeoutSeconds": 1,
             "forceDeletedPodGraceSeconds": self.grace,
-            "reallocateTimeoutSeconds": 5,
+            "reallocateTimeoutSeconds": REALLOCATE,
         }
         if template:
             spec["resourceClaimTemplateName"] = TEMPLATE
@@ -99,6 +102,19 @@ class Bodies:
             "kind": "PodGroup",
             "metadata": {"name": name, "namespace": self.namespace},
             "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
+        }
+
+    def taint_rule(self, device: Body) -> Body:
+        """A rule whose taint evicts the pods of an allocated device."""
+        chosen = {key: device[key] for key in ("driver", "pool", "device")}
+        return {
+            "apiVersion": TAINT_RULE[0],
+            "kind": TAINT_RULE[1],
+            "metadata": {"name": f"{device['pool']}-{device['device']}"},
+            "spec": {
+                "deviceSelector": chosen,
+                "taint": {"key": "broken", "effect": "NoExecute"},
+            },
         }
 
     def workload(self, app: App, pods: int) -> Body:

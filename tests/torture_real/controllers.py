@@ -22,6 +22,8 @@ SPACE, ACCOUNT_NAME = "claimctl-system", "claimctl-controller"
 USER = f"system:serviceaccount:{SPACE}:{ACCOUNT_NAME}"
 BINDING_SECONDS = 30
 """Longer than a paused API server and a paused scheduler together delay a binding."""
+SLOW_BINDING_SECONDS = 90
+"""The same beside a driver that reports late."""
 _DAY = b'{"spec": {"expirationSeconds": 86400}}'
 _AFTER_OUTAGE = 90.0
 """Seconds within which an outage of the API server explains the end of a controller."""
@@ -99,6 +101,7 @@ class Controllers:
             f"--bind-address=127.0.0.1:{free_port()}",
             "--leader-elect" if self.elect else "--no-leader-elect",
             f"--binding-seconds={BINDING_SECONDS}",
+            f"--slow-binding-seconds={SLOW_BINDING_SECONDS}",
             "--log-format=json",
             *self.flags,
         )

@@ -17,8 +17,9 @@ from claimctl.controlplane.pod_worker import POD
 from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import Refused, Version
 from claimctl.wire.base import Object
-from tests.torture_real.bodies import PLURALS, RESERVATION
-from tests.torture_real.controllers import USER
+from tests.torture.blocked import blocked
+from tests.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
+from tests.torture_real.controllers import SLOW_BINDING_SECONDS, USER
 from tests.torture_real.judge import Verdict
 from tests.torture_real.user_actions import TROUBLE, UserActions
 
@@ -26,11 +27,16 @@ RUN_SECONDS, RUN_ROUNDS = 30.0, 5
 """Seconds until users help pods that do not run, and how many times they do."""
 EXPEL_TRIES = 50
 """How many times the foreign writer tries to remove its entries."""
-RELEASE_SECONDS, LOOK_SECONDS = 120.0, 10.0
+RELEASE_SECONDS, LOOK_SECONDS = SLOW_BINDING_SECONDS + 60.0, 10.0
 GONE_SECONDS = 90.0
 STILL, WATCHED, FEW = 12.0, 8.0, 8
 """Seconds after which nothing may be written in a loop, how long that is watched, and how many
 writes are no loop yet."""
+STARTED, MADE = 5.0, 12
+"""Seconds until pods have begun to wait, and how many new pods in ``WATCHED`` seconds are no
+circle yet."""
+BLOCKED_SECONDS = SLOW_BINDING_SECONDS + 60.0
+"""Seconds within which claimctl has to give up a claim that keeps pods waiting."""
 QUIET = 15.0
 SETTLE_ROUNDS = 10
 """How often that is watched before it counts as writing without an end."""
@@ -64,6 +70,9 @@ class FinalChecks:
     async def conclude(self) -> None:
         """Bring the schedule to its end and record what did not come true."""
         await self.calm()
+        await self._unblocked()
+        await self._in_no_circle()
+        await self._mend()
         for _ in range(RUN_ROUNDS):
             if await _until(lambda: not self._missing(), RUN_SECONDS):
                 break
@@ -86,25 +95,61 @@ class FinalChecks:
     # -- all is well again
 
     async def calm(self) -> None:
-        """Bring nodes back, uncordon them, shorten graces, and remove foreign entries."""
+        """Bring lost nodes back, shorten times, remove foreign entries, and let drivers be quick.
+
+        Nodes stay closed, and devices broken.
+        """
         users = self.users
         for name in sorted(users.lost):
             await self._tried(users.kubelets.recover(name, rebooted=False))
         users.lost.clear()
-        for name in users.bodies.fleet.names:
-            opened = {"spec": {"unschedulable": None}}
-            await self._tried(users.client.patch(NODE, "", name, opened))
+        if users.driver is not None:
+            users.driver.prompt = True
         await self._shorten()
         for claim in self._objects("resourceclaims"):
             await self._tried(self._expel(claim["metadata"]["name"]))
 
+    async def _mend(self) -> None:
+        """Uncordon nodes and mend devices."""
+        users = self.users
+        for name in users.bodies.fleet.names:
+            opened = {"spec": {"unschedulable": None}}
+            await self._tried(users.client.patch(NODE, "", name, opened))
+        await self._tried(users.mend_devices())
+
+    def _blocked(self) -> list[str]:
+        return blocked(*map(self._objects, ("resourceclaims", "pods", "claimreservations")))
+
+    async def _unblocked(self) -> None:
+        """Check that no claim keeps pods waiting in vain."""
+        await asyncio.sleep(STARTED)
+        if not await _until(lambda: not self._blocked(), BLOCKED_SECONDS):
+            self.verdict.say("stuck", self._blocked())
+
+    async def _in_no_circle(self) -> None:
+        """Check that no hold brings new pods to a device that evicts them."""
+        if not self.users.broken:
+            return
+        written = await self._written(WATCHED)
+        made = [each for each in written if (each.plural, each.type) == ("pods", "ADDED")]
+        held = [each for each in written[len(written) // 2 :] if _held(each, "apps", "batch")]
+        if len(made) > MADE and held:
+            self.verdict.say(
+                "stuck", [f"{len(made)} pods were made in {WATCHED:g} s beside a hold"]
+            )
+
     async def _shorten(self) -> None:
-        """Shorten the graces of annotated reservations: the default is longer than a schedule."""
-        grace = self.users.bodies.grace
+        """Shorten the times of annotated reservations: the defaults are longer than a schedule."""
+        times = {
+            "forceDeletedPodGraceSeconds": self.users.bodies.grace,
+            "reallocateTimeoutSeconds": REALLOCATE,
+        }
         for one in self._objects("claimreservations"):
-            if one["spec"].get("forceDeletedPodGraceSeconds", grace) > grace:
-                shorter = {"spec": {"forceDeletedPodGraceSeconds": grace}}
-                await self._patch(RESERVATION, one, shorter)
+            shorter = {
+                key: most for key, most in times.items() if (one["spec"].get(key) or 0) > most
+            }
+            if shorter:
+                await self._patch(RESERVATION, one, {"spec": shorter})
 
     async def _expel(self, name: str) -> None:
         """Remove the entries of the foreign writer, also while KCM writes the claim in a loop."""
@@ -408,12 +453,17 @@ def _foreign(claim: Object) -> bool:
     return any(each.get("apiGroup") == "example.com" for each in listed)
 
 
-def _held(revision: Revision) -> bool:
-    """Whether the revision is a claim whose list has more than pods: claimctl maintains it."""
+def _held(revision: Revision, *groups: str) -> bool:
+    """Whether the revision is a claim whose list has more than pods: claimctl maintains it.
+
+    Args:
+        groups: the API groups of the entries that count; none for all.
+    """
     if revision.plural != "resourceclaims":
         return False
     listed = (revision.object().get("status") or {}).get("reservedFor") or ()
-    return any(each.get("apiGroup") for each in listed)
+    found = {each.get("apiGroup", "") for each in listed} - {""}
+    return bool(found & {*groups} if groups else found)
 
 
 async def _until(holds: Callable[[], bool], within: float) -> bool:

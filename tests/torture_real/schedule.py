@@ -24,6 +24,9 @@ PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
 GRACE = 12
 """forceDeletedPodGraceSeconds of the ClaimReservations."""
 NODES, DEVICES = 2, 3
+BINDING_SHARE, BINDING_SINCE = 0.4, (1, 36)
+"""The share of schedules in which pods wait for reports of a driver before they are bound, and the
+first version on which they do."""
 BY_FORCE = 0.5
 """The share of schedules at whose end all pods are force-deleted."""
 
@@ -52,7 +55,8 @@ class Schedule:
         client = DocumentClient(transport, "people")
         bodies = Bodies(name, fleet, GRACE)
         self._users = UserActions(stage, bodies, self._kubelets, client, self._rng)
-        self._task: asyncio.Task[None] | None = None
+        self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
+        self._tasks: list[asyncio.Task[None]] = []
         self._began = 0
         self._concluded = False
 
@@ -68,8 +72,12 @@ class Schedule:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         )
         joined = asyncio.Event()
-        self._task = asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}")
+        self._tasks.append(asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}"))
         await joined.wait()
+        if self._stage.plane.programs.version >= BINDING_SINCE and self._waits:
+            await self._users.bind_devices()
+            driving = asyncio.create_task(self._users.drive(), name=f"driver {name}")
+            self._tasks.append(driving)
         await self._users.attempt(self._users.begin)
 
     async def play(self) -> None:
@@ -110,10 +118,10 @@ class Schedule:
         return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
 
     async def end(self) -> None:
-        """Stop the kubelets and delete their nodes."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """Stop the kubelets and the driver, and delete the nodes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(*TROUBLE):
             await leave(self._users.client, self._users.bodies.fleet)
 

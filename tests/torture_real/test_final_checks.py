@@ -76,6 +76,7 @@ def _checks(cluster: Cluster) -> FinalChecks:
         namespace="team",
         client=cluster,
         lost=set(),
+        driver=None,
         bodies=SimpleNamespace(
             grace=GRACE,
             fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"), names=()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -14,7 +15,8 @@ from claimctl.controlplane.pod_worker import POD
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object, encode
-from tests.torture_real.bodies import API, RESERVATION, App, Bodies
+from tests.torture.drivers import DEVICE, Driver, results_of
+from tests.torture_real.bodies import API, RESERVATION, TAINT_RULE, App, Bodies
 from tests.torture_real.stage import Stage
 
 KINDS = ("Deployment", "StatefulSet", "Job")
@@ -22,6 +24,7 @@ POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manua
 TROUBLE = (KubeError, Refused, NotServed, OSError, TimeoutError)
 """Errors that a request may have while servers are killed."""
 _PATIENCE = 20.0
+_DRIVER_SECONDS = 0.5
 
 
 class Nothing(Exception):
@@ -42,6 +45,10 @@ class UserActions:
     """Time (seconds of the wall clock) and text of each action."""
     lost: set[str] = field(default_factory=set)
     actions_done: int = 0
+    broken: bool = False
+    """Whether devices may have taints."""
+    driver: Driver | None = None
+    """The driver of the devices, if the scheduler waits for its reports."""
 
     @property
     def namespace(self) -> str:
@@ -91,6 +98,11 @@ class UserActions:
             self._reboot_node,
             self._restore_node,
             self._restore_node,
+            self._taint,
+            self._break_device,
+            self._disturb_device,
+            *[self._change_mind] * 2,
+            self._come_elsewhere,
             *[self._meddle] * 2,
         ]
 
@@ -208,10 +220,8 @@ class UserActions:
 
     async def _ask_for_release(self) -> None:
         """Ask for a release as ``claimctl release`` does."""
-        claim = self.stage.sight.find("resourceclaims", self.namespace, "slice")
-        if claim is None:
-            raise Nothing("no claim")
-        patch = {"metadata": {"annotations": {"claimctl.io/release": claim["metadata"]["uid"]}}}
+        uid = self._shared()["metadata"]["uid"]
+        patch = {"metadata": {"annotations": {"claimctl.io/release": uid}}}
         await self.client.patch(RESERVATION, self.namespace, self._reservation(), patch)
 
     async def _annotate(self) -> None:
@@ -219,6 +229,93 @@ class UserActions:
         self._add(f" {value}")
         patch = {"metadata": {"annotations": {"claimctl.io/reserve": value}}}
         await self._patch(self._one(), patch)
+
+    async def _change_mind(self) -> None:
+        """Withdraw a reservation, and perhaps reserve the claim again."""
+        await self._withdraw()
+        await asyncio.sleep(self.rng.choice([0.0, 0.5, 3.0]))
+        if self.rng.random() < 0.5:
+            await self._reserve()
+
+    async def _come_elsewhere(self) -> None:
+        """Create a pod of nobody's that needs the shared claim on one of the nodes."""
+        spec = {
+            **self.bodies.pod(App("Deployment", "stranger", "slice"))["spec"],
+            "nodeSelector": {"kubernetes.io/hostname": self._node()},
+        }
+        name = f"stranger-{self.rng.randrange(10**6)}"
+        meta = {"name": name, "namespace": self.namespace}
+        await self.client.create(
+            {"apiVersion": POD[0], "kind": POD[1], "metadata": meta, "spec": spec}
+        )
+
+    # -- devices
+
+    async def _taint(self) -> None:
+        """Taint all devices of a node, or remove their taints."""
+        self.broken = True
+        effect = self.rng.choice(["NoSchedule", "NoExecute", ""])
+        self._add(f" {effect or 'none'}")
+        await self._tainted(self._node(), effect, None)
+
+    async def _break_device(self) -> None:
+        """Taint the devices of the shared claim, in their slice or by a rule: its pods must go."""
+        self.broken = True
+        for each in results_of(self._shared()):
+            rule = self.rng.random() < 0.5
+            self._add(f" {each['pool']}/{each['device']}{' by a rule' if rule else ''}")
+            if rule:
+                await self.client.create(self.bodies.taint_rule(each))
+            else:
+                await self._tainted(each["pool"], "NoExecute", each["device"])
+
+    async def _tainted(self, node: str, effect: str, only: str | None) -> None:
+        fleet = self.bodies.fleet
+        kind = (fleet.resource_api, "ResourceSlice")
+        name = f"{node}-{fleet.driver}-0"
+        devices = (await self.client.get(kind, "", name))["spec"]["devices"]
+        for device in devices:
+            if only in (None, device["name"]):
+                device["taints"] = [{"key": "broken", "effect": effect}] if effect else None
+        await self.client.patch(kind, "", name, {"spec": {"devices": devices}})
+
+    async def mend_devices(self) -> None:
+        """Remove all taints of devices."""
+        for node in self.bodies.fleet.names:
+            await self._tainted(node, "", None)
+        with suppress(NotServed):
+            for rule in await self.client.list(TAINT_RULE):
+                name = rule["metadata"]["name"]
+                if rule["spec"]["deviceSelector"].get("driver") == self.bodies.fleet.driver:
+                    await self.client.delete(TAINT_RULE, "", name)
+
+    async def _disturb_device(self) -> None:
+        """Let the driver of the shared claim's devices report that they are not ready any more."""
+        claim = self._shared()
+        patch = self.driver and self.driver.disturb(claim, self.stage.now())
+        if not patch:
+            raise Nothing("no driver that binds devices")
+        await self.client.patch_status(self._claims, self.namespace, "slice", patch)
+
+    async def bind_devices(self) -> None:
+        """From now on, the scheduler waits for a driver's reports before it binds pods."""
+        kind = (self.bodies.fleet.resource_api, "ResourceSlice")
+        for node in self.bodies.fleet.names:
+            name = f"{node}-{self.bodies.fleet.driver}-0"
+            devices = (await self.client.get(kind, "", name))["spec"]["devices"]
+            patch = {"spec": {"devices": [each | DEVICE for each in devices]}}
+            await self.client.patch(kind, "", name, patch)
+
+    async def drive(self) -> None:
+        """Play the driver of devices with binding conditions until cancelled."""
+        driver = self.driver = Driver(Random(f"driver {self.namespace}"))
+        while True:
+            claims = self.stage.sight.objects("resourceclaims", self.namespace)
+            for claim, patch in driver.reports(claims, self.stage.now()):
+                with suppress(*TROUBLE):
+                    name = claim["metadata"]["name"]
+                    await self.client.patch_status(self._claims, self.namespace, name, patch)
+            await asyncio.sleep(_DRIVER_SECONDS)
 
     # -- nodes
 
@@ -303,6 +400,12 @@ class UserActions:
         if not found:
             raise Nothing(f"no {plural}")
         return str(self.rng.choice(sorted(each["metadata"]["name"] for each in found)))
+
+    def _shared(self) -> Object:
+        claim = self.stage.sight.find("resourceclaims", self.namespace, "slice")
+        if claim is None:
+            raise Nothing("no claim")
+        return claim
 
     def _node(self) -> str:
         return self.rng.choice(self.bodies.fleet.names)

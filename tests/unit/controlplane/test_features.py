@@ -37,6 +37,17 @@ def test_flags_of_the_api_server(
     assert found.gate_flags() == expected[:1]
 
 
+def test_taint_rules_are_switched_on_where_there_are_any() -> None:
+    found = features_of((1, 36), taint_rules=True)
+    assert found.api_server_flags() == (
+        "--feature-gates=DRADeviceTaintRules=true",
+        "--runtime-config=resource.k8s.io/v1beta2=true",
+    )
+    assert found.scheduler_flags() == ()
+    assert features_of((1, 36), taint_rules=True, pod_groups=True).scheduler_flags() == (GROUPS,)
+    assert features_of((1, 35), taint_rules=True) == features_of((1, 35))
+
+
 def test_groups_are_refused_where_there_are_none() -> None:
     with pytest.raises(CannotStart, match=r"1\.35 has no PodGroups for claims; 1\.36 or newer"):
         features_of((1, 35), pod_groups=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.pod_worker import PodWorker
+from claimctl.controlplane.pod_worker import Host, PodWorker
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
 from claimctl.embedded.options import ClusterOptions
@@ -82,6 +83,21 @@ def test_that_a_pod_runs_is_told_again_when_nobody_heard_it() -> None:
 async def _boot(cluster: Cluster, kubelets: Kubelets, away: Away) -> None:
     away.armed = True
     await kubelets.recover("node-0", rebooted=True)
+
+
+def test_a_deletion_that_is_known_before_the_answer_to_a_report_is_not_forgotten() -> None:
+    there = {"metadata": {"name": "train-0", "namespace": "team", "uid": "u"}, "spec": {}}
+    going = {**there, "metadata": {**there["metadata"], "deletionTimestamp": "now"}}
+
+    class Client:
+        async def patch_status(self, *_: Any) -> dict[str, Any]:
+            worker.take(going)
+            return there
+
+    host = SimpleNamespace(client=Client(), slots=asyncio.Semaphore(1))
+    worker = PodWorker(there, cast(Host, host))
+    run(worker.report({"phase": "Running"}), limit=1)
+    assert worker.leaving
 
 
 def test_that_a_pod_failed_with_its_node_is_told_again_when_nobody_heard_it() -> None:

@@ -46,7 +46,7 @@ class Expanding:
         pods = await list_pods_of(client, NAMESPACE, [claim])
         uid = claim.metadata.uid
         begun = record or DowngradedClaim(namespace=NAMESPACE, name="slice", uid=uid)
-        return await Expander(client, self.store).expand(begun, claim, pods)
+        return await Expander(client, self.server.clock, self.store).expand(begun, claim, pods)
 
     async def store(self, record: DowngradedClaim) -> None:
         self.stored.append(record)
@@ -117,7 +117,7 @@ async def test_a_conflict_keeps_what_an_earlier_write_may_have_replaced() -> Non
     begun = DowngradedClaim(namespace=NAMESPACE, name="slice", uid=claim.metadata.uid)
     pods = await list_pods_of(on.server.client, NAMESPACE, [claim])
     on.server.upon("patch", "resourceclaims", lambda _: Fault(status=409, reason="Conflict"))
-    expander = Expander(on.server.client, on.store)
+    expander = Expander(on.server.client, on.server.clock, on.store)
     attempt = await expander.expand(announced(begun, claim), claim, pods, {"d-1"})
     assert (attempt.uncertain, replaced(attempt.record)) == ({"d-1"}, ["train"])
 

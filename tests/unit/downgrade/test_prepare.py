@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -493,6 +495,91 @@ async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced()
     status = await server.carry_out()
     assert status.claims[0].state == "Expanded"
     assert server.listed() == ["pods/a"]
+
+
+async def held_with_pods_listed_ahead(server: Server) -> None:
+    """A pod runs, one that claimctl listed waits, and one that the scheduler listed waits."""
+    server.claim(shared=False)
+    running, waits = server.pod("a"), server.pod("waits", node="")
+    coming = server.pod("coming", node="")
+    server.write_list(running, coming)
+    own = {**TRAIN, "uid": "d-2"}
+    await server.list_as_claimctl(running, coming, own, waits)
+
+
+async def test_pods_that_were_listed_ahead_leave_first_and_the_hold_after_the_binding_time() -> (
+    None
+):
+    server = Server.started()
+    await held_with_pods_listed_ahead(server)
+    written: list[tuple[float, list[str]]] = []
+
+    def look(number: int) -> None:
+        written.append((server.clock.monotonic(), server.listed()))
+
+    server.upon("patch", "resourceclaims", look)
+    status = await server.carry_out()
+    (first, before), (last, meanwhile) = written
+    assert before == ["pods/a", "pods/coming", "deployments/train", "pods/waits"]
+    assert meanwhile == ["pods/a", "pods/coming", "deployments/train"]
+    assert server.listed() == ["pods/a", "pods/coming"]
+    assert last - first >= 60.0
+    assert [(each.state, each.reason) for each in status.claims] == [("Expanded", "")]
+
+
+async def test_a_run_that_waits_says_so_and_gives_signs_of_life() -> None:
+    server = Server.started()
+    await held_with_pods_listed_ahead(server)
+    times: list[float] = []
+
+    def look(number: int) -> None:
+        times.append(server.clock.monotonic())
+
+    server.upon("patch", "downgradeplans", look)
+    await server.carry_out()
+    assert max(later - one for one, later in pairwise(times)) <= 5.0
+    waiting = [one.claims[0] for one in server.reports if one.claims and one.claims[0].reason]
+    assert {(each.state, each.reason) for each in waiting} == {("Pending", "PodsMayBeBound")}
+    assert waiting[-1].message.endswith("the hold stays for 5 s more")
+
+
+async def test_a_run_that_was_cut_off_while_it_waited_leaves_the_wait_to_the_next_one() -> None:
+    server = Server.started()
+    await held_with_pods_listed_ahead(server)
+    run = asyncio.create_task(server.carry_out())
+    await server.clock.sleep(30.0)
+    run.cancel()
+    await asyncio.wait({run})
+    assert "deployments/train" in server.listed()
+    begun = server.clock.monotonic()
+    await server.carry_out(await server.read_plan())
+    assert server.listed() == ["pods/a", "pods/coming"]
+    assert server.clock.monotonic() - begun >= 60.0
+
+
+async def test_a_claim_in_which_only_pods_wait_that_were_listed_ahead_stays_as_it_is() -> None:
+    """Without them the list would be empty, and the devices allocated for good."""
+    server = Server.started()
+    server.claim(shared=False)
+    waits = server.pod("waits", node="")
+    await server.list_as_claimctl({**TRAIN, "uid": "d-2"}, waits)
+    before = server.version()
+    status = await server.carry_out()
+    assert [(each.state, each.reason) for each in status.claims] == [("Refused", "NoConsumer")]
+    assert server.version() == before
+
+
+async def test_pods_that_a_downgrade_has_listed_on_purpose_stay_in_the_next_run() -> None:
+    server = Server.started(dialect=Dialect.PODGROUP)
+    server.claim("slice", GANG, shared=False)
+    server.pod("a", group="gang")
+    server.pod("waits", group="gang", node="")
+    await server.carry_out()
+    listed = server.admin.get("resourceclaims", NAMESPACE, "slice")["status"]["reservedFor"]
+    server.write_list(GANG, *listed)
+    status = await server.carry_out(await server.read_plan())
+    assert server.listed() == ["pods/a", "pods/waits"]
+    assert status.phase == "Prepared"
 
 
 @pytest.mark.parametrize("namespaces", [(), (NAMESPACE,)], ids=["all", "one"])

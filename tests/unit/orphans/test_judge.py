@@ -74,6 +74,15 @@ def scanned(
     return ScannedClaim(on, LiveList("10", pods, uids), NOW, answers, reserved)
 
 
+STUCK = pending("s", unschedulable_at=NOW)
+NOMINATED = structs.replace(
+    STUCK, status=structs.replace(STUCK.status, nominated_node_name="node-0")
+)
+FULL = tuple(f"p{n}" for n in range(LIMIT))
+AHEAD = by_claimctl(claim(pod_ref("a"), pod_ref("b")), pod_ref("a"), pod_ref("b"))
+GUARD = Reference(api_group="claimctl.io", resource="guards", name="slice", uid="uid-slice")
+
+
 @dataclass(frozen=True)
 class Case:
     scanned: ScannedClaim
@@ -186,6 +195,97 @@ CASES = {
     "nothing but tombstones": Case(
         scanned(claim(tomb("a"), tomb("b"))), Cause.ORPHANED_TOMBSTONES, write=FREED
     ),
+    "two waiting pods that claimctl listed ahead": Case(
+        scanned(AHEAD, pending("a"), pending("b")),
+        Cause.LISTED_AHEAD,
+        write=WriteList("10", (GUARD,)),
+    ),
+    "the same beside a running pod and somebody else's hold": Case(
+        scanned(
+            by_claimctl(claim(pod_ref("r"), pod_ref("a"), VM), pod_ref("a")),
+            *(running("r"), pending("a")),
+            v=OwnerState.ALIVE,
+        ),
+        Cause.LISTED_AHEAD,
+        write=WriteList("10", (pod_ref("r"), VM, GUARD)),
+    ),
+    "the same in a full list": Case(
+        scanned(
+            by_claimctl(claim(*map(pod_ref, FULL)), pod_ref("p0")),
+            *(pending("p0"), *map(running, FULL[1:])),
+        ),
+        Cause.LISTED_AHEAD,
+        write=WriteList("10", (*map(pod_ref, FULL[1:]), GUARD)),
+    ),
+    "the same under claimctl's hold: the hold goes, and takes them along": Case(
+        scanned(
+            by_claimctl(claim(HELD, pod_ref("a")), HELD, pod_ref("a")),
+            pending("a"),
+            train=OwnerState.RESERVING,
+        ),
+        None,
+    ),
+    "the same under a hold that nobody answers for: it stays when they leave": Case(
+        scanned(
+            by_claimctl(claim(HELD, pod_ref("a"), pod_ref("r")), HELD, pod_ref("a")),
+            *(running("r"), pending("a")),
+            train=OwnerState.GONE,
+        ),
+        Cause.ORPHANED_HOLD,
+        write=WriteList("10", (HELD, pod_ref("r"))),
+    ),
+    "a hold that nobody answers for, and a pod that it keeps waiting": Case(
+        scanned(by_claimctl(claim(HELD), HELD), STUCK, train=OwnerState.GONE),
+        Cause.ORPHANED_HOLD,
+        write=FREED,
+    ),
+    "the same with a pod that a scheduler is binding": Case(
+        scanned(by_claimctl(claim(HELD), HELD), NOMINATED, train=OwnerState.GONE),
+        Cause.ORPHANED_HOLD,
+        (Reason.CONSUMERS_LEFT,),
+    ),
+    "the same with a pod that the scheduler has not tried": Case(
+        scanned(by_claimctl(claim(HELD), HELD), pending("a"), train=OwnerState.GONE),
+        Cause.ORPHANED_HOLD,
+        (Reason.CONSUMERS_LEFT,),
+    ),
+    "waiting pods that the scheduler listed": Case(
+        scanned(claim(pod_ref("a")), pending("a")), None
+    ),
+    "a pod that claimctl listed ahead and that runs": Case(scanned(AHEAD, running("a")), None),
+    "pods of a group: a downgrade listed them": Case(
+        scanned(AHEAD, pending("a", group="train"), pending("b", group="train")), None
+    ),
+    "pods of an allocation for any pod: the same": Case(
+        scanned(
+            by_claimctl(claim(pod_ref("a"), shared=True), pod_ref("a")),
+            pending("a"),
+        ),
+        None,
+    ),
+    "pods listed ahead in a claim that is being deleted": Case(
+        scanned(
+            by_claimctl(claim(pod_ref("a"), deleting=True), pod_ref("a")),
+            pending("a"),
+        ),
+        Cause.DELETED_BUT_ALLOCATED,
+        write=FREED_DELETED,
+    ),
+    "the guard, and nobody else": Case(
+        scanned(claim(GUARD), pending("a")),
+        Cause.LISTED_AHEAD,
+        write=replace(FREED, reason="Reallocated"),
+    ),
+    "the guard beside a running pod": Case(
+        scanned(claim(GUARD, pod_ref("r")), running("r"), pending("a")),
+        Cause.LISTED_AHEAD,
+        write=WriteList("10", (pod_ref("r"),)),
+    ),
+    "the guard beside somebody else's hold": Case(
+        scanned(claim(GUARD, VM), v=OwnerState.ALIVE),
+        Cause.LISTED_AHEAD,
+        write=WriteList("10", (VM,)),
+    ),
     "the tombstone of a pod that is still there": Case(
         scanned(claim(tomb("a")), finished("a")), Cause.ORPHANED_TOMBSTONES, write=FREED
     ),
@@ -273,6 +373,46 @@ def test_nothing_is_written_before_it_was_watched_for_long_enough(
     assert found is not None
     told = (found.wait.reason, found.wait.after) if found.wait else None
     assert (told, found.write is None) == (wait, wait is not None)
+
+
+@pytest.mark.parametrize(
+    ("times", "wait"),
+    [
+        (WatchTimes(version_age=4.0), (Reason.SETTLING, 1.0)),
+        (WatchTimes(version_age=5.0), None),
+    ],
+)
+def test_pods_that_were_listed_ahead_leave_as_soon_as_the_claim_has_settled(
+    times: WatchTimes, wait: tuple[Reason, float] | None
+) -> None:
+    found = judge(scanned(AHEAD, running("r"), pending("a"), pending("b")), times)
+    assert found is not None
+    assert ((found.wait.reason, found.wait.after) if found.wait else None) == wait
+    assert (found.write is None) == (wait is not None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "times", "wait"),
+    [
+        # Beside a running pod, others come and go: the time counts from the guard's first sight.
+        ("used", WatchTimes(version_age=5.0, closed_age=59.0), (Reason.PODS_MAY_BE_BOUND, 1.0)),
+        ("used", WatchTimes(version_age=5.0, closed_age=60.0), None),
+        ("used", WatchTimes(version_age=4.0, closed_age=60.0), (Reason.SETTLING, 1.0)),
+        ("unused", WatchTimes(version_age=59.0, closed_age=99.0, quiet_age=999.0),
+         (Reason.PODS_MAY_BE_BOUND, 1.0)),
+        ("unused", WatchTimes(version_age=60.0, quiet_age=299.0), (Reason.HISTORY_UNKNOWN, 1.0)),
+        ("unused", WatchTimes(version_age=60.0, quiet_age=300.0), None),
+    ],
+)  # fmt: skip
+def test_the_guard_stays_while_a_scheduler_may_be_binding_such_a_pod(
+    seen: str, times: WatchTimes, wait: tuple[Reason, float] | None
+) -> None:
+    using = {"used": (running("r"),), "unused": ()}[seen]
+    entries = (pod_ref(each.metadata.name) for each in using)
+    found = judge(scanned(claim(GUARD, *entries), *using, pending("a")), times)
+    assert found is not None
+    assert ((found.wait.reason, found.wait.after) if found.wait else None) == wait
+    assert (found.write is None) == (wait is not None)
 
 
 def test_the_finalizer_waits_until_schedulers_have_settled_and_for_no_grace() -> None:

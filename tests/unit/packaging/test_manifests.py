@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -153,26 +154,28 @@ def test_the_controller_runs_with_nothing_it_does_not_need() -> None:
     assert "volumes" not in pod
 
 
-def pod_namespace(container: Json) -> str:
-    """The namespace that the kubelet puts into the container's variable POD_NAMESPACE."""
-    [variable] = container["env"]
-    assert variable == {
-        "name": "POD_NAMESPACE",
-        "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}},
+def as_started(container: Json) -> list[str]:
+    """The arguments with the variables that the kubelet sets."""
+    metadata = {"metadata.namespace": "claimctl-system", "metadata.uid": "uid"}
+    variables = {
+        each["name"]: metadata[each["valueFrom"]["fieldRef"]["fieldPath"]]
+        for each in container["env"]
     }
-    return "claimctl-system"
+    return [
+        re.sub(r"\$\((\w+)\)", lambda found: variables[found[1]], each)
+        for each in container["args"]
+    ]
 
 
 def test_the_controllers_command_line_is_one_that_claimctl_takes() -> None:
     pod = one("Deployment", "claimctl-controller")["spec"]["template"]["spec"]
     [container] = pod["containers"]
-    name, *flags = (
-        each.replace("$(POD_NAMESPACE)", pod_namespace(container)) for each in container["args"]
-    )
+    name, *flags = as_started(container)
     parameters = load(BY_NAME[name]).make_context(name, flags).params
     [port] = container["ports"]
     assert parameters["bind_address"] == f":{port['containerPort']}"
     assert parameters["lease_namespace"] == "claimctl-system"
+    assert parameters["pod_uid"] == "uid"
     assert parameters["drain_seconds"] < pod["terminationGracePeriodSeconds"]
 
 

@@ -33,6 +33,7 @@ HOLD = deployment_ref()
 VM = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v")
 RULES = Rules(dialect="hold")
 GROUPS = Rules(dialect="podgroup")
+GUARD = Reference(api_group="claimctl.io", resource="guards", name="slice", uid="uid-slice")
 ONLY = pod_group(made_by_claimctl=True)
 GUARDED = pod_group(made_by_claimctl=True, finalizers=(FINALIZER,))
 
@@ -63,6 +64,8 @@ def test_a_hold_goes_beside_a_running_pod(state: OwnerState) -> None:
     ("on", "groups", "rules", "left"),
     [
         (scanned(held(VM)), (), RULES, (VM,)),
+        # The scheduler frees a claim that lists only the pod for which it finds no node.
+        (scanned(held(pod_ref("a")), pending("a")), (), RULES, (pod_ref("a"),)),
         (scanned(held(VM, pod_ref("a")), running("a")), (), RULES, (VM, pod_ref("a"))),
         (
             scanned(held(group_ref()), running("a", group="train")),
@@ -80,13 +83,19 @@ def test_what_stays_when_the_hold_goes(
     assert found.reserved_for == left
 
 
+def test_a_hold_goes_beside_a_pending_pod_that_a_scheduler_listed() -> None:
+    """The scheduler binds the pod, or frees the claim that lists nobody else."""
+    found = without_hold(scanned(held(pod_ref("a")), pending("a")), (), RULES)
+    assert found is not None
+    assert found.reserved_for == (pod_ref("a"),)
+
+
 @pytest.mark.parametrize(
     ("on", "groups", "rules"),
     [
         # No pod keeps the claim: `claimctl orphans` frees it.
         (scanned(held()), (), RULES),
         (scanned(held(pod_ref("a"))), (), RULES),
-        (scanned(held(pod_ref("a")), pending("a")), (), RULES),
         (scanned(held(pod_ref("a")), finished("a")), (), RULES),
         # The hold is not claimctl's, or somebody still asks for it.
         (scanned(claim(HOLD, pod_ref("a")), running("a")), (), RULES),
@@ -106,6 +115,19 @@ def test_when_a_hold_has_to_stay(
     assert without_hold(on, groups, rules) is None
 
 
+def test_pods_that_were_listed_ahead_leave_first_and_the_hold_after_the_binding_time() -> None:
+    on = written_by_claimctl(claim(HOLD, pod_ref("a"), pod_ref("b")), [HOLD.uid, "uid-b"])
+    waiting = (running("a"), pending("b"))
+    first = without_hold(scanned(on, *waiting), (), RULES, 0.0)
+    assert first is not None
+    assert first.reserved_for == (HOLD, pod_ref("a"))
+    closed = scanned(held(pod_ref("a")), *waiting)
+    assert without_hold(closed, (), RULES, 59.0) is None
+    last = without_hold(closed, (), RULES, 60.0)
+    assert last is not None
+    assert last.reserved_for == (pod_ref("a"),)
+
+
 def test_an_unreadable_pod_keeps_the_hold() -> None:
     live = replace(BESIDE.live, unreadable=(Unreadable(PODS, "bad", "train", "x"),))
     assert without_hold(replace(BESIDE, live=live), (), RULES) is None
@@ -118,6 +140,9 @@ def test_an_unreadable_pod_keeps_the_hold() -> None:
         ((pod_ref("a"), tomb("f")), (running("a"), finished("f")), None),
         ((pod_ref("a"), tomb("f"), VM), (running("a"),), (pod_ref("a"), VM)),
         ((pod_ref("a"), tomb("f")), (pending("a"),), None),
+        # The guard of a run that takes waiting pods out.
+        ((pod_ref("a"), GUARD), (running("a"),), None),
+        ((pod_ref("a"), GUARD, tomb("f")), (running("a"),), (pod_ref("a"), GUARD)),
         ((tomb("f"),), (), None),
         ((tomb("f"), VM), (), None),
         ((pod_ref("a"),), (running("a"),), None),

@@ -43,6 +43,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    slow,
     tomb,
     written_by_claimctl,
 )
@@ -98,7 +99,8 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
         (
             of(GOING, scanned(held(pod_ref("a")), running("a"))),
             "ConsumersLeft",
-            "1 pod uses claim slice, and its hold keeps it for them: a",
+            "1 pod uses claim slice: a; in Kubernetes before 1.34 and in dialect native its hold "
+            "stays until they have ended",
             None,
         ),
         (
@@ -168,6 +170,12 @@ def test_the_grace_of_a_ghost_passes() -> None:
             None,
         ),
         (
+            scanned(held(pod_ref("a")), running("a"), pending("b"), reserved=False),
+            "HoldWithoutReservation",
+            "pods use the claim",
+            65.0,
+        ),
+        (
             scanned(held(), reserved=False, state=OwnerState.RESERVING),
             "HoldWithoutReservation",
             "after the annotation of its workload",
@@ -190,6 +198,26 @@ def test_the_grace_of_a_ghost_passes() -> None:
             "TombstonesWithoutReservation",
             "",
             None,
+        ),
+        (
+            scanned(
+                written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-b"]),
+                *(running("a"), pending("b")),
+                reserved=False,
+            ),
+            "ListedAhead",
+            "lists 1 waiting pod for claimctl, which does not hold the claim any more: b",
+            55.0,
+        ),
+        (
+            scanned(
+                written_by_claimctl(claim(pod_ref("b")), ["uid-b"]),
+                slow(pending("b"), volume=True),
+                reserved=False,
+            ),
+            "ListedAhead",
+            "they go after it was watched",
+            595.0,
         ),
     ],
 )

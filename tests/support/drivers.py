@@ -1,0 +1,130 @@
+"""What the driver and the administrator of devices do, on an embedded cluster or a real one.
+
+From 1.36 on, the use of a device can depend on what its driver reports (binding conditions), and
+its taints can evict pods.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.wire.base import Object
+
+READY, FAILED = "example.com/ready", "example.com/failed"
+SLOW: Object = {
+    "bindsToNode": True,
+    "bindingConditions": [READY],
+    "bindingFailureConditions": [FAILED],
+}
+"""The fields of a device that is used only after its driver has reported READY."""
+RULE: Version = ("resource.k8s.io/v1beta2", "DeviceTaintRule")
+_WHEN = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """The driver ``name``. The claims that it reports about are in ``namespace``."""
+
+    client: DocumentClient
+    namespace: str = "default"
+    name: str = "fabric.example.com"
+    """Also the name of its DeviceClass."""
+    resource_api: str = "resource.k8s.io/v1"
+
+    async def publish(
+        self, pool: str, node: str, *devices: str, fields: Object | None = None
+    ) -> None:
+        """Publish devices of a node; ``fields`` are those of each device (None: ``SLOW``)."""
+        more = SLOW if fields is None else fields
+        spec = {
+            "driver": self.name,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": each, **more} for each in devices],
+        }
+        await self._make("ResourceSlice", f"{self.name}-{pool}", spec)
+
+    async def make_class(self) -> None:
+        """Create the DeviceClass of all devices of the driver."""
+        selector = {"cel": {"expression": f'device.driver == "{self.name}"'}}
+        await self._make("DeviceClass", self.name, {"selectors": [selector]})
+
+    async def report(self, claim: str, kind: str = READY, status: str = "True") -> None:
+        """Report one condition of every device that a claim has, in place of earlier ones."""
+        where = (self.resource_api, "ResourceClaim")
+        found = await self.client.get(where, self.namespace, claim)
+        told = {"type": kind, "status": status, "reason": "Driver", "message": "told"}
+        devices = [
+            {
+                **{key: each[key] for key in ("driver", "pool", "device")},
+                "conditions": [{**told, "lastTransitionTime": _WHEN}],
+            }
+            for each in found["status"]["allocation"]["devices"]["results"]
+        ]
+        patch = {"status": {"devices": devices}}
+        for tries_left in range(9, -1, -1):
+            try:
+                await self.client.patch_status(where, self.namespace, claim, patch)
+                return
+            except Refused as refused:
+                # a busy server gives up after five writes of others
+                if refused.code != 409 or not tries_left:
+                    raise
+
+    async def taint(self, pool: str, *taints: Object, device: str = "") -> None:
+        """Give one device of a pool these taints, or all of its devices; none: take them off."""
+        for found in await self._mine("ResourceSlice"):
+            spec = found["spec"]
+            if spec["pool"]["name"] != pool:
+                continue
+            devices = [
+                {**each, "taints": list(taints)} if device in ("", each["name"]) else each
+                for each in spec["devices"]
+            ]
+            where, name = (self.resource_api, "ResourceSlice"), found["metadata"]["name"]
+            await self.client.patch(where, "", name, {"spec": {"devices": devices}})
+
+    async def make_rule(self, name: str, taint: Object, **selector: str) -> None:
+        """Taint devices of the driver by a rule; ``selector`` has pool and device, or less.
+
+        Raises:
+            NotServed: the cluster has no DeviceTaintRules.
+        """
+        chosen = {"driver": self.name, **selector}
+        await self._make(
+            RULE[1], self._rule(name), {"deviceSelector": chosen, "taint": taint}, RULE[0]
+        )
+
+    async def drop_rule(self, name: str) -> None:
+        await self.client.delete(RULE, "", self._rule(name))
+
+    async def rule(self, name: str) -> Object:
+        return await self.client.get(RULE, "", self._rule(name))
+
+    async def leave(self) -> None:
+        """Delete what the driver has published, its class, and the rules about it."""
+        for kind in ("ResourceSlice", "DeviceClass"):
+            for each in await self._mine(kind):
+                name = each["metadata"]["name"]
+                await self.client.delete((self.resource_api, kind), "", name)
+        with suppress(NotServed):
+            for each in await self.client.list(RULE):
+                if each["metadata"]["name"].startswith(f"{self.name}-"):
+                    await self.client.delete(RULE, "", each["metadata"]["name"])
+
+    async def _mine(self, kind: str) -> list[Object]:
+        found = await self.client.list((self.resource_api, kind))
+        return [
+            each
+            for each in found
+            if self.name in (each["spec"].get("driver"), each["metadata"]["name"])
+        ]
+
+    def _rule(self, name: str) -> str:
+        return f"{self.name}-{name}"
+
+    async def _make(self, kind: str, name: str, spec: Object, api: str = "") -> None:
+        body = {"apiVersion": api or self.resource_api, "kind": kind, "metadata": {"name": name}}
+        await self.client.create({**body, "spec": spec})
