@@ -1,10 +1,12 @@
-"""How long many pods take to start that share one claim: with claimctl, and without it.
+"""How long pods take to start that share one claim: with claimctl, and without it.
 
-The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Each round
-has servers of its own; rounds with and without claimctl alternate. A round creates a claim and a
-Deployment, and ends when all its pods run. Conflicts are the API server's answers 409 to writes of
-claims, by its own metrics.
-``KUBEBUILDER_ASSETS=... python -m bench start [--pods N] [--rounds N]``.
+The servers of ``KUBEBUILDER_ASSETS`` run on the loopback, with a stand-in for kubelets. Rounds with
+and without claimctl alternate, each on servers of its own. There are two kinds of starts: a new
+Deployment whose claim is not allocated yet (``new``), and one that is scaled up from 0 while its
+claim is held (``held``; without claimctl, by an entry that the round writes). A start ends when all
+its pods run. Conflicts are the API server's answers 409 to writes of claims, by its own metrics;
+warnings are the pods with an Event 'Duplicate value'.
+``KUBEBUILDER_ASSETS=... python -m bench start [--pods N ...] [--rounds N]``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import Any
 import yaml
 
 from bench.jobs import limited, limits_flag
-from bench.table import ASSETS, Line, Part, at_least, medians, register, tell
+from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
@@ -38,24 +40,31 @@ from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
 CRDS = Path(__file__).parent.parent / "crds"
-CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="(409|422)"[^}]*\} ([0-9.e+]+)$', re.M)
+CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)$', re.M)
 START_SECONDS = 60.0
 """How long the controller may take to fill its caches."""
 SETTLE_SECONDS = 5.0
 """How long new servers get before a round."""
 FILLED = b"caches filled"
 """What the controller logs when it has filled its caches."""
+EVENT_SECONDS = 2.0
+"""How long the scheduler's Events may take after a start."""
+PLACES = 256
+"""How many pods one claim can list."""
+FEW, MANY = 8, 250
+"""Up to so many pods, the scheduler alone is quick; from so many on, it is very slow."""
+CLAIM = "slice"
 POD = ("v1", "Pod")
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """The result of one round."""
+class Start:
+    """The result of one start."""
 
     seconds: float
     conflicts: int
-    refused: int
-    """Writes of claims that the API server refused with 422, such as a second entry for a pod."""
+    warned: int
+    """The pods of which the scheduler reported that they were listed already."""
 
 
 @dataclass(slots=True)
@@ -74,16 +83,19 @@ class Pods:
         self.changed.set()
 
     async def until(self, namespace: str, running: int, seconds: float) -> None:
-        """Wait until so many pods of the namespace run, and no other pod is there."""
-        wanted = ["Running"] * running
+        """Wait until so many pods of the namespace run, or none is there if 0."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._of(namespace) != wanted:
+                while not self._there(namespace, running):
                     self.changed.clear()
                     await self.changed.wait()
                 return
         run = self._of(namespace).count("Running")
         raise SystemExit(f"{run} of {running} pods run after {seconds:g} s")
+
+    def _there(self, namespace: str, running: int) -> bool:
+        phases = self._of(namespace)
+        return phases.count("Running") >= running if running else not phases
 
     def _of(self, namespace: str) -> list[str]:
         return [phase for key, phase in self.phases.items() if key[0] == namespace]
@@ -98,43 +110,70 @@ class Bench:
     seen: Pods
     fleet: Fleet
     kubeconfig: Path
-    pods: int
     limit: float
 
-    async def round(self, *, helped: bool) -> Round:
-        """Start the pods.
+    async def start(self, pods: int, *, scaled: bool, helped: bool) -> Start:
+        """Start a Deployment.
 
         Args:
+            scaled: whether the claim is held already, and the Deployment is scaled up from 0.
             helped: whether a ClaimReservation is wanted for the Deployment.
         """
-        namespace = "ml"
+        namespace = f"{'held' if scaled else 'new'}-{pods}"
         await self.client.create(_meta("v1", "Namespace", namespace))
         await self.client.create(self._claim(namespace))
-        before, began = await self._refusals(), time.monotonic()
-        await self.client.create(self._deployment(namespace, helped=helped))
-        await self.seen.until(namespace, self.pods, self.limit)
-        seconds, after = time.monotonic() - began, await self._refusals()
-        return Round(seconds, after["409"] - before["409"], after["422"] - before["422"])
+        made = self._deployment(namespace, 1 if scaled else pods, helped=helped)
+        if scaled:
+            await self._hold(await self.client.create(made), helped=helped)
+        before, began = await self._conflicts(), time.monotonic()
+        await (self._scale(namespace, pods) if scaled else self.client.create(made))
+        await self.seen.until(namespace, min(pods, PLACES), self.limit)
+        seconds, after = time.monotonic() - began, await self._conflicts()
+        await asyncio.sleep(EVENT_SECONDS)
+        found = Start(seconds, after - before, await self._warned(namespace))
+        await self._scale(namespace, 0)
+        return found
 
-    async def _refusals(self) -> dict[str, int]:
-        """How often the API server has refused a write of a claim, by code."""
+    async def _hold(self, deployment: Object, *, helped: bool) -> None:
+        """Have the claim held while no pod runs."""
+        namespace, of = deployment["metadata"]["namespace"], self.fleet.claims
+        await self.seen.until(namespace, 1, self.limit)
+        await asyncio.sleep(SETTLE_SECONDS)
+        if not helped:
+            name, uid = (deployment["metadata"][key] for key in ("name", "uid"))
+            hold = {"apiGroup": "apps", "resource": "deployments", "name": name, "uid": uid}
+            listed = (await self.client.get(of, namespace, CLAIM))["status"]["reservedFor"]
+            body = {"status": {"reservedFor": [*listed, hold]}}
+            await self.client.patch_status(of, namespace, CLAIM, body)
+        await self._scale(namespace, 0)
+        await self.seen.until(namespace, 0, self.limit)
+        await asyncio.sleep(SETTLE_SECONDS)
+
+    async def _scale(self, namespace: str, pods: int) -> None:
+        kind = ("apps/v1", "Deployment")
+        await self.client.patch(kind, namespace, "train", {"spec": {"replicas": pods}})
+
+    async def _warned(self, namespace: str) -> int:
+        events = await self.client.list(("v1", "Event"), namespace)
+        told = [each for each in events if "Duplicate value" in each.get("message", "")]
+        return len({each["involvedObject"]["name"] for each in told})
+
+    async def _conflicts(self) -> int:
+        """How often the API server has refused a write of a claim for its version."""
         answer = await self.transport.send("GET", "/metrics", (), {}, None)
         text = b"".join([part async for part in answer.body]).decode()
-        found = {"409": 0, "422": 0}
-        for line in text.splitlines():
-            match = CONFLICT.match(line)
-            if match and 'resource="resourceclaims"' in line:
-                found[match[1]] += int(float(match[2]))
-        return found
+        matches = filter(None, map(CONFLICT.match, text.splitlines()))
+        of_claims = [each for each in matches if 'resource="resourceclaims"' in each[0]]
+        return sum(int(float(each[1])) for each in of_claims)
 
     def _claim(self, namespace: str) -> dict[str, Any]:
         chosen: dict[str, Any] = {"deviceClassName": self.fleet.device_class}
         flat = self.fleet.resource_api.endswith("v1beta1")
         request = {"name": "gpu", **(chosen if flat else {"exactly": chosen})}
-        body = _meta(self.fleet.resource_api, "ResourceClaim", "slice", namespace)
+        body = _meta(self.fleet.resource_api, "ResourceClaim", CLAIM, namespace)
         return {**body, "spec": {"devices": {"requests": [request]}}}
 
-    def _deployment(self, namespace: str, *, helped: bool) -> dict[str, Any]:
+    def _deployment(self, namespace: str, pods: int, *, helped: bool) -> dict[str, Any]:
         body = _meta("apps/v1", "Deployment", "train", namespace)
         if helped:
             body["metadata"]["annotations"] = {"claimctl.io/reserve": "*"}
@@ -143,12 +182,11 @@ class Bench:
             "metadata": {"labels": {"app": "train"}},
             "spec": {
                 "containers": [container],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": CLAIM}],
             },
         }
         selector = {"matchLabels": {"app": "train"}}
-        spec = {"replicas": self.pods, "selector": selector, "template": template}
-        return {**body, "spec": spec}
+        return {**body, "spec": {"replicas": pods, "selector": selector, "template": template}}
 
     @asynccontextmanager
     async def controller(self, *flags: str) -> AsyncIterator[None]:
@@ -191,7 +229,7 @@ def _meta(api: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]
 
 
 @asynccontextmanager
-async def _bench(plane: ControlPlane, pods: int, limit: float) -> AsyncIterator[Bench]:
+async def _bench(plane: ControlPlane, limit: float) -> AsyncIterator[Bench]:
     kubeconfig = plane.files.kubeconfig()
     async with HttpTransport(load_connection(str(kubeconfig))) as transport:
         client, seen = DocumentClient(transport, "bench"), Pods()
@@ -204,7 +242,7 @@ async def _bench(plane: ControlPlane, pods: int, limit: float) -> AsyncIterator[
             await _first(asyncio.create_task(joined.wait()), tasks)
             for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
                 await client.create(yaml.safe_load(path.read_text()))
-            yield Bench(transport, client, seen, fleet, Path(kubeconfig), pods, limit)
+            yield Bench(transport, client, seen, fleet, Path(kubeconfig), limit)
         finally:
             for task in tasks:
                 task.cancel()
@@ -220,76 +258,99 @@ async def _first(awaited: asyncio.Task[Any], others: Sequence[asyncio.Task[Any]]
             task.result()
 
 
-def measure(programs: Programs, options: argparse.Namespace) -> dict[str, list[Round]]:
-    """The rounds by contender."""
-    found: dict[str, list[Round]] = {"alone": [], "claimctl": []}
+Found = dict[tuple[str, int], dict[str, list[Start]]]
+"""The starts by kind and number of pods, then by contender."""
+HELPED = {"claimctl": (), "--no-list-ahead": ("--no-list-ahead",)}
+"""The contenders with a controller, and its further flags."""
+
+
+def measure(programs: Programs, options: argparse.Namespace) -> Found:
+    """The starts of all rounds."""
+    found: Found = {}
     for _ in range(options.rounds):
-        for name in ("claimctl",) if options.only_claimctl else ("claimctl", "alone"):
-            found[name].append(_measured(programs, options, helped=name == "claimctl"))
-            _tell(name, found[name][-1])
+        for contender in options.contenders:
+            for (kind, pods), each in _measured(programs, options, contender).items():
+                found.setdefault((kind, pods), {}).setdefault(contender, []).append(each)
     return found
 
 
-def _measured(programs: Programs, options: argparse.Namespace, *, helped: bool) -> Round:
-    """One round on servers of its own.
+def _measured(
+    programs: Programs, options: argparse.Namespace, contender: str
+) -> dict[tuple[str, int], Start]:
+    """One round on servers of its own, from few pods to many.
 
-    Servers that had a round before are no measure: the Events of its conflicts take up the
-    scheduler's rate limit, so that it binds one pod after the other and meets no conflicts.
+    Servers that had a round with many pods before are no measure: the Events of its conflicts take
+    up the scheduler's rate limit, so that it binds one pod after the other and meets no conflicts.
     """
-    wanted = limited(Wanted(), options)
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        running(ControlPlane(programs, Path(directory), wanted)) as plane,
-    ):
-        return asyncio.run(_round(plane, options, helped=helped))
+    found: dict[tuple[str, int], Start] = {}
+    for several in _together(options):
+        wanted = limited(Wanted(), options)
+        with (
+            tempfile.TemporaryDirectory() as directory,
+            running(ControlPlane(programs, Path(directory), wanted)) as plane,
+        ):
+            found |= asyncio.run(_round(plane, options, contender, several))
+    return found
 
 
-async def _round(plane: ControlPlane, options: argparse.Namespace, *, helped: bool) -> Round:
-    async with _bench(plane, options.pods, options.limit) as bench, AsyncExitStack() as stack:
+def _together(options: argparse.Namespace) -> list[list[tuple[str, int]]]:
+    """The starts that share servers: those of few pods."""
+    wanted = [(kind, pods) for pods in sorted(options.pods) for kind in options.kinds]
+    few = [each for each in wanted if each[1] <= FEW]
+    return [few] * bool(few) + [[each] for each in wanted if each[1] > FEW]
+
+
+async def _round(
+    plane: ControlPlane,
+    options: argparse.Namespace,
+    contender: str,
+    wanted: Sequence[tuple[str, int]],
+) -> dict[tuple[str, int], Start]:
+    found: dict[tuple[str, int], Start] = {}
+    async with _bench(plane, options.limit) as bench, AsyncExitStack() as stack:
         await asyncio.sleep(SETTLE_SECONDS)
+        helped = contender in HELPED
         if helped:
-            await stack.enter_async_context(bench.controller(*options.flag))
-        return await bench.round(helped=helped)
+            await stack.enter_async_context(bench.controller(*HELPED[contender], *options.flag))
+        for kind, pods in wanted:
+            each = await bench.start(pods, scaled=kind == "held", helped=helped)
+            found[kind, pods] = each
+            text = f"{each.seconds:6.2f} s, {each.conflicts} conflicts, {each.warned} warned"
+            tell(f"{contender:15} {kind:4} {pods:3} {text}")
+    return found
 
 
-def _tell(name: str, each: Round) -> None:
-    text = f"{each.seconds:6.1f} s, {each.conflicts} conflicts, {each.refused} refused"
-    tell(f"{name:9} {text}")
-
-
-def lines(version: str, pods: int, found: dict[str, list[Round]]) -> Iterator[Line]:
+def lines(version: str, found: Found) -> Iterator[Line]:
     """The lines of one control plane."""
-    ours, alone = found["claimctl"], found["alone"] or found["claimctl"]
-    yield medians(
-        f"start {version}: {pods} pods on one claim, until all run",
-        [each.seconds for each in ours],
-        "without claimctl",
-        [each.seconds for each in alone],
-        goal=at_least(10),
-    )
-    yield medians(
-        f"start {version}: conflicts on the claim",
-        [each.conflicts for each in ours],
-        "without claimctl",
-        [each.conflicts for each in alone],
-        unit="",
-        goal=at_least(10),
-    )
+    for (kind, pods), by in found.items():
+        ours, name = by.get("claimctl", []), f"start {version}: {kind}, {pods} pods"
+        goal = at_most(1.1) if pods <= FEW else at_least(10 if pods >= MANY else 4)
+        for other in [other for other in by if ours and other != "claimctl"]:
+            seconds = [[each.seconds for each in by[who]] for who in ("claimctl", other)]
+            yield medians(f"{name}, until they run", seconds[0], other, seconds[1], goal=goal)
+        warned = sum(each.warned for each in ours)
+        allowed = 0 if pods <= FEW else pods * len(ours) // 100
+        yield Line(
+            f"{name}, all warnings 'Duplicate value'", warned, goal=at_most(allowed), runs=len(ours)
+        )
 
 
 def _flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--pods", type=int, default=250)
+    contenders = (*HELPED, "alone")
+    parser.add_argument("--pods", type=int, nargs="+", default=[1, 3, 8, 40, 250])
+    parser.add_argument("--kinds", nargs="+", default=["new", "held"], choices=("new", "held"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=400.0, help="seconds for one round")
+    parser.add_argument("--limit", type=float, default=400.0, help="seconds for one start")
     parser.add_argument("--flag", action="append", default=[], help="a flag of the controller")
     limits_flag(parser)
-    parser.add_argument("--only-claimctl", action="store_true")
+    parser.add_argument(
+        "--contenders", nargs="+", default=["claimctl", "alone"], choices=contenders
+    )
 
 
 def _part(options: argparse.Namespace) -> Iterator[Line]:
     programs = find_programs(Path(os.environ[ASSETS]))
-    found = measure(programs, options)
-    yield from lines(".".join(map(str, programs.version)), options.pods, found)
+    yield from lines(".".join(map(str, programs.version)), measure(programs, options))
 
 
 register(Part("start", "pods that share a claim, until all run", _part, _flags, real=True))

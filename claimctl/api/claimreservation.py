@@ -91,8 +91,8 @@ class ClaimReservationSpec(Model):
     """For how many seconds a pod that vanished before it was done counts as a consumer: its
     containers may still use the device. Such a pod was force-deleted, or lost with its node."""
     reallocate_timeout_seconds: Seconds | None = 60
-    """For how many seconds pods may be unschedulable because they cannot reach the claim's nodes or
-    devices. Then claimctl releases the claim, so that it can be allocated anew. null means never.
+    """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
+    claimctl releases the claim, so that it can be allocated anew. null means never.
     (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
     in a merge patch, null removes the field, and the default comes back.)"""
 
@@ -118,7 +118,8 @@ class ForceDeletedPod(Model):
     node_name: ObjectName = ""
     """The node it was bound to."""
     boot_id: Annotated[str, Field(alias="bootID", max_length=128)] = ""
-    """The node's boot ID when the pod vanished. A new boot ID proves that its containers ended."""
+    """The node's boot ID when the pod vanished. A new boot ID of the same machine proves that the
+    pod's containers ended."""
     since: datetime | None = None
     """When the controller noticed that the pod was gone."""
 

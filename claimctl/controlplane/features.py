@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from claimctl.controlplane.programs import CannotStart
 
-_GROUPS_SINCE = (1, 36)
+_GROUPS_SINCE = _TAINT_RULES_SINCE = (1, 36)
+_TAINT_RULES = "DRADeviceTaintRules"
 FEATURE_FLAGS = ("--feature-gates=", "--runtime-config=")
 """The beginnings of all flags that ``Features`` gives."""
 
@@ -19,11 +20,14 @@ class Features:
     gates: dict[str, bool] = field(default_factory=dict)
     served: tuple[str, ...] = ()
 
-    def gate_flags(self) -> tuple[str, ...]:
-        if not self.gates:
-            return ()
-        pairs = ",".join(f"{name}={str(on).lower()}" for name, on in self.gates.items())
-        return (f"--feature-gates={pairs}",)
+    def gate_flags(self, *without: str) -> tuple[str, ...]:
+        gates = {name: on for name, on in self.gates.items() if name not in without}
+        pairs = ",".join(f"{name}={str(on).lower()}" for name, on in gates.items())
+        return (f"--feature-gates={pairs}",) if gates else ()
+
+    def scheduler_flags(self) -> tuple[str, ...]:
+        """The gates of the scheduler. That of 1.36.2 panics at a DeviceTaintRule of v1beta2."""
+        return self.gate_flags(_TAINT_RULES)
 
     def api_server_flags(self) -> tuple[str, ...]:
         if not self.served:
@@ -32,11 +36,15 @@ class Features:
         return (*self.gate_flags(), f"--runtime-config={served}")
 
 
-def features_of(version: tuple[int, int], *, pod_groups: bool = False) -> Features:
+def features_of(
+    version: tuple[int, int], *, pod_groups: bool = False, taint_rules: bool = False
+) -> Features:
     """The features to switch on for a Kubernetes version.
 
     DRA is on by default from 1.34. Beta APIs are off by default in every version. PodGroups for
     claims (KEP-5729) are in scheduling.k8s.io/v1alpha2 in 1.36, and in v1beta1 from 1.37.
+    ``taint_rules`` are DeviceTaintRules, in resource.k8s.io/v1beta2 from 1.36; older versions
+    ignore that.
 
     Raises:
         CannotStart: PodGroups for claims are wanted, and the version has none.
@@ -56,6 +64,9 @@ def features_of(version: tuple[int, int], *, pod_groups: bool = False) -> Featur
         gates |= {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
         alpha = version < (1, 37)
         served = (*served, f"scheduling.k8s.io/{'v1alpha2' if alpha else 'v1beta1'}")
+    if taint_rules and version >= _TAINT_RULES_SINCE:
+        gates[_TAINT_RULES] = True
+        served = (*served, "resource.k8s.io/v1beta2")
     return Features(gates, served)
 
 

@@ -16,7 +16,7 @@ _PAGE = 128
 """The largest number of devices that the API server accepts in one ResourceSlice."""
 
 FLEET_LABEL = "claimctl.io/fleet"
-"""The label of each node with the prefix of its fleet."""
+"""The label of each node and ResourceSlice with the prefix of its fleet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,10 @@ def _slices(fleet: Fleet, node: str) -> list[Object]:
         {
             "apiVersion": fleet.resource_api,
             "kind": "ResourceSlice",
-            "metadata": {"name": f"{node}-{fleet.driver}-{number}"},
+            "metadata": {
+                "name": f"{node}-{fleet.driver}-{number}",
+                "labels": {FLEET_LABEL: fleet.prefix},
+            },
             "spec": {
                 "driver": fleet.driver,
                 "nodeName": node,

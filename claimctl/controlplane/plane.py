@@ -10,6 +10,7 @@ every server is stopped.
 from __future__ import annotations
 
 import json
+import shutil
 import ssl
 import time
 import urllib.error
@@ -52,6 +53,8 @@ class Wanted:
 
     pod_groups: bool = False
     """Whether to switch on PodGroups for claims (Kubernetes 1.36 and newer)."""
+    taint_rules: bool = False
+    """Whether to switch on DeviceTaintRules, where there are any (1.36 and newer)."""
     node_lifecycle: bool = False
     """Whether the controller manager taints nodes whose kubelet does not report."""
     history: bool = False
@@ -87,7 +90,11 @@ class ControlPlane:
 
     @property
     def features(self) -> Features:
-        return features_of(self.programs.version, pod_groups=self.wanted.pod_groups)
+        return self._features(self.wanted.pod_groups)
+
+    def _features(self, pod_groups: bool) -> Features:
+        version, rules = self.programs.version, self.wanted.taint_rules
+        return features_of(version, pod_groups=pod_groups, taint_rules=rules)
 
     def start(self) -> None:
         """Start the servers in order and wait until the API server is ready.
@@ -107,6 +114,9 @@ class ControlPlane:
         ):
             if program in self.programs.names:
                 self._add(program, flags())
+        self._start_servers()
+
+    def _start_servers(self) -> None:
         for name in (ETCD, API_SERVER):
             self.servers[name].start()
         self.wait_until_ready()
@@ -155,17 +165,47 @@ class ControlPlane:
         server.start()
         self.wait_until_ready()
 
+    def back_up(self) -> None:
+        """Copy the data of etcd. Etcd is paused meanwhile, so the copy is of one moment."""
+        etcd = self.servers[ETCD]
+        shutil.rmtree(self._backup, ignore_errors=True)
+        etcd.pause()
+        try:
+            shutil.copytree(self._data, self._backup)
+        finally:
+            etcd.resume()
+
+    def restore(self) -> None:
+        """Kill all servers, put the copy of etcd's data back, and start them.
+
+        Raises:
+            CannotStart: a server does not start again.
+        """
+        for server in self.servers.values():
+            server.kill()
+        shutil.rmtree(self._data)
+        shutil.copytree(self._backup, self._data)
+        self._start_servers()
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / ETCD
+
+    @property
+    def _backup(self) -> Path:
+        return self.directory / "backup"
+
     def switch(self, name: str, *, pod_groups: bool) -> None:
         """Restart one server with the feature gates of PodGroups on or off.
 
         Raises:
             CannotStart: the server does not start again.
         """
-        server, features = (
-            self.servers[name],
-            features_of(self.programs.version, pod_groups=pod_groups),
-        )
-        flags = features.api_server_flags() if name == API_SERVER else features.gate_flags()
+        server, features = self.servers[name], self._features(pod_groups)
+        flags = {
+            API_SERVER: features.api_server_flags(),
+            SCHEDULER: features.scheduler_flags(),
+        }.get(name, features.gate_flags())
         kept = [flag for flag in server.command if not flag.startswith(FEATURE_FLAGS)]
         server.command = (*kept, *flags)
         self.restart(name, kill=False)
@@ -242,7 +282,7 @@ class ControlPlane:
         clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         self.storage_url = clients
         return (
-            f"--data-dir={self.files.path('etcd')}",
+            f"--data-dir={self._data}",
             f"--listen-client-urls={clients}",
             f"--advertise-client-urls={clients}",
             f"--listen-peer-urls={peers}",
@@ -298,25 +338,26 @@ class ControlPlane:
             f"--kubeconfig={self.files.kubeconfig(CONTROLLER_MANAGER_USER)}",
             f"--service-account-private-key-file={self.files.path('accounts.key')}",
             f"--controllers={','.join(('*', *lifecycle, *without))}",
-            *self._client_flags(),
+            *_CLIENT_FLAGS,
+            *self.features.gate_flags(),
             *self.wanted.controller_manager_flags,
         )
 
     def _scheduler_flags(self) -> tuple[str, ...]:
         return (
             f"--kubeconfig={self.files.kubeconfig(SCHEDULER_USER)}",
-            *self._client_flags(),
+            *_CLIENT_FLAGS,
+            *self.features.scheduler_flags(),
             *self.wanted.scheduler_flags,
         )
 
-    def _client_flags(self) -> tuple[str, ...]:
-        return (
-            "--leader-elect=false",
-            "--secure-port=0",
-            "--kube-api-qps=500",
-            "--kube-api-burst=1000",
-            *self.features.gate_flags(),
-        )
+
+_CLIENT_FLAGS = (
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--kube-api-qps=500",
+    "--kube-api-burst=1000",
+)
 
 
 @contextmanager

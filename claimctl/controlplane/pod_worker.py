@@ -296,7 +296,10 @@ class PodWorker:
         """Write the pod's status."""
         patch = {"metadata": {"uid": uid(self.pod)}, "status": status}
         async with self.host.slots:
-            self.pod = await self.host.client.patch_status(POD, *key_of(self.pod), patch, STRATEGIC)
+            told = await self.host.client.patch_status(POD, *key_of(self.pod), patch, STRATEGIC)
+        # the watch may have brought the deletion before this answer
+        if deleting(told) or not deleting(self.pod):
+            self.pod = told
 
     async def _warn(self, message: str) -> None:
         moment, pod = now(), self.pod

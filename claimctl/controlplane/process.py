@@ -104,10 +104,11 @@ class Server:
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait for the end of the process."""
+        """Send SIGKILL, and wait for the end of the process. ``check`` does not miss it then."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._process = None
 
     def stop(self) -> None:
         """Send SIGTERM, after ``_STOP_SECONDS`` SIGKILL, and wait for the end of the process."""

@@ -105,10 +105,16 @@ class Reservation(Part):
     conditions: list[Condition]
 
 
+class TimedBlocker(Blocker):
+    until: str | None = Field(
+        default=None, description="when time will have ended it, by the controller's clock"
+    )
+
+
 class Release(Part):
     under_way: str | None = Field(description="the reason of a release that has begun")
     possible: bool
-    blockers: list[Blocker]
+    blockers: list[TimedBlocker]
 
 
 class Orphan(Part):
@@ -145,6 +151,9 @@ class ClaimExplanation(Document):
     reservations: list[Reservation] = []
     release: Release | None = None
     asked: list[str] = Field(default=[], description="workloads whose annotation asks for a hold")
+    device_notes: list[str] = Field(
+        default=[], description="what drivers report about its devices, and their taints"
+    )
     orphan: Orphan | None = None
     unreadable: list[Unreadable]
     left_alone: bool = True

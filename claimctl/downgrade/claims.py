@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from claimctl.downgrade.records import over, unread
+from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
-from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -35,11 +35,4 @@ async def write_list(client: Client, claim: ResourceClaim, entries: Iterable[Ref
         KubeError: the write failed, or its outcome is unknown (RequestTimeout).
     """
     with suppress(UnreadableObject):
-        await client.merge_patch(
-            RESOURCECLAIMS,
-            claim.metadata.name,
-            {"status": {"reservedFor": to_plain(tuple(entries))}},
-            claim.metadata.namespace,
-            resource_version=claim.metadata.resource_version,
-            subresource="status",
-        )
+        await change_list(client, RESOURCECLAIMS, claim, entries)

@@ -17,6 +17,7 @@ from claimctl.downgrade.records import (
     announced,
     expanded_record,
     failed,
+    held_back,
     is_announced,
     over,
     uncertain_uids,
@@ -30,8 +31,13 @@ from claimctl.kube.errors import (
     NotFound,
     RequestTimeout,
 )
+from claimctl.reservation.release.binding import binding_seconds
+from claimctl.reservation.snapshot import Rules, Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
+from claimctl.wire.seams import Clock
+
+_RULES = Rules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,14 @@ class Attempt:
     Attributes:
         again: the claim was not written, or it is not known whether it was. Read it and try again.
         uncertain: UIDs of the references that an earlier write may have removed.
+        wait: for how many seconds the workload references have to stay. A scheduler may still be
+            binding pods whose entries have left the list.
     """
 
     record: DowngradedClaim
     again: bool = False
     uncertain: Collection[str] = ()
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +62,19 @@ class Expander:
     """Expands claims one by one.
 
     Attributes:
+        clock: tells the present time.
         announce: stores the record in the plan; awaited before the claim is written.
         on_record: UIDs of the references that the statuses of reservations record.
         tended: whether a controller runs and will remove the tombstones later.
+        rules: the binding times.
     """
 
     client: Client
+    clock: Clock
     announce: Callable[[DowngradedClaim], Awaitable[None]]
     on_record: Collection[str] = frozenset()
     tended: bool = True
+    rules: Rules = _RULES
 
     async def expand(
         self,
@@ -79,6 +92,10 @@ class Expander:
         expansion = self._decided(record, claim, pods)
         if not isinstance(expansion, Expanded):
             return Attempt(expanded_record(record, claim, expansion, uncertain))
+        if expansion.ahead:
+            record = held_back(record, self.binding_left(claim, pods))
+            await self.announce(record)
+            return await self._take_out(record, claim, pods, expansion.ahead, uncertain)
         if expansion.removed and not is_announced(record, claim):
             record = announced(record, claim)
             await self.announce(record)
@@ -95,6 +112,42 @@ class Expander:
             left = withdrawn(record, claim, uncertain)
             return Attempt(failed(left, error.reason, str(error)))
         return Attempt(expanded_record(record, claim, expansion))
+
+    async def _take_out(
+        self,
+        record: DowngradedClaim,
+        claim: ResourceClaim,
+        pods: PodsOfClaims,
+        ahead: Collection[str],
+        uncertain: Collection[str],
+    ) -> Attempt:
+        """Take the pods out that were listed ahead; the workload references stay."""
+        left = [each for each in claim.status.reserved_for if each.uid not in ahead]
+        try:
+            await write_list(self.client, claim, left)
+        except Conflict:
+            return Attempt(record, True, uncertain)
+        except RequestTimeout:
+            pass  # The server may have carried out our write: wait as if it had.
+        except NotFound:
+            return Attempt(over(record))
+        except (Forbidden, Invalid) as error:
+            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
+        return Attempt(record, True, uncertain, self.binding_left(claim, pods))
+
+    def binding_left(self, claim: ResourceClaim, pods: PodsOfClaims) -> float:
+        """Seconds for which a scheduler may bind pending pods of a claim that is just closed."""
+        snapshot = Snapshot(
+            now=self.clock.now(),
+            namespace=claim.metadata.namespace,
+            name=claim.metadata.name,
+            claim=claim,
+            pods=tuple(pods.of(claim)),
+            rules=self.rules,
+            binding_conditions=True,  # nobody has asked, so devices may have some
+        )
+        pending = snapshot.consumers().pending.values()
+        return max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
 
     def _decided(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims

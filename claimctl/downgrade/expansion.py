@@ -20,6 +20,7 @@ from claimctl.reservation.reserved_for.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
+    left_ahead,
     pod_reference,
     uids_written_by,
 )
@@ -48,6 +49,10 @@ class Expanded:
     reserved_for: tuple[Reference, ...]
     removed: tuple[Reference, ...]
     """The workload references that the new list leaves out."""
+    ahead: frozenset[str] = frozenset()
+    """UIDs of the pending pods that claimctl listed ahead. Their entries leave first: a scheduler
+    may be binding such a pod without a write to the claim, and the workload references keep the
+    claim allocated meanwhile. Left behind, these entries would keep it allocated for ever."""
 
     @property
     def pods(self) -> int:
@@ -141,10 +146,11 @@ def expand(
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
         return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
-    kept = _kept(listed, pods) if workloads else listed
+    ahead = left_ahead(claim, consumers.pending) if workloads else frozenset()
+    kept = _kept(listed, pods, ahead) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)
     unknown = unknown_references(claim, on_record)
-    return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads)
+    return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads, ahead)
 
 
 def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
@@ -179,13 +185,15 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     return (allocation is not None and allocation.reserved_for_any_pod) or group in names
 
 
-def _kept(listed: tuple[Reference, ...], pods: Iterable[Pod]) -> tuple[Reference, ...]:
-    """The list without workloads and without pods that are gone or done.
+def _kept(
+    listed: tuple[Reference, ...], pods: Iterable[Pod], ahead: Collection[str]
+) -> tuple[Reference, ...]:
+    """The list without workloads and without pods that are gone, done or listed ahead.
 
-    A listed pod without a node stays: the scheduler writes the claim first and binds the pod
-    second, and may be between the two writes.
+    A pod without a node that the scheduler listed stays: the scheduler writes the claim first and
+    binds the pod second, and may be between the two writes.
     """
-    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
+    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}.difference(ahead)
     return tuple(
         entry for entry in listed if is_tombstone(entry) or (is_pod(entry) and entry.uid in alive)
     )

@@ -18,7 +18,7 @@ from functools import partial
 
 import msgspec
 
-from claimctl.downgrade.expander import Expander
+from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, expand
 from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.ledger import Ledger
@@ -29,6 +29,8 @@ from claimctl.downgrade.records import (
     expanded_record,
     failed,
     final_phase,
+    held_back,
+    is_held_back,
     refused,
     status,
     survey,
@@ -42,6 +44,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, uids_on_record
+from claimctl.reservation.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
     ClaimReservation,
@@ -55,6 +58,9 @@ from claimctl.wire.unreadable import Unreadable
 
 ROUNDS = 3
 """How often ``verify`` writes lists again that other clients changed back."""
+SIGN_SECONDS = 5.0
+"""Time between two writes of a run that waits."""
+_RULES = Rules()
 
 
 async def run_plan(
@@ -62,15 +68,16 @@ async def run_plan(
     ledger: Ledger,
     clock: Clock,
     *,
-    settle_seconds: float = 5.0,
+    rules: Rules = _RULES,
     tended: bool = True,
 ) -> DowngradePlanStatus:
     """Expand every claim in the plan's scope that a workload holds.
 
     Args:
         ledger: the plan, read just before.
-        settle_seconds: how long a scheduler may act on the claim's old list. Lists that pods
-            shared without being listed are verified after this time.
+        rules: for how long a scheduler may act on a claim's old list. Lists that pods shared
+            without being listed are verified after the settle time. The binding times are for pods
+            that were listed ahead.
         tended: whether a controller runs and will remove the tombstones later.
 
     Returns:
@@ -88,10 +95,10 @@ async def run_plan(
         refusal = refused(ledger.plan, str(error), clock.now())
         await ledger.store(refusal)
         return refusal
-    run = _Run(client, ledger, clock, tended)
+    run = _Run(client, ledger, clock, rules, tended)
     await run.report(Phase.FROZEN)
     await run.expand(await run.begin())
-    await run.verify(settle_seconds)
+    await run.verify(rules.settle_seconds)
     await run.report(final_phase(run.records.values()))
     return run.status
 
@@ -196,9 +203,15 @@ async def _on_record(
 class _Run(Run):
     """One run that replaces workload references."""
 
-    def __init__(self, client: Client, ledger: Ledger, clock: Clock, tended: bool) -> None:
+    def __init__(
+        self, client: Client, ledger: Ledger, clock: Clock, rules: Rules, tended: bool
+    ) -> None:
         super().__init__(client, ledger.plan, clock, ledger)
-        self._expander = Expander(client, self._announce, tended=tended)
+        self._expander = Expander(client, clock, self._announce, tended=tended, rules=rules)
+        self._held_back = {uid for uid, one in self.records.items() if is_held_back(one)}
+        """The claims for which an earlier run waited, and perhaps not long enough."""
+        self._waits: dict[str, float] = {}
+        """By claim UID: for how many seconds its workload references have to stay."""
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
         self._open_to_any: Collection[str] = ()
 
@@ -232,6 +245,7 @@ class _Run(Run):
             async for chunk, pods in with_pods(self.client, due):
                 work = partial(self._expand_one, pods, uncertain, again)
                 await in_parallel(work, chunk, self.parallelism)
+            await self._wait()
             found = await self.read([uid for uid in self.records if uid in again])
             due = _due(self.records, found)
             if not due:
@@ -248,15 +262,33 @@ class _Run(Run):
         again: set[str],
         claim: ResourceClaim,
     ) -> None:
-        uid = claim.metadata.uid
-        attempt = await self._expander.expand(
-            self.records[uid], claim, pods, uncertain.get(uid, ())
-        )
+        uid, record = claim.metadata.uid, self.records[claim.metadata.uid]
+        if uid in self._held_back:
+            self._held_back.discard(uid)
+            left = self._expander.binding_left(claim, pods)
+            attempt = Attempt(record, True, uncertain.get(uid, ()), left)
+        else:
+            attempt = await self._expander.expand(record, claim, pods, uncertain.get(uid, ()))
         self.records[uid] = attempt.record
+        if attempt.wait:
+            self._waits[uid] = attempt.wait
         if attempt.again:
             again.add(uid)
             uncertain[uid] = attempt.uncertain
         await self.report_progress()
+
+    async def _wait(self) -> None:
+        """Wait while schedulers may be binding pods whose entries have left.
+
+        The records say so, and change every few seconds: another client takes a run that writes
+        nothing for a while for dead.
+        """
+        waits, self._waits = self._waits, {}
+        end = self._clock.monotonic() + max(waits.values(), default=0.0)
+        while (left := end - self._clock.monotonic()) > 0:
+            self.records |= {uid: held_back(self.records[uid], left) for uid in waits}
+            await self.report(Phase.EXPANDING)
+            await self._clock.sleep(min(left, SIGN_SECONDS))
 
     async def verify(self, settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.

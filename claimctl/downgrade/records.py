@@ -207,6 +207,20 @@ def awaiting(record: DowngradedClaim) -> DowngradedClaim:
     return _ended(record, State.PENDING)
 
 
+def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
+    """The record of a claim whose pods that claimctl listed ahead have left its list.
+
+    Args:
+        seconds: for how long a scheduler may still be binding such a pod.
+    """
+    text = f"a scheduler may still bind pods that waited: the hold stays for {seconds:.0f} s more"
+    return _ended(record, State.PENDING, Reason.PODS_MAY_BE_BOUND, text)
+
+
+def is_held_back(record: DowngradedClaim) -> bool:
+    return record.state == State.PENDING and record.reason == Reason.PODS_MAY_BE_BOUND
+
+
 def restored_record(record: DowngradedClaim, found: Restoration) -> DowngradedClaim:
     """The record after the references to add were added. The others stay on record."""
     kept = tuple(each.reference for each in found.left)

@@ -19,9 +19,9 @@ from claimctl.rescheduling.world import (
     WorldPod,
     host_ports,
 )
-from claimctl.reservation.reachability import admits, matches_term, taints_of
 from claimctl.wire.claims import NodeSelector
 from claimctl.wire.nodes import Node, Toleration
+from claimctl.wire.placement import admits, matches_term, taints_of
 from claimctl.wire.scheduling import SchedulingPod
 
 _KNOWN_OPERATORS = frozenset({"", "Equal", "Exists"})

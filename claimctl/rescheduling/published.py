@@ -14,10 +14,10 @@ import msgspec
 
 from claimctl.rescheduling.devices import DeviceId
 from claimctl.rescheduling.selectors import Described, described
-from claimctl.reservation.reachability import BLOCKING_EFFECTS, selects
 from claimctl.wire.claims import DeviceTaint, NodeSelector
 from claimctl.wire.devices import PublishedDevice, SchedulingSlice
 from claimctl.wire.nodes import Node
+from claimctl.wire.placement import BLOCKING_EFFECTS, selects
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from claimctl.rescheduling import spread
 from claimctl.rescheduling.fit import wanted_nodes
 from claimctl.rescheduling.quantities import CPU, MEMORY
 from claimctl.rescheduling.world import HOSTNAME, World, WorldNode, WorldPod
-from claimctl.reservation.reachability import matches_term, tolerates
+from claimctl.wire.placement import matches_term, tolerates
 from claimctl.wire.scheduling import (
     PodAffinity,
     PodAffinityTerm,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from claimctl.rescheduling.devices import DeviceId
 from claimctl.rescheduling.published import PublishedOn
 from claimctl.rescheduling.selectors import selects
-from claimctl.reservation.reachability import admits
 from claimctl.wire.devices import (
     DeviceClaim,
     DeviceClass,
@@ -21,6 +20,7 @@ from claimctl.wire.devices import (
     DeviceSelector,
     DeviceSubRequest,
 )
+from claimctl.wire.placement import admits
 
 STEPS = 20_000
 """The most choices that are tried for one pod on one node."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from claimctl.rescheduling.labels import selects
 from claimctl.rescheduling.world import Domains, World, WorldNode, WorldPod
-from claimctl.reservation.reachability import admits, taints_of
+from claimctl.wire.placement import admits, taints_of
 from claimctl.wire.scheduling import (
     LabelSelector,
     LabelSelectorRequirement,

@@ -20,9 +20,9 @@ from claimctl.rescheduling.policy import Evictor, MoveHeldClaims
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.stickiness import STICKY, Stickiness, stickiness
 from claimctl.reservation.pods import is_bound, is_done
-from claimctl.reservation.reachability import selects
 from claimctl.text import counted
 from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement
+from claimctl.wire.placement import selects
 from claimctl.wire.reservations import RESTORE
 from claimctl.wire.scheduling import SchedulingPod
 

@@ -166,9 +166,7 @@ def told(type_: str, status: str, message: str) -> str:
 
 def devices(claim: ResourceClaim) -> list[str]:
     """The devices that the claim has, as ``pool/device``."""
-    allocation = claim.status.allocation
-    results = (allocation.devices.results or ()) if allocation else ()
-    return [f"{each.pool}/{each.device}" for each in results]
+    return [f"{each.pool}/{each.device}" for each in claim.devices]
 
 
 def holders(claim: ResourceClaim) -> list[str]:

@@ -131,8 +131,7 @@ def _devices(claim: ResourceClaim, nodes: Sequence[str]) -> Iterator[tuple[str, 
 
     Pools of devices of one node have the node's name. Other pools may span all nodes of the claim.
     """
-    allocation = claim.status.allocation
-    for each in (allocation.devices.results or ()) if allocation else ():
+    for each in claim.devices:
         own = (each.pool,) if each.pool in nodes else tuple(nodes)
         yield f"{each.pool}/{each.device}", own
 

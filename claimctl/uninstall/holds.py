@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import NOT_READ, OwnerState, ScannedClaim
@@ -21,8 +22,9 @@ from claimctl.reservation.reserved_for.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
+    listed_ahead,
 )
-from claimctl.reservation.snapshot import Evidence, Held, Rules, Snapshot
+from claimctl.reservation.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
@@ -39,11 +41,16 @@ _KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.
 
 
 def without_hold(
-    scanned: ScannedClaim, groups: Iterable[PodGroup], rules: Rules
+    scanned: ScannedClaim, groups: Iterable[PodGroup], rules: Rules, closed_age: float = inf
 ) -> WriteList | None:
     """The write that takes claimctl's holds out of a claim which pods or others keep allocated.
 
-    None if the claim has no such hold, or if the hold has to stay until its pods have ended.
+    The pods that claimctl listed ahead leave first. None if the claim has no such hold, or if the
+    hold has to stay: until the binding time of these pods is over, or until its pods have ended.
+
+    Args:
+        closed_age: for how many seconds this process has seen no pod listed ahead in the list; inf
+            if there was none.
     """
     own = own_holds(scanned.claim)
     held = tuple(_held(each, scanned) for each in _reservable(scanned, own))
@@ -60,14 +67,18 @@ def without_hold(
             reservations=held,
             pods=scanned.live.pods,
             groups=here,
+            claims=scanned.others,
+            binding_conditions=True,
             rules=rules,
             evidence=_evidence(scanned, here),
+            memory=Memory(openings=Openings(watched_age=closed_age)),
         )
     ).write
     if not isinstance(write, WriteList) or write.deallocate or write.fence:
         return None
     left = {each.uid for each in write.reserved_for}
-    return write if left and not own <= left else None
+    ahead = listed_ahead(scanned.claim, Consumers.of(scanned.live.pods).pending)
+    return write if left and not own | ahead <= left else None
 
 
 def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, ...]:

@@ -7,16 +7,18 @@ cluster without leftovers can lose the controller, its namespace and its CRDs at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
-from claimctl.orphans.judge import judge, own_holds
+from claimctl.orphans.judge import judge, own_holds, snapshot_of
 from claimctl.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.rescheduling.plan import PodRef
 from claimctl.reservation.decision import Blocker
 from claimctl.reservation.pod_groups.membership import shares
 from claimctl.reservation.pods import Consumers, claim_names, is_done
 from claimctl.reservation.reasons import ConditionType, Reason
+from claimctl.reservation.release.binding import binding_seconds
 from claimctl.reservation.reserved_for.references import is_tombstone
 from claimctl.reservation.workloads import group_of
 from claimctl.text import counted, listed
@@ -39,7 +41,14 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.unreadable import Unreadable
 
-CAUSES = frozenset((Cause.ORPHANED_HOLD, Cause.ORPHANED_TOMBSTONES, Cause.UNFINISHED_RELEASE))
+CAUSES = frozenset(
+    (
+        Cause.LISTED_AHEAD,
+        Cause.ORPHANED_HOLD,
+        Cause.ORPHANED_TOMBSTONES,
+        Cause.UNFINISHED_RELEASE,
+    )
+)
 """The orphans that claimctl itself has caused."""
 
 
@@ -74,7 +83,7 @@ def leftovers(
     found = (
         *(_workload(each) for each in scan.workloads),
         *(_reservation(each, claims.get(_claim_key(each)), scan) for each in scan.reservations),
-        *_claims(scan, times, watched),
+        *_claims(scan, times, watched, run),
         *(_group(each, scan, run) for each in guarded_groups(scan)),
         *(_plan(each) for each in scan.plans if not is_carried_out(each)),
         *(_tainted(node, taint) for node, taint in scan.tainted),
@@ -227,8 +236,9 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
         return None
     name = claim.claim.metadata.name
     users = counted(len(using), "pod uses", "pods use")
-    text = f"{users} claim {name}, and its hold keeps it for them: {listed(using)}"
-    return Reason.CONSUMERS_LEFT, text, None
+    where = "in Kubernetes before 1.34 and in dialect native"
+    advice = f"{where} its hold stays until they have ended: wait, or scale the workload down"
+    return Reason.CONSUMERS_LEFT, f"{users} claim {name}: {listed(using)}; {advice}", None
 
 
 _LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
@@ -247,41 +257,52 @@ def _reported(one: ClaimReservation) -> tuple[str, str, float | None]:
 # -- claims without a ClaimReservation
 
 
-def _claims(scan: Scan, times: WatchTimes, watched: float) -> Iterator[Leftover]:
+def _claims(scan: Scan, times: WatchTimes, watched: float, run: float) -> Iterator[Leftover]:
     for scanned in scan.claims:
         if scanned.reserved:
             continue
         meta = scanned.claim.metadata
-        for reason, message, after in _left_in(scanned, scan, times, watched):
+        for reason, message, after in _left_in(scanned, scan, times, watched, run):
             yield Leftover(RESOURCECLAIMS.kind, meta.namespace, meta.name, reason, message, after)
 
 
 def _left_in(
-    scanned: ScannedClaim, scan: Scan, times: WatchTimes, watched: float
+    scanned: ScannedClaim, scan: Scan, times: WatchTimes, watched: float, run: float
 ) -> Iterator[tuple[str, str, float | None]]:
     orphan = judge(scanned, times)
+    freed = partial(_freed, scanned, orphan, times, watched, run)
     if own_holds(scanned.claim):
-        yield Why.HOLD, *_freed(orphan, times, watched)
+        yield Why.HOLD, *freed()
     elif any(map(is_tombstone, scanned.claim.status.reserved_for)):
         finished = _finished(scanned)
         if orphan is not None:
-            yield Why.TOMBSTONES, *_freed(orphan, times, watched)
+            yield Why.TOMBSTONES, *freed()
         else:
             yield finished or (Why.TOMBSTONES, "their pods are gone: they are about to go", None)
     elif orphan is not None and orphan.cause in CAUSES:
-        yield orphan.cause, *_freed(orphan, times, watched)
+        yield orphan.cause, *freed()
     if lost_owners(scanned.claim, scan.reservations):
         yield Why.OWNER, "is owned by a ClaimReservation that does not exist", None
 
 
-def _freed(orphan: Orphan | None, times: WatchTimes, watched: float) -> tuple[str, float | None]:
-    """Why the claim is not freed yet, and for how long it is watched before."""
+def _freed(
+    scanned: ScannedClaim, orphan: Orphan | None, times: WatchTimes, watched: float, run: float
+) -> tuple[str, float | None]:
+    """Why the claim is not freed yet, and for how long it is watched before.
+
+    A hold beside running pods also stays while a scheduler may be binding a pod that waited.
+    """
     if orphan is None:
         return "goes after the annotation of its workload is removed", None
+    snapshot = snapshot_of(scanned, times)
+    pending = snapshot.consumers().pending.values()
+    binding = max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
     if orphan.blockers:
-        return "; ".join(each.message for each in orphan.blockers), None
-    left = max(times.settle_seconds + times.grace_seconds - watched, 0.0)
-    return f"{orphan.message}; the claim is freed after it was watched", _longer(orphan.wait, left)
+        left = max(times.settle_seconds + binding - run, 0.0) if binding else 0.0
+        return "; ".join(each.message for each in orphan.blockers), left or None
+    left = max(times.settle_seconds + max(times.grace_seconds, binding) - watched, 0.0)
+    goes = "they go" if orphan.cause is Cause.LISTED_AHEAD else "the claim is freed"
+    return f"{orphan.message}; {goes} after it was watched", _longer(orphan.wait, left)
 
 
 def _longer(wait: Blocker | None, left: float) -> float:

@@ -31,7 +31,8 @@ from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import Taints
 from claimctl.rescheduling.refusals import BRAKE_GATE
 from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.reserved_for.references import is_tombstone
+from claimctl.reservation.pods import Consumers
+from claimctl.reservation.reserved_for.references import is_tombstone, listed_ahead
 from claimctl.text import listed
 from claimctl.uninstall.holds import without_hold, without_old_tombstones
 from claimctl.uninstall.judge import (
@@ -111,6 +112,8 @@ class Uninstall:
         self._changed = self._began
         self._watched_since: float | None = None
         """When the claims without a ClaimReservation were first seen."""
+        self._closed_since: dict[str, float] = {}
+        """By claim UID: when no pod listed ahead was seen in the list for the first time."""
         self._seen: object = None
         self._reclaim: asyncio.Task[None] | None = None
         self._detection: Detection | None = None
@@ -234,8 +237,11 @@ class Uninstall:
             return
         detected = await self._detected()
         rules = self._wanted.settings.rules(detected.dialect, detected.version)
+        closed = {each.claim.metadata.uid: self._closed_age(each) for each in loose}
         writes = {
-            each.claim.metadata.uid: without_hold(each, found.groups, rules)
+            each.claim.metadata.uid: without_hold(
+                each, found.groups, rules, closed[each.claim.metadata.uid]
+            )
             or without_old_tombstones(each)
             for each in loose
         }
@@ -246,6 +252,13 @@ class Uninstall:
                 await self._writer.write_list(scanned, wanted)
 
         await self._writer.each(write, loose)
+
+    def _closed_age(self, scanned: ScannedClaim) -> float:
+        """For how many seconds this run has seen no pod listed ahead in the claim's list."""
+        claim, now = scanned.claim, self._clock.monotonic()
+        if listed_ahead(claim, Consumers.of(scanned.live.pods).pending):
+            self._closed_since.pop(claim.metadata.uid, None)
+        return now - self._closed_since.setdefault(claim.metadata.uid, now)
 
     # -- a controller of our own, and orphans
 

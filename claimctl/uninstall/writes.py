@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from claimctl.controller.patches import finalizers_patch, list_patch
+from claimctl.controller.patches import finalizers_patch
+from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.kube.parallel import in_parallel
@@ -106,14 +107,7 @@ class Writer:
 
     async def write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
         meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
-        await self._client.merge_patch(
-            RESOURCECLAIMS,
-            meta.name,
-            list_patch(write.reserved_for, deallocate=False),
-            meta.namespace,
-            resource_version=write.resource_version,
-            subresource="status",
-        )
+        await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
         told = f"list of {before} entries: {len(write.reserved_for)} stay"
         self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
 

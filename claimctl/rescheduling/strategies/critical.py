@@ -33,9 +33,9 @@ from claimctl.rescheduling.record import Record
 from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.world import Step, WorldNode, WorldPod
 from claimctl.reservation.pods import claim_names, unschedulable_since
-from claimctl.reservation.reachability import admits
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
+from claimctl.wire.placement import admits
 from claimctl.wire.scheduling import SchedulingPod
 
 FIRST_BACK_OFF = timedelta(minutes=10)
