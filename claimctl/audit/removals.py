@@ -95,10 +95,16 @@ class Removals:
         return [each for each in added if each.uid in self._taken_out[key]]
 
     def listed_without_hold(self, revision: Revision, world: World) -> list[Reference]:
-        """The pending pods that this write lists although no workload is listed."""
-        after = _references(revision.data).values()
-        held = any(each.api_group in WORKLOAD_GROUPS for each in after)
-        return [] if held else self._added_ahead(revision, world)
+        """The pending pods that this write lists although no workload is listed.
+
+        Devices that are allocated for any pod are an exception: a scheduler may bind a pod to them
+        without listing it, so a downgrade lists it, if need be after the workload was removed.
+        """
+        claim = decode(revision.data, ResourceClaim)
+        allocation = claim.status.allocation
+        held = any(each.api_group in WORKLOAD_GROUPS for each in claim.status.reserved_for)
+        for_any_pod = allocation is not None and allocation.reserved_for_any_pod
+        return [] if held or for_any_pod else self._added_ahead(revision, world)
 
     def listed_unfit(self, revision: Revision, world: World) -> list[Reference]:
         """The pending pods that this write lists although a scheduler would not list them now.

@@ -69,6 +69,12 @@ def test_a_pending_pod_may_not_be_listed_without_a_hold() -> None:
     assert rules(past.claim(held(entry(past)), by=US)) == [LISTED_WITHOUT_HOLD]
 
 
+def test_a_pending_pod_may_be_listed_without_a_hold_if_any_pod_may_be_bound() -> None:
+    for_any_pod = {"allocation": {**ALLOCATED["allocation"], "reservedForAnyPod": True}}
+    past = pod(Past().claim(for_any_pod))
+    assert rules(past.claim(held(entry(past)) | for_any_pod, by=US)) == []
+
+
 def test_a_pod_whose_entry_was_removed_may_not_be_listed_again() -> None:
     past, listed = waiting()
     past.claim(held(OWN, listed), by=US).claim(held(OWN), by=SCHEDULER)
