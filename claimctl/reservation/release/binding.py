@@ -162,6 +162,16 @@ def may_share_by_group(snapshot: Snapshot) -> bool:
     return served and grouped and seen.watched_age < snapshot.rules.settle_seconds
 
 
+def begins_with_fence(snapshot: Snapshot) -> bool:
+    """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
+    return snapshot.shared or snapshot.group_listed or keeps_pods_out(snapshot)
+
+
+def keeps_pods_out(snapshot: Snapshot) -> bool:
+    """Whether the scheduler lists no pod because the list has entries that are no pods."""
+    return _lists_no_pod_beside_others(snapshot) and bool(snapshot.no_pods)
+
+
 def is_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
     group = group_of(pod.spec)

@@ -29,7 +29,9 @@ from claimctl.reservation.pod_groups.membership import needing_tombstones
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.binding import (
+    begins_with_fence,
     entries_to_take_out,
+    keeps_pods_out,
     may_share_by_group,
     one_by_one,
 )
@@ -63,21 +65,10 @@ def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
 
     If pods may share a claim through their PodGroup, a fence leaves the workload's reference.
     """
-    if snapshot.group_listed or _keeps_pods_out(snapshot):
+    if snapshot.group_listed or keeps_pods_out(snapshot):
         return False
     holds_stay = may_share_by_group(snapshot) and not snapshot.shared
     return holds_stay or not any(reference.uid in own for reference in snapshot.references)
-
-
-def begins_with_fence(snapshot: Snapshot) -> bool:
-    """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
-    return snapshot.shared or snapshot.group_listed or _keeps_pods_out(snapshot)
-
-
-def _keeps_pods_out(snapshot: Snapshot) -> bool:
-    """Whether the scheduler lists no pod because the list has entries that are no pods."""
-    beside = DIALECTS[snapshot.rules.dialect].lists_beside_others
-    return not beside and bool(snapshot.no_pods)
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:

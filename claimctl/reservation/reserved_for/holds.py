@@ -14,13 +14,13 @@ from claimctl.reservation.pod_groups.withdrawal import hold_has_left
 from claimctl.reservation.pods import Consumers
 from claimctl.reservation.reasons import Reason
 from claimctl.reservation.release.binding import (
+    begins_with_fence,
     closed_age,
     is_open,
     longest_binding_left,
     may_share_by_group,
     schedulers_list_pods,
 )
-from claimctl.reservation.release.protocol import begins_with_fence
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.reserved_for.references import (
