@@ -67,7 +67,7 @@ def claimctl_all(kubeconfig: str) -> int:
     """claimctl's informer, as if every pod named a claim."""
     from msgspec.structs import replace
 
-    from claimctl.reservation.slim_pods import slim_pod
+    from claimctl.reservation.facts.slim_pods import slim_pod
     from claimctl.wire.pods import PodResourceClaim
 
     claims = (PodResourceClaim(name="gpu", resource_claim_name="slice"),)
@@ -80,7 +80,7 @@ def claimctl_all(kubeconfig: str) -> int:
 
 def claimctl(kubeconfig: str) -> int:
     """claimctl's informer as the controller has it: it drops pods that name no claim."""
-    from claimctl.reservation.slim_pods import slim_pod
+    from claimctl.reservation.facts.slim_pods import slim_pod
 
     return asyncio.run(_informed(kubeconfig, slim_pod))
 
@@ -116,7 +116,7 @@ async def _informer(
 
 
 def watch_claimctl(kubeconfig: str, count: int, listed: Meter) -> int:
-    from claimctl.reservation.slim_pods import slim_pod
+    from claimctl.reservation.facts.slim_pods import slim_pod
 
     async def watch() -> int:
         informer, close = await _informer(kubeconfig, slim_pod)

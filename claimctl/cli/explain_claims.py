@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from claimctl.inspect.explain import Explanation
-    from claimctl.reservation.decision import Blocker
+    from claimctl.reservation.facts.decision import Blocker
     from claimctl.wire.unreadable import Unreadable
 
 _API = "cli.claimctl.io/v1alpha1"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from claimctl.cli.session import Session
     from claimctl.orphans.model import WatchTimes
     from claimctl.orphans.reclaim import Candidate
-    from claimctl.reservation.decision import Blocker
+    from claimctl.reservation.facts.decision import Blocker
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from collections.abc import Iterator
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.snapshots import CacheView, Knowledge
-from claimctl.reservation.release.blockers import all_on_record
-from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.users.blockers import all_on_record
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
-from claimctl.reservation.decision import Decision, Write, WriteList
+from claimctl.reservation.facts.decision import Decision, Write, WriteList
+from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
-from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT, is_workload
-from claimctl.reservation.snapshot import Snapshot
 from claimctl.telemetry.face import Metric, Telemetry
 
 

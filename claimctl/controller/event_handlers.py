@@ -20,10 +20,10 @@ from claimctl.controller.observations.observations import (
 )
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
-from claimctl.reservation.pods import claim_names, is_bound, is_done, is_finished
-from claimctl.reservation.reserved_for.references import is_pod_group
-from claimctl.reservation.waiting import evicts_a_pod
-from claimctl.reservation.workloads import group_of, named_claims, observe
+from claimctl.reservation.facts.pods import claim_names, is_bound, is_done, is_finished
+from claimctl.reservation.facts.references import is_pod_group
+from claimctl.reservation.facts.workloads import group_of, named_claims, observe
+from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node

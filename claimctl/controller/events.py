@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from claimctl.controller.caches.informers import workload_resource
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import Condition, ObjectMeta

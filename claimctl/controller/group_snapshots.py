@@ -10,8 +10,8 @@ from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.reservation.annotation import Annotated
+from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.reservation.pod_groups.assess import GroupSnapshot
-from claimctl.reservation.pod_groups.membership import made_by_claimctl
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import WorkloadRef

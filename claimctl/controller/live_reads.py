@@ -14,7 +14,7 @@ from claimctl.controller.shared_lists import SharedLists
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ConfirmPods,
     ConfirmWorkload,
     ListLivePods,
@@ -24,10 +24,10 @@ from claimctl.reservation.decision import (
     ReadClaim,
     Write,
 )
-from claimctl.reservation.pods import claim_names
-from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES, is_pod_group
-from claimctl.reservation.snapshot import Evidence, LiveList, Snapshot
-from claimctl.reservation.unreadable import claims_named, may_concern
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_pod_group
+from claimctl.reservation.facts.snapshot import Evidence, LiveList, Snapshot
+from claimctl.reservation.facts.unreadable import claims_named, may_concern
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (

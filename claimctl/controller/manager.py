@@ -30,7 +30,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
-from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.resources import LEASES, Resource
 from claimctl.wire.seams import Clock, Transport

@@ -24,7 +24,7 @@ from claimctl.controller.workers import Controller, Named, Reconciler
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.seams import Clock
 

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
-from claimctl.reservation.slim_pods import slim_pod
+from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable

@@ -23,11 +23,11 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.cache import HasMetadata
 from claimctl.kube.informer import Informer
-from claimctl.reservation.pods import is_bound, is_done
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
-from claimctl.reservation.retention import shown_reference
-from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import (
+from claimctl.reservation.assessment.retention import shown_reference
+from claimctl.reservation.facts.pods import is_bound, is_done
+from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
     observe,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from claimctl.controller.caches.informers import Caches, reserved_key
 from claimctl.controller.keys import ClaimKey, WorkloadKey
-from claimctl.reservation.unreadable import (
+from claimctl.reservation.facts.unreadable import (
     claims_named,
     may_concern,
     may_freeze,

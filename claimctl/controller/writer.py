@@ -16,7 +16,7 @@ from claimctl.controller.patches import (
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     CreateClaim,
     DeleteClaim,
@@ -26,7 +26,7 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.claims import CLAIM_FINALIZER
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.reservations import FINALIZER, ClaimReservation

@@ -14,7 +14,7 @@ from claimctl.demo.objects import DEPLOYMENT, NODE, Workload
 from claimctl.demo.report import Figures
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed
 from claimctl.downgrade import plans
-from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import AllocationResult, Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlanSpec, DowngradePlanStatus

@@ -31,8 +31,8 @@ from claimctl.kube.errors import (
     NotFound,
     RequestTimeout,
 )
-from claimctl.reservation.release.binding import binding_seconds
-from claimctl.reservation.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.users.binding import binding_seconds
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.seams import Clock

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.pods import Consumers, claim_names, is_done, is_finished
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_pod_group,
@@ -24,8 +24,8 @@ from claimctl.reservation.reserved_for.references import (
     pod_reference,
     uids_written_by,
 )
-from claimctl.reservation.unreadable import claims_named
-from claimctl.reservation.workloads import group_of
+from claimctl.reservation.facts.unreadable import claims_named
+from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.unreadable import Unreadable
@@ -177,7 +177,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     """Whether a scheduler may be binding the pod without a write to the claim.
 
     Such a pod must be listed: without the feature, the kubelet refuses a bound pod that is not
-    listed, and no component lists it later. See ``reservation.release.binding``.
+    listed, and no component lists it later. See ``reservation.users.binding``.
     """
     group = group_of(pod.spec)
     names = {each.name for each in openers if is_pod_group(each)}

@@ -24,7 +24,7 @@ from claimctl.downgrade.standing import (
 from claimctl.downgrade.status import Kubelet, Look, Part
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
-from claimctl.reservation.reserved_for.references import is_pod_group, uids_on_record
+from claimctl.reservation.facts.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan

@@ -14,8 +14,8 @@ from itertools import groupby
 
 from claimctl.kube.client import PAGE, Client
 from claimctl.kube.errors import Gone
-from claimctl.reservation.pods import claim_names
-from claimctl.reservation.slim_pods import slim_pod
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS

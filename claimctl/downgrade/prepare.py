@@ -43,8 +43,8 @@ from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, uids_on_record
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_on_record
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
     ClaimReservation,

@@ -23,8 +23,8 @@ from claimctl.downgrade.expansion import (
     workload_references,
 )
 from claimctl.downgrade.restoration import Restoration, explained
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import LIMIT, is_pod
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import LIMIT, is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pods import Consumers, claim_names
-from claimctl.reservation.reserved_for.references import LIMIT, is_pod_group
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers, claim_names
+from claimctl.reservation.facts.references import LIMIT, is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim

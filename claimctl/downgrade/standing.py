@@ -20,8 +20,8 @@ from claimctl.downgrade.expansion import (
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import State, is_carried_out
 from claimctl.downgrade.scope import is_skipped, selects
-from claimctl.reservation.pods import Consumers, claim_names
-from claimctl.reservation.reserved_for.references import is_pod
+from claimctl.reservation.facts.pods import Consumers, claim_names
+from claimctl.reservation.facts.references import is_pod
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec

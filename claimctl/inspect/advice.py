@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from claimctl.inspect import controller_health
 from claimctl.inspect.explain import Explanation
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import LIMIT
-from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import LIMIT
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.wire.reservations import WorkloadRef
 
 UNREADABLE = (

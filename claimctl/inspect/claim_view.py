@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from claimctl.reservation.pods import Consumers, claim_names
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.pods import Consumers, claim_names
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_tombstone,

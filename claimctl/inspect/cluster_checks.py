@@ -12,14 +12,14 @@ from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.release.blockers import describe
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import (
     LIMIT,
     NEAR_LIMIT,
     is_tombstone,
 )
+from claimctl.reservation.users.blockers import describe
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event

@@ -15,11 +15,11 @@ from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.assessment import Assessment
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.reserved_for.references import is_pod
-from claimctl.reservation.retention import Action, RetentionDecision
-from claimctl.reservation.unreadable import about_claim
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import is_pod
+from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, is_held, renewed_at
 from claimctl.wire.meta import find_condition

@@ -26,7 +26,7 @@ from claimctl.rescheduling.avoidance import complaints
 from claimctl.rescheduling.own_taints import stale_taints
 from claimctl.rescheduling.rounds import in_vain
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.wire import resources as wire
 from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.records import RescheduleRecord

@@ -18,24 +18,24 @@ from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import OwnerReader
-from claimctl.reservation.assess import assess
-from claimctl.reservation.assessment import Assessment
-from claimctl.reservation.decision import Blocker
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pods import claim_names
-from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.release.binding import PENDING_PODS_GIVE_WAY
-from claimctl.reservation.release.blockers import blockers
-from claimctl.reservation.retention import Action, RetentionDecision
-from claimctl.reservation.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.unreadable import about_claim, may_concern
-from claimctl.reservation.waiting import evicts_a_pod
-from claimctl.reservation.workloads import (
+from claimctl.reservation.assessment.assess import assess
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.unreadable import about_claim, may_concern
+from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
     observe,
     orphaned_replica_sets_of,
 )
+from claimctl.reservation.users.binding import PENDING_PODS_GIVE_WAY
+from claimctl.reservation.users.blockers import blockers
+from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (

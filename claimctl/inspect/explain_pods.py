@@ -11,8 +11,8 @@ from claimctl.inspect.pod_view import ClaimUse, PodExplanation, Rival, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reservation.annotation import Annotated, Problem, plan
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.workloads import WorkloadState, observe
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.workloads import WorkloadState, observe
 from claimctl.wire.base import Wire
 from claimctl.wire.claims import ResourceClaimStatus
 from claimctl.wire.meta import ManagedObjectMeta

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason
 
 
 class Topic(StrEnum):

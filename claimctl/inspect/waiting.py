@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from claimctl.inspect.explain import Explanation
-from claimctl.reservation.decision import Blocker
-from claimctl.reservation.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.wire.meta import find_condition
 
 

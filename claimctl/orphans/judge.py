@@ -22,13 +22,11 @@ from claimctl.orphans.model import (
     ScannedClaim,
     WatchTimes,
 )
-from claimctl.reservation.decision import Blocker, RemoveClaimFinalizer, WriteList
-from claimctl.reservation.dialects import Group
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.blockers import describe, users
-from claimctl.reservation.release.protocol import next_step
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.dialects import Group
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -36,8 +34,10 @@ from claimctl.reservation.reserved_for.references import (
     listed_ahead,
     uids_written_by,
 )
-from claimctl.reservation.snapshot import Evidence, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.unreadable import against_release
+from claimctl.reservation.facts.snapshot import Evidence, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.unreadable import against_release
+from claimctl.reservation.release.protocol import next_step
+from claimctl.reservation.users.blockers import describe, users
 from claimctl.text import counted, listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.reservation.decision import Blocker, RemoveClaimFinalizer, WriteList
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import ResourceClaim
 
 GRACE_SECONDS = 300.0

@@ -27,8 +27,8 @@ from claimctl.orphans.ahead import is_guarded
 from claimctl.orphans.judge import judge
 from claimctl.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.orphans.scan import Scan, scan_claims
-from claimctl.reservation.decision import Blocker, WriteList
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.decision import Blocker, WriteList
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import RESOURCECLAIMS

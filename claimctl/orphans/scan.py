@@ -20,11 +20,11 @@ from claimctl.kube.errors import Gone, KubeError
 from claimctl.orphans.judge import references_to_read
 from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.pods import claim_names
-from claimctl.reservation.reserved_for.references import WORKLOAD_RESOURCES
-from claimctl.reservation.slim_pods import slim_pod
-from claimctl.reservation.snapshot import LiveList
-from claimctl.reservation.unreadable import may_concern
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
+from claimctl.reservation.facts.slim_pods import slim_pod
+from claimctl.reservation.facts.snapshot import LiveList
+from claimctl.reservation.facts.unreadable import may_concern
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod

@@ -10,7 +10,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.rescheduling.plan import Move, PodRef
 from claimctl.rescheduling.record import Outcome
-from claimctl.reservation.pods import is_done
+from claimctl.reservation.facts.pods import is_done
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock

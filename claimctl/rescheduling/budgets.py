@@ -13,7 +13,7 @@ from claimctl.rescheduling.facts import is_ready
 from claimctl.rescheduling.labels import selects
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.world import WorldPod
-from claimctl.reservation.pods import TERMINAL_PHASES
+from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.scheduling import DisruptionBudget
 from claimctl.wire.unreadable import Unreadable
 

@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from claimctl.rescheduling.devices import DeviceId
 from claimctl.rescheduling.observed import Observed
 from claimctl.rescheduling.reasons import Obstacle, Reason
-from claimctl.reservation.pods import claim_names, is_bound, is_done
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
+from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
     uids_written_by,
 )
-from claimctl.reservation.workloads import group_of
+from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
 from claimctl.wire.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.wire.pods import PodResourceClaim

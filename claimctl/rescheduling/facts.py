@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claimctl.rescheduling.plan import Facts, PodRef
 from claimctl.rescheduling.requests import pod_requests
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
 from claimctl.wire.scheduling import SchedulingPod
 

@@ -14,8 +14,8 @@ from claimctl.rescheduling.published import PublishedOn, catalogue
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.search import CannotTell, Chosen, Here, find_devices, least_devices
 from claimctl.rescheduling.selectors import selects as selected
-from claimctl.reservation.pods import unschedulable_since
-from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.facts.pods import unschedulable_since
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.devices import DeviceClaim
 from claimctl.wire.placement import admits, selects
 from claimctl.wire.scheduling import SchedulingPod

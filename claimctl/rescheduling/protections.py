@@ -30,7 +30,7 @@ from claimctl.rescheduling.policy import (
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.volumes import Volumes
 from claimctl.rescheduling.world import World, WorldPod
-from claimctl.reservation.pods import TERMINAL_PHASES, claim_names
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.scheduling import LabelSelector
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
 from claimctl.wire.scheduling import SchedulingPod
 

@@ -19,7 +19,7 @@ from claimctl.rescheduling.plan import Reallocation
 from claimctl.rescheduling.policy import Evictor, MoveHeldClaims
 from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.stickiness import STICKY, Stickiness, stickiness
-from claimctl.reservation.pods import is_bound, is_done
+from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted
 from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement
 from claimctl.wire.placement import selects

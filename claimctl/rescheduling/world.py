@@ -16,7 +16,7 @@ from claimctl.rescheduling.labels import selects
 from claimctl.rescheduling.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
 from claimctl.rescheduling.quantities import CPU, MEMORY, PODS, amounts
 from claimctl.rescheduling.requests import pod_requests, scored_requests
-from claimctl.reservation.pods import TERMINAL_PHASES
+from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.base import encode
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Taint

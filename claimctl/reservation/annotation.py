@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from claimctl.reservation.reasons import Reason, RetentionPolicy
-from claimctl.reservation.workloads import WorkloadPhase, named_claims, observe
+from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
+from claimctl.reservation.facts.workloads import WorkloadPhase, named_claims, observe
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.reservations import (
     FINALIZER,

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from claimctl.reservation import claim_lifecycle as lifecycle
-from claimctl.reservation.assess import assess, kcm_time_left
-from claimctl.reservation.assessment import Assessment, Phase
-from claimctl.reservation.decision import (
+from claimctl.reservation.assessment.assess import assess, kcm_time_left
+from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.holds import lacks_tombstones, write_list
+from claimctl.reservation.assessment.retention import Action, begun
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     ConfirmWorkload,
     Decision,
@@ -26,8 +27,17 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
 )
-from claimctl.reservation.pod_groups.version_skew import look_again
-from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.references import (
+    WORKLOAD_RESOURCES,
+    same_name,
+    unanswered,
+    workload_reference,
+)
+from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.unreadable import about_claim
+from claimctl.reservation.facts.workloads import WorkloadPhase
+from claimctl.reservation.release import claim_lifecycle as lifecycle
 from claimctl.reservation.release import finalizers
 from claimctl.reservation.release.handing_over import leave_to_group
 from claimctl.reservation.release.protocol import (
@@ -36,19 +46,9 @@ from claimctl.reservation.release.protocol import (
     leave_to_others,
     next_step,
 )
-from claimctl.reservation.reserved_for.holds import lacks_tombstones, write_list
-from claimctl.reservation.reserved_for.references import (
-    WORKLOAD_RESOURCES,
-    same_name,
-    unanswered,
-    workload_reference,
-)
-from claimctl.reservation.retention import Action, begun
-from claimctl.reservation.snapshot import Held, Snapshot
 from claimctl.reservation.status.desired import leave_alone, with_statuses
-from claimctl.reservation.unreadable import about_claim
-from claimctl.reservation.waiting import asks_to_reallocate
-from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.reservation.status.version_skew import look_again
+from claimctl.reservation.users.waiting import asks_to_reallocate
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
 
 CACHE_CATCHES_UP = 0.5

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from claimctl.reservation.pods import TERMINAL_PHASES, claim_names
-from claimctl.reservation.reasons import ConditionType
-from claimctl.reservation.reserved_for.references import is_workload
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
+from claimctl.reservation.facts.reasons import ConditionType
+from claimctl.reservation.facts.references import is_workload
 from claimctl.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from claimctl.reservation.pods import TERMINAL_PHASES
-from claimctl.reservation.reasons import ConditionType
-from claimctl.reservation.reserved_for.references import is_workload
+from claimctl.reservation.facts.pods import TERMINAL_PHASES
+from claimctl.reservation.facts.reasons import ConditionType
+from claimctl.reservation.facts.references import is_workload
 from claimctl.timeline.history import devices, told
 from claimctl.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
 from claimctl.timeline.shapes import TimedEvent, TimedPod, event_time, finished, started

@@ -10,7 +10,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.timeline.history import Change, Chronicle
 from claimctl.timeline.model import Timeline
 from claimctl.timeline.present import Seen, timeline

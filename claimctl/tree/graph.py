@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from claimctl.inspect.claim_view import ClaimView
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.text import listed
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta

@@ -15,17 +15,17 @@ from math import inf
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import NOT_READ, OwnerState, ScannedClaim
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import (
     WORKLOAD_RESOURCES,
     is_pod,
     is_pod_group,
     is_tombstone,
     listed_ahead,
 )
-from claimctl.reservation.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.podgroups import PodGroup

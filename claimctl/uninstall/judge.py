@@ -14,13 +14,13 @@ from claimctl.downgrade.records import is_carried_out
 from claimctl.orphans.judge import judge, own_holds, snapshot_of
 from claimctl.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.rescheduling.plan import PodRef
-from claimctl.reservation.decision import Blocker
-from claimctl.reservation.pod_groups.membership import shares
-from claimctl.reservation.pods import Consumers, claim_names, is_done
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.release.binding import binding_seconds
-from claimctl.reservation.reserved_for.references import is_tombstone
-from claimctl.reservation.workloads import group_of
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.membership import shares
+from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import is_tombstone
+from claimctl.reservation.facts.workloads import group_of
+from claimctl.reservation.users.binding import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
 from claimctl.wire.claims import Reference, ResourceClaim

@@ -30,9 +30,9 @@ from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import Taints
 from claimctl.rescheduling.refusals import BRAKE_GATE
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reserved_for.references import is_tombstone, listed_ahead
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import is_tombstone, listed_ahead
 from claimctl.text import listed
 from claimctl.uninstall.holds import without_hold, without_old_tombstones
 from claimctl.uninstall.judge import (

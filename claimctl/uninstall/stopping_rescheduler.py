@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.kube.client import Client
-from claimctl.reservation.pods import is_done
+from claimctl.reservation.facts.pods import is_done
 from claimctl.uninstall.stopping import WITHOUT_REPLICAS, StillRuns, changed
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource

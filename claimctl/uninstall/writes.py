@@ -17,7 +17,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.kube.parallel import in_parallel
 from claimctl.orphans.model import ScannedClaim
-from claimctl.reservation.decision import WriteList
+from claimctl.reservation.facts.decision import WriteList
 from claimctl.uninstall.judge import lost_owners
 from claimctl.uninstall.model import AnnotatedWorkload, Scan
 from claimctl.wire.base import to_plain

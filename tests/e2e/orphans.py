@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from claimctl.kube.client import Client
 from claimctl.orphans.model import WatchTimes
 from claimctl.orphans.reclaim import Candidate, Reclaim
-from claimctl.reservation.pods import claim_names, unschedulable_since
-from claimctl.reservation.reserved_for.references import pod_reference
+from claimctl.reservation.facts.pods import claim_names, unschedulable_since
+from claimctl.reservation.facts.references import pod_reference
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

@@ -6,7 +6,7 @@ import pytest
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import Phase
-from claimctl.reservation.dialects import DIALECTS
+from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, PODS, RESOURCECLAIMS

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.reservation.pods import is_finished
+from claimctl.reservation.facts.pods import is_finished
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,

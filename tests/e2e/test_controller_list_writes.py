@@ -6,9 +6,9 @@ import pytest
 
 from claimctl.controller.writer import Writer
 from claimctl.kube.errors import Conflict
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.reserved_for.references import tombstone
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.references import tombstone
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests

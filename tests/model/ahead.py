@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from claimctl.reservation import assess
-from claimctl.reservation.assessment import Assessment
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release import binding
-from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.assessment import assess, holds
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Arrivals, Snapshot
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.reserved_for import holds, listing_ahead
+from claimctl.reservation.reserved_for import listing_ahead
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
-from claimctl.reservation.snapshot import Arrivals, Snapshot
+from claimctl.reservation.users import binding
+from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from tests.model.dialects import Hold

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from tests.model.state import LISTED, Claim, Devices, Entry, World, put
 
 

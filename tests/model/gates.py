@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.release import binding
+from claimctl.reservation.assessment import holds
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.reserved_for import holds
+from claimctl.reservation.users import binding
 from tests.model.dialects import Grouped, Hold
 from tests.model.mutation import Mutation
 from tests.model.scenarios import CORDONED, GAPPED, TWO_PODS_HOLD, Scenario

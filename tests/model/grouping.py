@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.pod_groups.assess import release_blockers
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
@@ -12,8 +13,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     decide_group,
     no_longer_needs,
 )
-from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from tests.model.objects import LONG, owner_of
 from tests.model.state import ALIVE, Group, Process, There, WorkloadPhase, World, Write

@@ -13,18 +13,18 @@ from typing import NamedTuple
 import msgspec
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ConfirmPods,
     ConfirmWorkload,
     Decision,
     ListLivePods,
     WriteStatus,
 )
-from claimctl.reservation.decision import Write as RealWrite
-from claimctl.reservation.release import blockers
-from claimctl.reservation.snapshot import Evidence, Held, LiveList, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase as RealPhase
-from claimctl.reservation.workloads import WorkloadState
+from claimctl.reservation.facts.decision import Write as RealWrite
+from claimctl.reservation.facts.snapshot import Evidence, Held, LiveList, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
+from claimctl.reservation.facts.workloads import WorkloadState
+from claimctl.reservation.users import blockers
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.model import grouping, objects
 from tests.model.dialects import Conditions, Dialect

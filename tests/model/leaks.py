@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation import assess, decide
-from claimctl.reservation.assessment import Assessment
+from claimctl.reservation import decide
+from claimctl.reservation.assessment import assess
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.holds import holds_while_waiting
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import finalizers as parting
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.reserved_for.holds import holds_while_waiting
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.mutation import Mutation
 from tests.model.server import Bounds

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from claimctl.reservation import claim_lifecycle as absent
 from claimctl.reservation import decide
-from claimctl.reservation.decision import Blocker, ListLivePods, WriteList
+from claimctl.reservation.facts.decision import Blocker, ListLivePods, WriteList
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import is_pod, pod_reference
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.pod_groups import lifecycle as grouping
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.release import claim_lifecycle as absent
 from claimctl.reservation.release import finalizers as parting
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.reserved_for import consistency
-from claimctl.reservation.reserved_for.references import is_pod, pod_reference
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from tests.model.ahead import AHEAD_MUTATIONS

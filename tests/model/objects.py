@@ -9,19 +9,19 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     RemoveClaimFinalizer,
     SetFinalizer,
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.decision import Write as RealWrite
-from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group, is_tombstone
-from claimctl.reservation.snapshot import Arrivals, Memory, Openings
-from claimctl.reservation.workloads import WorkloadPhase as RealPhase
-from claimctl.reservation.workloads import WorkloadState
+from claimctl.reservation.facts.decision import Write as RealWrite
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.references import is_pod, is_pod_group, is_tombstone
+from claimctl.reservation.facts.snapshot import Arrivals, Memory, Openings
+from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
+from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import (
     Device,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.reservation import decide
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.users import blockers as verdict
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.mutation import Mutation
 from tests.model.scenarios import Scenario

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.release import blockers as verdict
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.users import blockers as verdict
 from tests.model import checkpoints, views
 from tests.model.dialects import Dialect
 from tests.model.mutation import Mutation

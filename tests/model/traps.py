@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation import assessment, retention
-from claimctl.reservation.release import binding
-from claimctl.reservation.reserved_for import holds
+from claimctl.reservation.assessment import assessment, holds, retention
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp
+from claimctl.reservation.users import binding
 from tests.model.dialects import Grouped, Hold, Native
 from tests.model.mutation import Mutation
 from tests.model.scenarios import LEFT_LISTED, Scenario

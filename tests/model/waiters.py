@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 
-from claimctl.reservation.release import binding
+from claimctl.reservation.users import binding
 from claimctl.wire.claims import ResourceClaim
 from tests.model.dialects import Conditions, Grouped, Hold
 from tests.model.mutation import Mutation

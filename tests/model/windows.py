@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release import binding
-from claimctl.reservation.release import blockers as verdict
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.users import binding
+from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from tests.model.dialects import Dialect, Grouped, Hold, Native

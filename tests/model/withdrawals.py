@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from claimctl.reservation import assess
-from claimctl.reservation.pod_groups import withdrawal
+from claimctl.reservation.assessment import assess, holds
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import handing_over
-from claimctl.reservation.reserved_for import holds
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.users import withdrawal
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from tests.model.dialects import Grouped

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from claimctl.controlplane.programs import Programs
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from tests.differential.assets import programs_of
 from tests.support.variables import BadOption, check_gates, gates_of, number_of
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus

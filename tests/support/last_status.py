@@ -10,8 +10,8 @@ from dataclasses import replace
 from msgspec.structs import replace as replace_fields
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import Decision, WriteStatus
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.facts.decision import Decision, WriteStatus
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 
 
 def checked(snapshot: Snapshot) -> Decision:

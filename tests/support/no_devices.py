@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from claimctl.rescheduling.devices import DeviceCount, Placement, Unit
 from claimctl.rescheduling.policy import Evictor
 from claimctl.rescheduling.reasons import Obstacle, Reason
-from claimctl.reservation.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.scheduling import SchedulingPod
 
 

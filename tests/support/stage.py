@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.kube.informer import Change
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     ConfirmPods,
     ConfirmWorkload,
@@ -31,10 +31,10 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.pods import is_done
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
-from claimctl.reservation.snapshot import (
+from claimctl.reservation.facts.pods import is_done
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.snapshot import (
     Arrivals,
     Evidence,
     Held,
@@ -44,9 +44,9 @@ from claimctl.reservation.snapshot import (
     Rules,
     Snapshot,
 )
-from claimctl.reservation.unreadable import may_concern
-from claimctl.reservation.waiting import evicts_a_pod
-from claimctl.reservation.workloads import WorkloadState
+from claimctl.reservation.facts.unreadable import may_concern
+from claimctl.reservation.facts.workloads import WorkloadState
+from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node

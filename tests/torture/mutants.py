@@ -19,7 +19,7 @@ CAUGHT, MISSED = 0, 1
 PATIENCE = 360.0
 """CPU seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
 
-RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.release.blockers"
+RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.users.blockers"
 LIST, CLAIMS = (
     "claimctl.reservation.reserved_for.consistency",
     "claimctl.controller.observations.claims",
@@ -152,21 +152,21 @@ MUTANTS = (
     ),
     Mutant(
         "hold on when a Job has ended",
-        "claimctl.reservation.workloads",
+        "claimctl.reservation.facts.workloads",
         "_finished_job",
         """{"Complete", "Failed"}""",
         """{"Done"}""",
     ),
     Mutant(
         "take a phase for the end of containers",
-        "claimctl.reservation.pods",
+        "claimctl.reservation.facts.pods",
         "is_done",
         "return not any(container.state.running for container in _containers(pod))",
         "return True",
     ),
     Mutant(
         "give up no device that cannot be reached",
-        "claimctl.reservation.retention",
+        "claimctl.reservation.assessment.retention",
         "_trapped",
         "since is None or timeout is None",
         "True",
@@ -190,7 +190,7 @@ MUTANTS = (
     ),
     Mutant(
         "forget who is being released after a restart",
-        "claimctl.reservation.assessment",
+        "claimctl.reservation.assessment.assessment",
         "Assessment.on_record",
         "record is not None and record.claim_uid == uid",
         "False",
@@ -242,28 +242,28 @@ MUTANTS = (
     ),
     Mutant(
         "forget when the entry of a pod was removed",
-        "claimctl.reservation.release.binding",
+        "claimctl.reservation.users.binding",
         "closed_age",
         "seen.entry_age.get(pod.metadata.uid, seen.watched_age)",
         "seen.watched_age",
     ),
     Mutant(
         "forget that devices may have to be made ready",
-        "claimctl.reservation.release.binding",
+        "claimctl.reservation.users.binding",
         "binding_seconds",
         "_may_wait_for_devices(snapshot, pod)",
         "False",
     ),
     Mutant(
         "take out the entry of a pod that a scheduler listed",
-        "claimctl.reservation.release.binding",
+        "claimctl.reservation.users.binding",
         "entries_to_take_out",
         "listed_ahead(claim, _yielding(snapshot, reason, consumers))",
         "frozenset(snapshot.listed_uids & consumers.pending.keys())",
     ),
     Mutant(
         "let a hold that is asked to go and a pod that it keeps out wait for each other",
-        "claimctl.reservation.release.binding",
+        "claimctl.reservation.users.binding",
         "_yielding",
         "is_stuck(pod)",
         "False",
@@ -271,7 +271,7 @@ MUTANTS = (
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",
-            "claimctl.reservation.release.binding",
+            "claimctl.reservation.users.binding",
             "users_among",
             "(deleting or not is_open(snapshot, pod))",
             f"reason != {reason!r} and (deleting or not is_open(snapshot, pod))",

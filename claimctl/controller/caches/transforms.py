@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.reservation.workloads import named_claims
+from claimctl.reservation.facts.workloads import named_claims
 from claimctl.wire.claims import Device, ResourceClaim, ResourceSlice
 from claimctl.wire.placement import NO_EXECUTE
 from claimctl.wire.workloads import ReplicaSet

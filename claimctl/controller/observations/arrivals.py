@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from cachetools import LRUCache
 
 from claimctl.kube.informer import Change
-from claimctl.reservation.pods import is_bound
+from claimctl.reservation.facts.pods import is_bound
 from claimctl.wire.pods import Pod
 from claimctl.wire.seams import Clock
 

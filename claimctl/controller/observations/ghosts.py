@@ -14,9 +14,9 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.reservation.pods import claim_names, is_done, vanishes_as_ghost
-from claimctl.reservation.reserved_for.references import is_pod
-from claimctl.reservation.unreadable import node_of
+from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
+from claimctl.reservation.facts.references import is_pod
+from claimctl.reservation.facts.unreadable import node_of
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node

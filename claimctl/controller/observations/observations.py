@@ -18,7 +18,7 @@ from claimctl.controller.observations.arrivals import PodArrivals
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
 from claimctl.kube.informer import Change
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     SetFinalizer,
     Write,
@@ -26,10 +26,10 @@ from claimctl.reservation.decision import (
     WriteStatus,
     is_last,
 )
-from claimctl.reservation.pods import claim_names, is_done, is_stuck
+from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
+from claimctl.reservation.facts.references import is_pod_group
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import left_by_kcm
-from claimctl.reservation.reserved_for.references import is_pod_group
-from claimctl.reservation.snapshot import Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node

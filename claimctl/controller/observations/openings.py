@@ -1,4 +1,4 @@
-"""Since when each claim is closed to pods (see ``reservation.release.binding``), and which pods it
+"""Since when each claim is closed to pods (see ``reservation.users.binding``), and which pods it
 has listed.
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may
@@ -16,8 +16,8 @@ from math import inf
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.informer import Change
-from claimctl.reservation.reserved_for.references import is_pod, is_pod_group
-from claimctl.reservation.snapshot import Arrivals, Openings
+from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import reaches
 from claimctl.wire.seams import Clock

@@ -26,7 +26,7 @@ from claimctl.kube.errors import (
 )
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.decide import decide, reads_before, serves
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     CreateClaim,
     Decision,
     Need,
@@ -38,9 +38,9 @@ from claimctl.reservation.decision import (
     WriteStatus,
     is_last,
 )
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
-from claimctl.reservation.snapshot import Snapshot
 from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
 from claimctl.wire.meta import ObjectMeta

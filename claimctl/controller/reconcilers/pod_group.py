@@ -13,9 +13,9 @@ from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.pod_groups.assess import decide_about
 from claimctl.reservation.pod_groups.lifecycle import DropGroup, GroupWrite, GuardGroup, MakeGroup
-from claimctl.reservation.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import FINALIZER

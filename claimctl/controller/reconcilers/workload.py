@@ -18,7 +18,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef

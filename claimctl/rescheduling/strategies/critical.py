@@ -32,7 +32,7 @@ from claimctl.rescheduling.reasons import Obstacle, Reason
 from claimctl.rescheduling.record import Record
 from claimctl.rescheduling.run import Context, Run
 from claimctl.rescheduling.world import Step, WorldNode, WorldPod
-from claimctl.reservation.pods import claim_names, unschedulable_since
+from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import admits

@@ -1,1 +1,1 @@
-"""PodGroups that share a claim: members, life, and components that treat them differently."""
+"""The decisions about one PodGroup: create it, guard it by a finalizer, or delete it."""

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from claimctl.reservation.annotation import Annotated, plan
-from claimctl.reservation.assess import assess
-from claimctl.reservation.decision import Blocker
+from claimctl.reservation.assessment.assess import assess
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.membership import made_by_claimctl
+from claimctl.reservation.facts.pods import claim_names, is_done
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.workloads import group_of, observe
 from claimctl.reservation.pod_groups.lifecycle import (
     NOTHING,
     Asking,
@@ -16,12 +21,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     decide_group,
     no_longer_needs,
 )
-from claimctl.reservation.pod_groups.membership import made_by_claimctl
-from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
-from claimctl.reservation.pods import claim_names, is_done
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.snapshot import Snapshot
-from claimctl.reservation.workloads import group_of, observe
+from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from claimctl.reservation.decision import Blocker
-from claimctl.reservation.pod_groups.membership import (
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.membership import (
     MAX_CLAIMS,
     made_by_claimctl,
     too_many_finished,
 )
-from claimctl.reservation.pod_groups.withdrawal import leaves_to_group
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodTemplateSpec

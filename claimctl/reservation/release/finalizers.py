@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.reservation.assessment import Assessment
-from claimctl.reservation.decision import SetFinalizer
-from claimctl.reservation.pod_groups.withdrawal import left_to_group
-from claimctl.reservation.retention import Action, RetentionDecision
-from claimctl.reservation.snapshot import Held, Snapshot
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import SetFinalizer
+from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.users.withdrawal import left_to_group
 from claimctl.wire.reservations import FINALIZER
 
 

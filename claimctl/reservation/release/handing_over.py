@@ -1,10 +1,10 @@
-"""Remove a withdrawn hold beside a running PodGroup (see ``pod_groups.withdrawal``)."""
+"""Remove a withdrawn hold beside a running PodGroup (see ``users.withdrawal``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     Blocker,
     ConfirmPods,
     ConfirmWorkload,
@@ -12,18 +12,18 @@ from claimctl.reservation.decision import (
     Need,
     WriteList,
 )
-from claimctl.reservation.pod_groups.membership import listed_by_group
-from claimctl.reservation.pod_groups.withdrawal import left_to_group, running_groups
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.finalizers import in_doubt
-from claimctl.reservation.release.protocol import Step
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.membership import listed_by_group
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     workload_reference,
 )
-from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import LiveList, Snapshot
+from claimctl.reservation.release.finalizers import in_doubt
+from claimctl.reservation.release.protocol import Step
+from claimctl.reservation.users.withdrawal import left_to_group, running_groups
 
 
 def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     Blocker,
     ListLivePods,
     Need,
@@ -24,26 +24,26 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
 )
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.pod_groups.membership import needing_tombstones
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.release.binding import (
-    begins_with_fence,
-    entries_to_take_out,
-    keeps_pods_out,
-    may_share_by_group,
-    one_by_one,
-)
-from claimctl.reservation.release.blockers import describe, live_users, no_room_for_finished
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.membership import needing_tombstones
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_pod_group,
     is_tombstone,
     tombstone,
 )
-from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import LiveList, Snapshot
+from claimctl.reservation.users.binding import (
+    begins_with_fence,
+    entries_to_take_out,
+    keeps_pods_out,
+    may_share_by_group,
+    one_by_one,
+)
+from claimctl.reservation.users.blockers import describe, live_users, no_room_for_finished
 from claimctl.text import listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference
 

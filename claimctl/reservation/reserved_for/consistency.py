@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pod_groups.membership import (
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.membership import (
     gone_groups,
     listed_by_group,
     needing_tombstones,
 )
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_tombstone,
@@ -24,7 +23,8 @@ from claimctl.reservation.reserved_for.references import (
     pod_reference,
     tombstone,
 )
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
 from claimctl.wire.claims import Reference
 
 MOMENT = 1.0

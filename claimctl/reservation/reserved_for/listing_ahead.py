@@ -19,7 +19,7 @@ that it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a p
 does not show yet. The scheduler then lists the pod by itself.
 
 A pod listed ahead can be bound without a write to the claim, like a pod that the scheduler listed.
-``release.binding`` says what that means for a release.
+``users.binding`` says what that means for a release.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers, failed_to_bind, is_stuck
-from claimctl.reservation.release.binding import schedulers_list_pods
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.pods import Consumers, failed_to_bind, is_stuck
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_workload,
     listed_ahead,
     pod_reference,
 )
-from claimctl.reservation.snapshot import Rules, Snapshot
-from claimctl.reservation.waiting import until_in_vain
-from claimctl.reservation.workloads import group_of
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.workloads import group_of
+from claimctl.reservation.users.binding import schedulers_list_pods
+from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 

@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from claimctl.reservation.assessment import Assessment, Phase
-from claimctl.reservation.dialects import DIALECTS
-from claimctl.reservation.ghosts import MOST
-from claimctl.reservation.pod_groups.membership import why_one_by_one
-from claimctl.reservation.pod_groups.version_skew import disagreement
-from claimctl.reservation.pods import Consumers
-from claimctl.reservation.reasons import ConditionType, Reason
-from claimctl.reservation.release.blockers import describe
-from claimctl.reservation.reserved_for.references import LIMIT, NEAR_LIMIT
-from claimctl.reservation.retention import Action, RetentionDecision
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.membership import why_one_by_one
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.status.version_skew import disagreement
+from claimctl.reservation.users.blockers import describe
+from claimctl.reservation.users.ghosts import MOST
 from claimctl.text import listed
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.placement import selects

@@ -10,19 +10,19 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.reservation.assessment import Assessment, Phase
-from claimctl.reservation.decision import Blocker, Decision, WriteStatus
-from claimctl.reservation.ghosts import MOST, ghosts_to_record
-from claimctl.reservation.reasons import ConditionType, Reason, ReleaseStep
-from claimctl.reservation.reserved_for.references import (
+from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import Blocker, Decision, WriteStatus
+from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.reservation.facts.references import (
     LIMIT,
     is_workload,
     uids_written_by,
 )
-from claimctl.reservation.retention import Action, RetentionDecision
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.status.conditions import conditions, shortened
-from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.reservation.users.ghosts import MOST, ghosts_to_record
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import (

@@ -8,9 +8,9 @@ from claimctl.cli import main, orphans
 from claimctl.cli.orphans import Wanted, watch_times
 from claimctl.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.orphans.reclaim import Candidate, Outcome
-from claimctl.reservation.decision import Blocker
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 
 LOOK = Wanted("train", write=False, times=WatchTimes())

@@ -18,7 +18,7 @@ from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import Server, pod_body, server

@@ -13,7 +13,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.informer import Change
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import ObjectMeta

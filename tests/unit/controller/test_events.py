@@ -8,8 +8,8 @@ import pytest
 
 from claimctl.controller.events import Announcement, announce, announcements
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.snapshot import Held, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.coordination import ObjectReference
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, reservation
 from tests.support.claim_cases import status_with

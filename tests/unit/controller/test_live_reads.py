@@ -15,8 +15,13 @@ from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.informer import Informer
-from claimctl.reservation.decision import ConfirmPods, ConfirmWorkload, DeleteClaim, ListLivePods
-from claimctl.reservation.snapshot import Memory, Snapshot
+from claimctl.reservation.facts.decision import (
+    ConfirmPods,
+    ConfirmWorkload,
+    DeleteClaim,
+    ListLivePods,
+)
+from claimctl.reservation.facts.snapshot import Memory, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.controller.settings import BadSettings, Settings
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from claimctl.controller.observations.observations import GONE_SECONDS, Observat
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock
-from claimctl.reservation.snapshot import Rules, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import server

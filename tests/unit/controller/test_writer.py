@@ -10,7 +10,7 @@ from msgspec.structs import replace as replace_fields
 
 from claimctl.controller.writer import TemplateMissing, Writer
 from claimctl.kube.errors import Conflict
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     CreateClaim,
     DeleteClaim,
@@ -20,8 +20,8 @@ from claimctl.reservation.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.reserved_for.references import uids_written_by
-from claimctl.reservation.snapshot import Snapshot
+from claimctl.reservation.facts.references import uids_written_by
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, ClaimReservation, ClaimReservationStatus

@@ -17,7 +17,7 @@ from claimctl.downgrade.expansion import (
     Unchanged,
     expand,
 )
-from claimctl.reservation.reserved_for.references import LIMIT, tombstone, uids_on_record
+from claimctl.reservation.facts.references import LIMIT, tombstone, uids_on_record
 from claimctl.wire.claims import (
     AllocationResult,
     Reference,

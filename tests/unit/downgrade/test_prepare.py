@@ -18,7 +18,7 @@ from claimctl.embedded.options import Dialect
 from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
-from claimctl.reservation.reserved_for.references import uids_written_by
+from claimctl.reservation.facts.references import uids_written_by
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus

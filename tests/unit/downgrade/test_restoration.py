@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claimctl.downgrade.restoration import Hindrance, Left, Restoration, explained, restore
-from claimctl.reservation.reserved_for.references import LIMIT
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import (
     AllocationResult,
     Reference,

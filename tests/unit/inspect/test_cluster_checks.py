@@ -7,7 +7,7 @@ import pytest
 from claimctl.inspect.cluster_checks import Observed, findings, orphans, uids
 from claimctl.orphans.model import ScannedClaim
 from claimctl.orphans.scan import scan_claims
-from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.nodes import Taint
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl

@@ -21,9 +21,9 @@ from claimctl.inspect.controller_health import (
     troubles,
 )
 from claimctl.inspect.explain import LOOK_AGAIN_SECONDS, explain_with_controller
-from claimctl.reservation.assess import assess
-from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.assessment.assess import assess
+from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import Condition, ObjectMeta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claimctl.controller.events import WARNINGS
 from claimctl.inspect.meanings import MEANINGS
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason
 
 
 def test_every_reason_has_a_meaning() -> None:

@@ -15,9 +15,9 @@ from claimctl.kube.claim_lists import change_list, changes
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
 from claimctl.orphans.model import ScannedClaim
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.reserved_for.references import uids_written_by
-from claimctl.reservation.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.references import uids_written_by
+from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.uninstall import writes
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from claimctl.orphans.judge import judge, references_to_read
 from claimctl.orphans.model import Answer, Cause, Orphan, OwnerState, ScannedClaim, WatchTimes
-from claimctl.reservation.decision import RemoveClaimFinalizer, WriteList
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
-from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.facts.decision import RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import LIMIT, is_tombstone
+from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry, OwnerReference
 from claimctl.wire.pods import Pod

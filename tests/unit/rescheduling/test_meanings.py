@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claimctl.rescheduling.meanings import MEANINGS
 from claimctl.rescheduling.reasons import Reason
-from claimctl.reservation.reasons import Reason as HoldReason
+from claimctl.reservation.facts.reasons import Reason as HoldReason
 
 
 def test_every_reason_has_one_sentence() -> None:

@@ -15,7 +15,7 @@ from claimctl.reservation.annotation import (
     plan,
     reservation_name,
 )
-from claimctl.reservation.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import (

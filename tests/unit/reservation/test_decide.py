@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from claimctl.reservation.decide import decide, reads_before, serves
-from claimctl.reservation.decision import (
+from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     ListReservations,
     ReadClaim,
@@ -16,8 +16,8 @@ from claimctl.reservation.decision import (
     Write,
     WriteList,
 )
-from claimctl.reservation.snapshot import Evidence, Held, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.snapshot import Evidence, Held, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reservation.decision import SetFinalizer
-from claimctl.reservation.workloads import WorkloadState
+from claimctl.reservation.facts.decision import SetFinalizer
+from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ReleaseProgress
 from tests.support.builders import NOW, claim, reservation

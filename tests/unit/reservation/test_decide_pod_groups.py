@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reservation.decision import RemoveClaimFinalizer, SetFinalizer
-from claimctl.reservation.pod_groups.membership import too_many_finished
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import RemoveClaimFinalizer, SetFinalizer
+from claimctl.reservation.facts.membership import too_many_finished
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import (

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import ClearReleaseRequest, RemoveClaimFinalizer, WriteList
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import ClearReleaseRequest, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from claimctl.reservation.assessment.holds import FIGHT_REST
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import SetFinalizer, WriteStatus
-from claimctl.reservation.reserved_for.holds import FIGHT_REST
-from claimctl.reservation.snapshot import Evidence, LiveList, Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import SetFinalizer, WriteStatus
+from claimctl.reservation.facts.snapshot import Evidence, LiveList, Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.reservations import ClaimReservation, ReleaseProgress

@@ -7,12 +7,12 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
+from claimctl.reservation.assessment.retention import Action, decide_retention
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import WriteStatus
-from claimctl.reservation.reasons import Reason, ReleaseStep
-from claimctl.reservation.retention import Action, decide_retention
-from claimctl.reservation.snapshot import Held, Rules, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import WriteStatus
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress
 from tests.support.builders import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from claimctl.orphans.model import Answer, OwnerState, ScannedClaim
-from claimctl.reservation.snapshot import LiveList, Rules
+from claimctl.reservation.facts.snapshot import LiveList, Rules
 from claimctl.uninstall.holds import without_hold, without_old_tombstones
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.podgroups import PodGroup

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from claimctl.orphans.model import GRACE_SECONDS, Answer, OwnerState, ScannedClaim, WatchTimes
-from claimctl.reservation.snapshot import LiveList
+from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.uninstall.judge import (
     group_pods,
     leftovers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reservation.pods import claim_names, is_done
+from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.wire.base import from_plain
 from claimctl.wire.devices import SchedulingClaim, SchedulingSlice
 from claimctl.wire.scheduling import (

@@ -24,7 +24,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.snapshot import Rules
+from claimctl.reservation.facts.snapshot import Rules
 from claimctl.telemetry.face import Metric
 from claimctl.wire.reservations import FINALIZER, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.annotation import Annotated
+from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.pod_groups.assess import (
     LOOK_AGAIN,
     RESERVATIONS_COME,
@@ -20,8 +22,6 @@ from claimctl.reservation.pod_groups.lifecycle import (
     GuardGroup,
     MakeGroup,
 )
-from claimctl.reservation.snapshot import Held, Memory, Rules, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
 from claimctl.wire.podgroups import PodGroupResourceClaim
 from claimctl.wire.pods import (

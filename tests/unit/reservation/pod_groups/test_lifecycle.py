@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.reservation.decision import Blocker
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,
     DropGroup,
@@ -18,9 +21,6 @@ from claimctl.reservation.pod_groups.lifecycle import (
     no_longer_needs,
     shared_claims,
 )
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Held, Memory, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec

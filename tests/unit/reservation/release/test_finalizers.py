@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.reservation.decision import SetFinalizer
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import SetFinalizer
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.decision import SetFinalizer
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import SetFinalizer
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod

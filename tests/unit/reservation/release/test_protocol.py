@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import ListLivePods, RemoveClaimFinalizer, WriteList
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import ListLivePods, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import (
     claim,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import Decision, ListLivePods, WriteList
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import Decision, ListLivePods, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (

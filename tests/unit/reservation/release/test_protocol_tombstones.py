@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.snapshot import Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from tests.support.builders import claim, finished, pod_ref, reservation, running, tomb
 from tests.support.claim_cases import GONE, HOLD, WORKLOAD, held_status, lists, stage

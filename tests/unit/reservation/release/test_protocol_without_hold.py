@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import SetFinalizer, WriteList
-from claimctl.reservation.snapshot import Held, Rules
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import SetFinalizer, WriteList
+from claimctl.reservation.facts.snapshot import Held, Rules
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
+from claimctl.reservation.facts.snapshot import Evidence, Memory, Rules, Snapshot
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, consistent_list
-from claimctl.reservation.reserved_for.references import LIMIT, is_pod, is_tombstone, is_workload
-from claimctl.reservation.snapshot import Evidence, Memory, Rules, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from tests.support.builders import (

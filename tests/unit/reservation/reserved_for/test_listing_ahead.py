@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claimctl.reservation.decision import WriteList
-from claimctl.reservation.pods import Consumers, failed_to_bind
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.pods import Consumers, failed_to_bind
+from claimctl.reservation.facts.references import LIMIT, is_tombstone
+from claimctl.reservation.facts.snapshot import Arrivals, Memory, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.reserved_for.listing_ahead import (
     PATIENCE_SECONDS,
     entries_to_give_up,
     pods_to_list,
 )
-from claimctl.reservation.reserved_for.references import LIMIT, is_tombstone
-from claimctl.reservation.snapshot import Arrivals, Memory, Rules, Snapshot
-from claimctl.reservation.waiting import STUCK_SECONDS
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.users.waiting import STUCK_SECONDS
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
 from tests.support.builders import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claimctl.reservation.decision import WriteStatus
-from claimctl.reservation.reasons import Reason
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.facts.decision import WriteStatus
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import find_condition
 from tests.support.builders import claim, node, pod_ref, running
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage

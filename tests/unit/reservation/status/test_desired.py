@@ -14,12 +14,12 @@ from claimctl.api.claimreservation import ClaimReservationStatus as Model
 from claimctl.api.common import MAX_ITEMS
 from claimctl.controller.patches import status_body
 from claimctl.reservation.decide import decide
-from claimctl.reservation.decision import Decision, SetFinalizer, WriteStatus
-from claimctl.reservation.ghosts import MOST
-from claimctl.reservation.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.decision import Decision, SetFinalizer, WriteStatus
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
 from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, Refusal, refused_status
-from claimctl.reservation.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.users.ghosts import MOST
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod, ReleaseProgress

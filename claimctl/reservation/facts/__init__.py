@@ -1,0 +1,1 @@
+"""What a decision is made from, and what it may write."""

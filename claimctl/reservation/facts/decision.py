@@ -1,0 +1,160 @@
+"""The parts of a decision: needs that have to be answered first, or one write, and blockers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import (
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmPods:
+    """Ask the API server whether these listed pods are gone (live GET, by name and UID)."""
+
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmWorkload:
+    """Ask the API server whether this incarnation of a workload is gone."""
+
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class ListLivePods:
+    """Make a quorum LIST of the namespace's pods, after the claim's present version was read."""
+
+    claim_version: str
+    settled: bool = False
+    vanished: bool = True
+    """Whether pods matter that vanished just before. A LIST does not show them; only the pod cache
+    does, once it has reached the LIST's version."""
+
+
+Need = ConfirmPods | ConfirmWorkload | ListLivePods
+
+
+@dataclass(frozen=True, slots=True)
+class WriteList:
+    """One status write under ``resource_version``: set the list, and deallocate if wanted."""
+
+    resource_version: str
+    reserved_for: tuple[Reference, ...]
+    deallocate: bool = False
+    reason: str = ""
+    fence: bool = False
+    """Whether the write is a fence: no workload reference stays that lets pods in, and the claim
+    stays allocated."""
+    present: tuple[Reference, ...] = ()
+    """If not empty: the list that the write was decided on. When the server stores the write, it
+    compares the list, the UID, and whether the claim is being deleted; not the version."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveClaimFinalizer:
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClaim:
+    """Create the claim from the reservation's ResourceClaimTemplate."""
+
+    reservation: ClaimReservation
+    reserved_for: Reference | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteClaim:
+    """Delete a claim that claimctl made for an earlier incarnation of the workload."""
+
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    reservation: ClaimReservation
+    status: ClaimReservationStatus
+    last: bool = False
+    """Whether nothing is left to do after this write until something else changes."""
+
+
+def is_last(write: object) -> bool:
+    """Whether nothing is left to do after this write until something else changes."""
+    return isinstance(write, WriteStatus) and write.last
+
+
+@dataclass(frozen=True, slots=True)
+class ClearReleaseRequest:
+    """Remove the request for a release from a reservation, because it was met or has failed."""
+
+    reservation: ClaimReservation
+    annotation: str = RELEASE_ANNOTATION
+
+
+@dataclass(frozen=True, slots=True)
+class SetFinalizer:
+    """Add claimctl's finalizer to a reservation, or remove it."""
+
+    reservation: ClaimReservation
+    present: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClaim:
+    """Read the claim live (GET), for this write only."""
+
+    before: Write
+
+
+@dataclass(frozen=True, slots=True)
+class ListReservations:
+    """List the namespace's reservations live: the cache may lack a new one."""
+
+
+Precaution = ReadClaim | ListReservations
+"""A live read that some writes need first."""
+
+Write = (
+    WriteList
+    | RemoveClaimFinalizer
+    | CreateClaim
+    | DeleteClaim
+    | WriteStatus
+    | SetFinalizer
+    | ClearReleaseRequest
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Why a claim may not be released now, for ``claimctl explain`` and conditions."""
+
+    reason: Reason
+    message: str
+    after: float | None = None
+    """Seconds until time alone may end the blocker."""
+    private: bool = False
+    """Whether only this process has the blocker; another controller may go on with the release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """At most one write. If there are ``needs``, decide again with their answers."""
+
+    needs: tuple[Need, ...] = ()
+    write: Write | None = None
+    after: float | None = None
+    """Seconds after which to decide again even if nothing changes."""
+    releasing: Reason | None = None
+    blockers: tuple[Blocker, ...] = ()
+    statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
+    """The status that each reservation should have, by name."""

@@ -1,0 +1,160 @@
+"""The PodGroups of a claim: which belong to its workloads, and which share it.
+
+From Kubernetes 1.36, the resource claim controller of kube-controller-manager (KCM) treats the
+pods of a group like this:
+
+- If a bound pod is not listed, nor its group by name, KCM lists the group, even for a finished pod.
+- KCM removes a group from a list only if the group's object is gone.
+- For a pod whose group does not exist, KCM writes nothing.
+
+So finished pods need no tombstones while their group is listed. They need tombstones at the fence,
+which removes the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import LIMIT, is_pod_group, is_tombstone
+from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.workloads import group_of
+from claimctl.wire.claims import Reference
+from claimctl.wire.meta import OwnerReference
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import MANAGED_LABEL
+
+MAX_CLAIMS = 4
+"""The most claims that a PodGroup may have."""
+
+
+def made_by_claimctl(group: PodGroup) -> bool:
+    return (group.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
+
+
+def shares(group: PodGroup, claim_name: str) -> bool:
+    """Whether the group's spec names the claim, so that its pods share the claim."""
+    return any(each.resource_claim_name == claim_name for each in group.spec.resource_claims)
+
+
+def group_names(snapshot: Snapshot) -> frozenset[str]:
+    """The names of the PodGroups of the claim's workloads.
+
+    A pod template names the group, or a status records it, or claimctl made it for a workload.
+    """
+    return frozenset(_group_names(snapshot))
+
+
+def _group_names(snapshot: Snapshot) -> Iterator[str]:
+    for held in snapshot.reservations:
+        yield from filter(None, (held.workload.pod_group, held.reservation.status.pod_group_name))
+    for group in snapshot.groups:
+        if made_by_claimctl(group) and any(_belongs(group, held) for held in snapshot.reservations):
+            yield group.metadata.name
+
+
+def _belongs(group: PodGroup, held: Held) -> bool:
+    ref = held.reservation.spec.workload_ref
+    return any((owner.kind, owner.name) == (ref.kind, ref.name) for owner in _owners(group))
+
+
+def _owners(group: PodGroup) -> Iterable[OwnerReference]:
+    return group.metadata.owner_references
+
+
+def own_groups(snapshot: Snapshot) -> frozenset[str]:
+    """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made.
+
+    A group that claimctl made may outlive its reservation, because its workload goes on making pods
+    that name the group.
+    """
+    names = group_names(snapshot)
+    made = {group.metadata.uid for group in snapshot.groups if made_by_claimctl(group)}
+    return frozenset(
+        reference.uid
+        for reference in snapshot.no_pods
+        if is_pod_group(reference) and (reference.name in names or reference.uid in made)
+    )
+
+
+def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
+    name = group_of(pod.spec)
+    if not name:
+        return False
+    if any(is_pod_group(each) and each.name == name for each in snapshot.no_pods):
+        return True
+    return any(
+        group.metadata.name == name and shares(group, snapshot.name) for group in snapshot.groups
+    )
+
+
+def needing_tombstones(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
+    """The finished pods that need a tombstone. KCM never adds a pod that is being deleted."""
+    return tuple(pod for pod in pods.finished.values() if not pod.metadata.deleting)
+
+
+def too_many_finished(snapshot: Snapshot) -> bool:
+    """Whether the list at a fence has no room for the tombstones of all finished pods.
+
+    Then the group has to be deleted before the claim is released: KCM writes nothing for the pods
+    of a group that does not exist.
+    """
+    tombstones = {each.uid for each in snapshot.no_pods if is_tombstone(each)}
+    finished = {pod.metadata.uid for pod in needing_tombstones(snapshot, snapshot.consumers())}
+    return len(tombstones | finished) > LIMIT
+
+
+def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
+    """Listed groups of the claim's workloads whose objects are gone; KCM should remove them.
+
+    In a cluster that serves no PodGroups, the result is empty.
+    """
+    if not DIALECTS[snapshot.rules.dialect].groups:
+        return ()
+    known = {group.metadata.uid for group in snapshot.groups}
+    names = group_names(snapshot)
+    return tuple(
+        each
+        for each in snapshot.no_pods
+        if is_pod_group(each) and each.name in names and each.uid not in known
+    )
+
+
+def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
+    """Why the workload's pods do not share the claim through a PodGroup, and what to do."""
+    workload = held.workload
+    if not workload.exists or workload.ended or not workload.names_claim:
+        return None
+    if not workload.pod_group:
+        return _without_group(held)
+    group = next((g for g in snapshot.groups if g.metadata.name == workload.pod_group), None)
+    if group is None:
+        text = f"PodGroup {workload.pod_group} will be created; pods wait for it"
+        return Reason.POD_GROUP_PENDING, text
+    if shares(group, snapshot.name):
+        return None
+    if len(group.spec.resource_claims) >= MAX_CLAIMS:
+        text = f"PodGroup {workload.pod_group} has {MAX_CLAIMS} claims already, which is the limit"
+        return Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP, f"{text}; {_LISTED}"
+    text = f"PodGroup {workload.pod_group} does not share this claim, and its claims are immutable"
+    advice = "name another group in the pod template"
+    return Reason.CLAIM_NOT_IN_POD_GROUP, f"{text}: {advice}; {_LISTED}"
+
+
+_LISTED = f"its pods are listed one by one, at most {LIMIT - 1}"
+
+
+def _without_group(held: Held) -> tuple[Reason, str]:
+    ref = held.reservation.spec.workload_ref
+    add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
+    if ref.kind == "Job":
+        add = f"recreate the Job with spec.schedulingGroup.podGroupName: {ref.name} in its template"
+        reason = (
+            Reason.POD_TEMPLATE_IMMUTABLE if held.workload.injects else Reason.NO_SCHEDULING_GROUP
+        )
+        return reason, f"{_LISTED}; to share: {add}"
+    return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"

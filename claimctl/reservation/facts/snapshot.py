@@ -1,0 +1,298 @@
+"""The input of a decision about one claim: caches, answers of live reads, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from math import inf
+
+from claimctl.reservation.facts.decision import Write
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.workloads import WorkloadState
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
+from claimctl.wire.nodes import Node
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
+from claimctl.wire.unreadable import Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings of decisions. Durations are in seconds."""
+
+    dialect: str = "hold"
+    settle_seconds: float = 5.0
+    """The settle time. It must exceed the lag of every scheduler's cache."""
+    binding_seconds: float = 60.0
+    """The binding time. It must exceed the time from a scheduler's read of a claim to its binding
+    of a pod."""
+    slow_binding_seconds: float = 600.0
+    """The binding time of pods that may wait for a volume or for their gang, and of pods with
+    unknown schedulers."""
+    known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
+    """``schedulerName`` of schedulers without a Permit plugin, which would keep pods waiting."""
+    kcm_cleans_mixed_lists: bool = True
+    """Whether kube-controller-manager (KCM) removes dead pods from a list that also has references
+    of unknown kinds (from Kubernetes 1.36)."""
+    kcm_looks_at_claims: bool = True
+    """Whether KCM looks at every claim when it starts, and at a claim that changes. KCM up to 1.33
+    only looks at the claims of a pod that changes (kubernetes/kubernetes#132334)."""
+    dead_reference_seconds: float = 10.0
+    """How long claimctl waits for KCM to remove a dead pod."""
+    list_ahead: bool = False
+    """Whether claimctl lists pending pods before the scheduler does (see
+    ``reserved_for.listing_ahead``)."""
+    crowd: int = 50
+    """If more pods of a claim are pending, claimctl lists all of them ahead. Otherwise, only those
+    at which a scheduler failed."""
+    status_seconds: float = 10.0
+    """Least time between two status writes that only report."""
+    fight_limit: int = 3
+    """After so many writes of the same list, claimctl assumes that another client undoes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveList:
+    """The namespace's pods by a quorum LIST that began after ``claim_version`` was read."""
+
+    claim_version: str
+    pods: tuple[Pod, ...]
+    """The pods that name the claim."""
+    uids: frozenset[str]
+    """The UIDs of all pods in the namespace."""
+    settled: bool = False
+    """Whether the settle time had passed when the LIST began."""
+    caught_up: bool = True
+    """Whether the pod cache has reached the LIST's version, so that vanished pods are known."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Pods that cannot be read and may name the claim. ``uids`` has their UIDs, if known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The answers of live reads."""
+
+    gone_pods: frozenset[str] = frozenset()
+    present_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods that exist although the cache lacks them.
+
+    Both sets also have listed PodGroups."""
+    gone_workloads: frozenset[str] = frozenset()
+    live: LiveList | None = None
+    claim_read_for: Write | None = None
+    """If the snapshot's claim was read live: the write that needed this read."""
+    last_attempt: bool = False
+    """Whether the attempts before this one, each on a claim that was read live, all conflicted."""
+    held_for_another: bool | None = None
+    """Whether the claim is held for a reservation that the cache does not show yet; None if the
+    reservations were not listed live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """How long the claim has been closed to pods, in seconds.
+
+    A scheduler that saw the claim open to a pod may bind the pod without a write to the claim
+    (see ``users.binding``). Each age is the time since this process first saw a version of the
+    claim without the entry. It is inf if this process saw all versions and none had the entry.
+    """
+
+    watched_age: float = inf
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
+    group_age: float = inf
+    """Age without an entry of any PodGroup."""
+    group_ages: Mapping[str, float] = field(default_factory=dict)
+    """By name of a PodGroup that was listed: age without its entry."""
+    holder_age: float = inf
+    """Age without an entry that is no pod."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pod that was listed: age without the pod's own entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What listing ahead needs to know about pods and their entries. Ages are in seconds."""
+
+    claim_age: float = 0.0
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
+    pod_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pending pod: the time since a watch event showed it as one that a scheduler may
+    schedule. Pods that a LIST showed first are not here."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pod: the time since its own entry was first seen in the list. A removed entry
+    stays known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of this process. Ages are seconds on its monotonic clock."""
+
+    version_age: float = 0.0
+    """Time since this process first saw the claim's present resourceVersion."""
+    deleting_age: float = 0.0
+    """Time since this process first saw the claim's deletionTimestamp."""
+    openings: Openings = Openings()
+    arrivals: Arrivals = Arrivals()
+    blind_age: float | None = None
+    """Time since this process first saw the claim, if the claim was allocated by then; else None.
+    Pods may have vanished before, and this process does not know whether they were done."""
+    unnoticed_age: float = 0.0
+    """For a claim whose pods are listed one by one: time since a pod may last have been listed and
+    have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
+    ghost_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a ghost: time since this process first knew of it."""
+    dead_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a listed pod: time since it was first seen gone or done."""
+    status_age: Mapping[str, float] = field(default_factory=dict)
+    """By reservation name: time since the last write of its status."""
+    due_age: Mapping[str, float] | None = None
+    """By reservation name: time since its status has had to change. A reservation that is not here
+    has just changed. None if statuses need not wait for further changes."""
+    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
+    """By reservation name: how often the same status was written lately and overwritten."""
+    unstarted_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a bound pod that has not started: time since it was first seen so."""
+    evicting: bool = False
+    """Whether a pod was evicted because of a taint of a device of the present allocation."""
+    once_recorded_ghosts: frozenset[str] = frozenset()
+    """UIDs of the ghosts that this process has seen in a status."""
+    noted: bool = False
+    """Whether this process saw every version of the claim since before its allocation, and noted
+    every pod that the list ever had."""
+    done_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods that are gone and that this process saw done before."""
+    deallocated: bool = False
+    """Whether this process deallocated the claim, by the write of its present version."""
+    repeated_writes: int = 0
+    """How often the same list was written lately and undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A ClaimReservation with the state of the workload that it names."""
+
+    reservation: ClaimReservation
+    workload: WorkloadState
+    withdrawn_age: float = inf
+    """Seconds since this process first saw the reservation being deleted."""
+    idle_age: float | None = None
+    """Seconds since the status's idleSince by this process's clock, or since this process last saw
+    the claim in use if that is less; None if unknown."""
+    idle_outdated: bool = False
+    """Whether this process saw the claim in use after idleSince, which no status records."""
+    unused_age: float | None = None
+    """Seconds since the status's lastConsumerTime, as for ``idle_age``."""
+    requests_met: tuple[str, ...] = ()
+    """The annotations that asked for a release, and after which this process saw the claim
+    deallocated."""
+
+    @property
+    def name(self) -> str:
+        return self.reservation.metadata.name
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether a user deleted the reservation, directly or by removing the annotation.
+
+        Garbage collection deletes a reservation after its workload, the owner. That is no
+        withdrawal.
+        """
+        meta = self.reservation.metadata
+        return meta.deleting and (self.workload.exists or meta.controller() is None)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything about one claim at one moment."""
+
+    now: datetime
+    namespace: str
+    name: str
+    claim: ResourceClaim | None
+    reservations: tuple[Held, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    """Pods that name the claim, from the cache."""
+    ghosts: tuple[ForceDeletedPod, ...] = ()
+    """The known ghosts, from this process's watch and from statuses."""
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    """The other claims of the namespace, by name."""
+    slices: tuple[ResourceSlice, ...] = ()
+    """The ResourceSlices of the claim's pools that have devices with NoExecute taints."""
+    binding_conditions: bool = False
+    """Whether a device with binding conditions is published, or may be."""
+    groups: tuple[PodGroup, ...] = ()
+    """The PodGroups that the claim lists, that its workloads name, or that share it."""
+    frozen: bool = False
+    """Whether a DowngradePlan forbids new workload references in the namespace."""
+    template_missing: bool = False
+    template_refused: str = ""
+    """The API server's message if it refused a claim made from the template."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """The unreadable objects that may concern the claim (see ``reservation.unreadable``). The other
+    fields may have the last readable version of such an object."""
+    rules: Rules = Rules()
+    evidence: Evidence = Evidence()
+    memory: Memory = Memory()
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return self.claim.status.reserved_for if self.claim else ()
+
+    @property
+    def allocated(self) -> bool:
+        return self.claim is not None and self.claim.status.allocation is not None
+
+    @property
+    def shared(self) -> bool:
+        """Whether the allocation admits any pod, so that pods are not listed (KEP-5194)."""
+        allocation = self.claim.status.allocation if self.claim else None
+        return allocation is not None and allocation.reserved_for_any_pod
+
+    @cached_property
+    def no_pods(self) -> tuple[Reference, ...]:
+        """The listed references that are no pods. A list has few of them."""
+        return tuple(each for each in self.references if not is_pod(each))
+
+    @property
+    def group_listed(self) -> bool:
+        """Whether the list has a PodGroup."""
+        return any(map(is_pod_group, self.no_pods))
+
+    @cached_property
+    def listed_uids(self) -> frozenset[str]:
+        return frozenset(each.uid for each in self.references)
+
+    def consumers(self) -> Consumers:
+        return self._consumers
+
+    @cached_property
+    def _consumers(self) -> Consumers:
+        return Consumers.of(self.pods)
+
+    @property
+    def settling_left(self) -> float:
+        """Seconds until every scheduler sees the claim's present version, or its deletion."""
+        deleting = self.claim is not None and self.claim.metadata.deleting
+        age = self.memory.deleting_age if deleting else self.memory.version_age
+        return max(self.rules.settle_seconds - age, 0.0)
+
+    def live(self, *, settled: bool = False, vanished: bool = True) -> LiveList | None:
+        """The live LIST, if it was made for the claim's present version.
+
+        Args:
+            settled: whether the LIST must have begun after the settle time.
+            vanished: whether pods matter that vanished before the LIST.
+        """
+        live = self.evidence.live
+        if self.claim is None or live is None:
+            return None
+        if live.claim_version != self.claim.metadata.resource_version:
+            return None
+        if vanished and not live.caught_up:
+            return None
+        return live if live.settled or not settled else None

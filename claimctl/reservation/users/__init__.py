@@ -1,0 +1,1 @@
+"""Who uses a claim, and who may soon."""

@@ -1,0 +1,234 @@
+"""Pending pods that a scheduler may still bind without another write to the claim.
+
+A scheduler uses the claim as it was when the scheduling of the pod began (PreFilter). If the claim
+was open to the pod then, the scheduler binds the pod without another write to the claim. That may
+take long: the scheduler's client waits for its rate limit, a volume is bound (up to 600 s), a
+device is made ready (binding conditions, up to 600 s), or a Permit plugin waits for the pod's gang.
+A claim is open to a pod if the list has one of these:
+
+- the pod;
+- the pod's PodGroup;
+- any entry that is no pod, if schedulers list no pod beside such entries (KEP-5194).
+
+So a pending pod counts as a consumer, whatever the reason of the release, until the binding time
+has passed since this process first saw the claim closed to the pod (by the fence, or by the claim's
+deletion). The time starts again with each process and after each gap in its watch. So it needs no
+wall clock, and does not depend on the age of the pod.
+
+claimctl takes out only entries that it listed ahead. It leaves an entry that a scheduler wrote:
+that pod may be in a scheduling cycle, whatever its condition says.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers, claim_names, is_stuck
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import (
+    is_pod,
+    is_pod_group,
+    is_workload,
+    listed_ahead,
+)
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.workloads import group_of
+from claimctl.reservation.users.waiting import list_full
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+
+POLL_SECONDS = 5.0
+"""How often a scheduler looks at the conditions of devices, in seconds."""
+PENDING_PODS_GIVE_WAY = frozenset(
+    {
+        Reason.REALLOCATED,
+        Reason.HOLD_YIELDED,
+        Reason.WITHDRAWN,
+        Reason.CLAIM_DELETED,
+        Reason.WORKLOAD_RECREATED,
+    }
+)
+"""Reasons for which a claim is released although pods wait for it. For any other reason, pending
+pods count as consumers, except those that wait in vain."""
+
+
+def binding_seconds(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds for which a scheduler may still bind the pod after the claim was closed to it."""
+    rules = snapshot.rules
+    known = pod.spec.scheduler_name in ("", *rules.known_schedulers)
+    waits = any(volume.may_be_unbound for volume in pod.spec.volumes)
+    slow = (
+        not known or waits or _may_be_of_gang(snapshot, pod) or _may_wait_for_devices(snapshot, pod)
+    )
+    return max(rules.binding_seconds, rules.slow_binding_seconds if slow else 0.0)
+
+
+def _may_be_of_gang(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a scheduler may keep the pod waiting for its gang.
+
+    The Permit plugin of kube-scheduler for gangs waits for up to five minutes (GangScheduling,
+    Kubernetes 1.35). An unknown group of the pod may be a gang.
+    """
+    if pod.spec.workload_ref is not None:
+        return True
+    name = group_of(pod.spec)
+    if not name:
+        return False
+    policies = [g.spec.scheduling_policy for g in snapshot.groups if g.metadata.name == name]
+    return not policies or any(
+        policy is not None and policy.gang is not None for policy in policies
+    )
+
+
+def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a claim of the pod has binding conditions, or may get some when it is allocated.
+
+    The scheduler then asks every 5 s whether the claims are allocated and their conditions true. It
+    does not notice that a claim was allocated anew (DRADeviceBindingConditions, Kubernetes 1.34).
+    It gives the pod up if a device fails.
+    """
+    polled = snapshot.memory.version_age >= 2 * POLL_SECONDS
+    if polled and snapshot.claim is not None and _binding_has_failed(snapshot.claim):
+        return False
+    names = claim_names(pod)
+    claims = [snapshot.claim if n == snapshot.name else snapshot.claims.get(n) for n in names]
+    if any(device.binding_conditions for claim in claims if claim for device in claim.devices):
+        return True
+    allocated = [claim is not None and claim.status.allocation is not None for claim in claims]
+    complete = all(allocated) and len(names) >= len(pod.spec.resource_claims)
+    return snapshot.binding_conditions and not complete
+
+
+def _binding_has_failed(claim: ResourceClaim) -> bool:
+    """Whether the claim's driver reports that a device will not be ready for a pod."""
+    return any(
+        condition.status == "True" and condition.type in each.binding_failure_conditions
+        for each in claim.devices
+        for condition in claim.status.reported(each)
+    )
+
+
+def binding_left(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds for which a scheduler may still bind a pending pod without a write to the claim.
+
+    From the claim's deletion on, schedulers begin to schedule no pod with it, listed or not.
+    """
+    age = max(closed_age(snapshot, pod), snapshot.memory.deleting_age)
+    return max(binding_seconds(snapshot, pod) - age, 0.0)
+
+
+def longest_binding_left(snapshot: Snapshot) -> float:
+    """The same for all pending pods that the claim is closed to; 0 if there is none."""
+    pending = snapshot.consumers().pending.values()
+    closed = (pod for pod in pending if not is_open(snapshot, pod))
+    return max((binding_left(snapshot, pod) for pod in closed), default=0.0)
+
+
+def closed_age(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds since this process first saw the claim closed to the pod; 0 while it is open."""
+    seen = snapshot.memory.openings
+    if is_open(snapshot, pod):
+        return 0.0
+    ages = [seen.watched_age, seen.entry_age.get(pod.metadata.uid, seen.watched_age)]
+    if group := group_of(pod.spec):
+        ages.append(seen.group_ages.get(group, inf))
+    if _lists_no_pod_beside_others(snapshot):
+        ages.append(seen.holder_age)
+    return min(ages)
+
+
+def schedulers_list_pods(snapshot: Snapshot) -> bool:
+    """Whether schedulers list each pod that has no PodGroup before they bind it."""
+    return not _lists_no_pod_beside_others(snapshot) and not snapshot.shared
+
+
+def one_by_one(snapshot: Snapshot) -> bool:
+    """Whether each pod of the present allocation was listed before it was bound."""
+    return schedulers_list_pods(snapshot) and not may_share_by_group(snapshot)
+
+
+def may_share_by_group(snapshot: Snapshot) -> bool:
+    """Whether a pod may use the claim through a PodGroup, without an entry of its own.
+
+    So it is if this process saw a group in the list. A group that left the list just before this
+    process began to watch is not known; then a scheduler's cache may still show it.
+    """
+    seen = snapshot.memory.openings
+    if snapshot.group_listed or seen.group_age < inf:
+        return True
+    served = DIALECTS[snapshot.rules.dialect].groups
+    grouped = bool(snapshot.groups) or any(group_of(pod.spec) for pod in snapshot.pods)
+    return served and grouped and seen.watched_age < snapshot.rules.settle_seconds
+
+
+def begins_with_fence(snapshot: Snapshot) -> bool:
+    """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
+    return snapshot.shared or snapshot.group_listed or keeps_pods_out(snapshot)
+
+
+def keeps_pods_out(snapshot: Snapshot) -> bool:
+    """Whether the scheduler lists no pod because the list has entries that are no pods."""
+    return _lists_no_pod_beside_others(snapshot) and bool(snapshot.no_pods)
+
+
+def is_open(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
+    group = group_of(pod.spec)
+    return any(
+        each.uid == pod.metadata.uid
+        or (group and is_pod_group(each) and each.name == group)
+        or (_lists_no_pod_beside_others(snapshot) and not is_pod(each))
+        for each in snapshot.references
+    )
+
+
+def _lists_no_pod_beside_others(snapshot: Snapshot) -> bool:
+    return not DIALECTS[snapshot.rules.dialect].lists_beside_others
+
+
+def users_among(
+    snapshot: Snapshot, reason: Reason, consumers: Consumers
+) -> tuple[list[Pod], list[Pod], list[Pod]]:
+    """The pods that block a release, in three lists.
+
+    - Pods that use the claim.
+    - Pods that have to give way, and that a scheduler listed. It may bind them at any moment.
+    - Pods that have to give way, and that may still be bound although the claim is closed to them.
+
+    A pod to which the claim is still open is in none of them if the fence closes it.
+    """
+    using, kept, binding = list(consumers.bound.values()), [], []
+    yielding = _yielding(snapshot, reason, consumers)
+    out = entries_to_take_out(snapshot, reason, consumers)
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    for uid, pod in consumers.pending.items():
+        if uid not in yielding:
+            using.append(pod)
+        elif uid in snapshot.listed_uids and uid not in out and not deleting:
+            kept.append(pod)
+        elif (deleting or not is_open(snapshot, pod)) and binding_left(snapshot, pod) > 0:
+            binding.append(pod)
+    return using, kept, binding
+
+
+def _yielding(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
+    """UIDs of the pending pods for which the release does not wait until they used the claim."""
+    if reason in PENDING_PODS_GIVE_WAY or list_full(snapshot, consumers):
+        return frozenset(consumers.pending)
+    return frozenset(uid for uid, pod in consumers.pending.items() if is_stuck(pod))
+
+
+def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
+    """UIDs of the pods whose entries the fence removes: those that claimctl listed ahead, and that
+    have to give way.
+
+    Without a hold beside them they stay: the fence would empty the list, and the scheduler might
+    deallocate the claim (PostFilter). If such a pod is bound nevertheless during the wait after the
+    fence, kube-controller-manager lists it again.
+    """
+    claim = snapshot.claim
+    held = any(is_workload(each) and not is_pod_group(each) for each in snapshot.no_pods)
+    if claim is None or claim.metadata.deleting or not held:
+        return frozenset()
+    return listed_ahead(claim, _yielding(snapshot, reason, consumers))

@@ -1,0 +1,82 @@
+"""Which phase a claim is in, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from claimctl.reservation.assessment.assess import assess
+from claimctl.reservation.assessment.assessment import Phase
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import ClaimReservationStatus
+from tests.support.builders import (
+    CLAIM,
+    NAMESPACE,
+    NOW,
+    claim,
+    deployment_ref,
+    pod_ref,
+    reservation,
+    running,
+)
+
+ACTIVE = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1, names_claim=True)
+ENDED = WorkloadState(WorkloadPhase.ENDED, "uid-train", names_claim=True)
+RULES = Rules(dead_reference_seconds=10)
+
+
+def seen(on: ResourceClaim | None, workload: WorkloadState, *, deleting: bool = False) -> Snapshot:
+    status = ClaimReservationStatus(reserved_for=deployment_ref(), claim_uid="uid-slice")
+    held = Held(reservation(deleting=deleting, status=status), workload)
+    return Snapshot(NOW, NAMESPACE, CLAIM, on, (held,), rules=RULES)
+
+
+HELD = seen(claim(pod_ref("p"), deployment_ref()), ACTIVE)
+OVER = seen(claim(deployment_ref()), ENDED)
+WITHDRAWN = seen(claim(pod_ref("p")), ACTIVE, deleting=True)
+LATE = Memory(dead_age={"uid-p": 10.0})
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "phase", "reason"),
+    [
+        pytest.param(seen(None, ACTIVE), Phase.ABSENT, None, id="no claim"),
+        pytest.param(seen(claim(allocated=False), ACTIVE), Phase.UNALLOCATED, None, id="free"),
+        pytest.param(HELD, Phase.KEPT, None, id="its workload wants pods"),
+        pytest.param(replace(HELD, reservations=()), Phase.KEPT, None, id="nobody reserves it"),
+        pytest.param(OVER, Phase.RELEASING, Reason.WORKLOAD_ENDED, id="its workload has ended"),
+        pytest.param(
+            replace(OVER, pods=(running("p"),)),
+            Phase.BLOCKED,
+            Reason.WORKLOAD_ENDED,
+            id="its workload has ended, and a pod runs",
+        ),
+        pytest.param(
+            replace(WITHDRAWN, pods=(running("p"),)),
+            Phase.LEFT_TO_KCM,
+            Reason.WITHDRAWN,
+            id="withdrawn, and the only entry is a running pod's",
+        ),
+        pytest.param(
+            WITHDRAWN,
+            Phase.LEFT_TO_KCM,
+            Reason.WITHDRAWN,
+            id="withdrawn, and the only entry is a dead pod's",
+        ),
+        pytest.param(
+            replace(WITHDRAWN, memory=LATE),
+            Phase.RELEASING,
+            Reason.WITHDRAWN,
+            id="withdrawn, and KCM should have taken out the dead pod by now",
+        ),
+    ],
+)
+def test_the_phase_of_a_claim(snapshot: Snapshot, phase: Phase, reason: Reason | None) -> None:
+    found = assess(snapshot)
+    assert (found.phase, found.reason) == (phase, reason)
+    assert bool(found.blockers) == (phase is Phase.BLOCKED) or phase is Phase.LEFT_TO_KCM
+    assert (found.releasing is None) == (phase not in (Phase.BLOCKED, Phase.RELEASING))
