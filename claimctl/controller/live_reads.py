@@ -23,6 +23,7 @@ from claimctl.reservation.facts.decision import (
     Precaution,
     ReadClaim,
     Write,
+    WriteList,
 )
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_pod_group
@@ -69,6 +70,8 @@ class Findings:
     claim_read_for: Write | None = None
     """The write for which the claim was read live; None if it was not read."""
     claim_reads: int = 0
+    reservation_ended: bool = False
+    """Whether a reservation is gone or being deleted, and the cache does not show it yet."""
     held_for_another: bool | None = None
     """Whether the claim is held for a reservation that the cache lacks; None if not read."""
     live: LiveList | None = None
@@ -177,12 +180,34 @@ class Investigator:
     async def _read_claim(
         self, snapshot: Snapshot, need: ReadClaim, findings: Findings
     ) -> Findings:
+        # A cache that is late for the claim may be late for its reservations, too, and a hold for
+        # one that is gone would stay for ever. The claim comes last: the write follows at once.
+        reads = findings.claim_reads + 1
+        ended = reads == 1 and isinstance(need.before, WriteList) and await self._ended(snapshot)
         try:
             claim = await self._client.get(RESOURCECLAIMS, snapshot.name, snapshot.namespace)
         except NotFound:
             claim = None
-        reads = findings.claim_reads + 1
-        return replace(findings, live_claim=claim, claim_read_for=need.before, claim_reads=reads)
+        return replace(
+            findings,
+            live_claim=claim,
+            claim_read_for=need.before,
+            claim_reads=reads,
+            reservation_ended=ended,
+        )
+
+    async def _ended(self, snapshot: Snapshot) -> bool:
+        """Whether a reservation is gone or being deleted, although the cache shows it as kept."""
+        for meta in (each.reservation.metadata for each in snapshot.reservations):
+            if meta.deleting:
+                continue
+            try:
+                live = await self._client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)
+            except (NotFound, UnreadableObject):
+                return True
+            if live.metadata.uid != meta.uid or live.metadata.deleting:
+                return True
+        return False
 
     async def _held_for_another(self, snapshot: Snapshot) -> bool:
         """Whether the claim has a reservation that the cache lacks."""

@@ -129,6 +129,9 @@ class ClaimReconciler:
         if found.live is not None and not found.live.claim_version:
             log.info("requeued", reason="the pod cache is late", seconds=SOON)
             return After(SOON)
+        if found.reservation_ended:
+            log.info("requeued", reason="the cache of ClaimReservations is late", seconds=SOON)
+            return After(SOON)
         return replace(found, claim=snapshot.claim)
 
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:

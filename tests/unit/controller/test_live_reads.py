@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
+import yaml
 
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
@@ -20,14 +23,20 @@ from claimctl.reservation.facts.decision import (
     ConfirmWorkload,
     DeleteClaim,
     ListLivePods,
+    ReadClaim,
+    WriteList,
 )
-from claimctl.reservation.facts.snapshot import Memory, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import FINALIZER
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
-from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref
+from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
 from tests.support.counting_server import Server, pod_body, server
 from tests.support.spoiling import Spoiling
+
+RESERVATIONS = Path(__file__).parents[3] / "crds/claimreservations.claimctl.io.yaml"
 
 
 def snapshot(memory: Memory | None = None) -> Snapshot:
@@ -225,3 +234,27 @@ async def test_a_live_list_tells_of_pods_that_may_name_the_claim(
 )
 def test_what_findings_show(findings: Findings, no_template: bool, claim_gone: bool) -> None:
     assert (findings.no_template, findings.claim_gone) == (no_template, claim_gone)
+
+
+@pytest.mark.parametrize("change", ["nothing", "a deletion", "another of its name"])
+async def test_after_a_conflict_it_is_known_whether_a_reservation_ended(change: str) -> None:
+    async with investigating() as (made, investigator):
+        made.create("customresourcedefinitions", yaml.safe_load(RESERVATIONS.read_text()))
+        spec = {"workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": "train"}}
+        body = {
+            "metadata": {"name": "held", "namespace": NAMESPACE, "finalizers": [FINALIZER]},
+            "spec": {**spec, "resourceClaimName": CLAIM},
+        }
+        meta = made.create("claimreservations", body)["metadata"]
+        cached = reservation("held")
+        if change != "another of its name":
+            same = msgspec.structs.replace(cached.metadata, uid=meta["uid"])
+            cached = msgspec.structs.replace(cached, metadata=same)
+        if change == "a deletion":
+            made.admin.delete("claimreservations", NAMESPACE, "held")
+        known = replace(
+            snapshot(), reservations=(Held(cached, WorkloadState(WorkloadPhase.ACTIVE)),)
+        )
+        asked = [ReadClaim(WriteList("1", (deployment_ref(),)))]
+        findings = await investigator.answer(known, asked, Findings())
+    assert findings.reservation_ended == (change != "nothing")

@@ -154,7 +154,10 @@ async def test_beside_a_busy_writer_it_reads_decides_and_writes_in_one_go() -> N
         assert await bench.reconcile() == After(WATCHDOG)
         claim = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims/{CLAIM}"
         write, read = f"PATCH {claim}/status", f"GET {claim}"
-        assert bench.server.requests == [write, read, write, read, write, read, write]
+        held = (
+            f"GET /apis/claimctl.io/v1alpha1/namespaces/{NAMESPACE}/claimreservations/train-slice"
+        )
+        assert bench.server.requests == [write, held, read, write, read, write, read, write]
         assert bench.references() == ["pods", "deployments"]
         conflicts = bench.telemetry.counts[
             Metric.WRITE_CONFLICTS.value, (("resource", "resourceclaims"),)
@@ -167,7 +170,7 @@ async def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
         busy_writer(bench, 100)
         bench.server.requests.clear()
         assert await bench.reconcile() == After(SOON)
-        assert len(bench.server.requests) == 1 + 2 * LIVE_ATTEMPTS
+        assert len(bench.server.requests) == 1 + 1 + 2 * LIVE_ATTEMPTS
         assert bench.references() == ["pods"]
 
 
@@ -220,7 +223,7 @@ async def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> Non
         bench.server.handler.fault = lambda point: busy(point) or hook(point)
         bench.server.requests.clear()
         assert await bench.reconcile() == After(SOON)
-        assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET"]
+        assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET", "GET"]
 
 
 async def test_a_reservation_goes_when_a_live_read_shows_that_its_claim_is_gone() -> None:
