@@ -24,12 +24,12 @@ from claimctl.controller.live_reads import CATCH_UP_SECONDS
 from claimctl.controller.parts import Assembly, Parts
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
 from claimctl.controller.settings import Settings
-from claimctl.controller.supervisor import Tasks
 from claimctl.controller.workers import WorkerPool
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
+from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Silent, Telemetry
 from claimctl.wire.resources import LEASES, Resource

@@ -17,6 +17,7 @@ import structlog
 from claimctl.kube.errors import KubeError
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
+from claimctl.kube.supervisor import Tasks
 from claimctl.rescheduler.run import Runner
 from claimctl.rescheduler.steps import Report
 from claimctl.rescheduler.waking import Refusals
@@ -30,6 +31,8 @@ SHORTEST_PAUSE = 0.2
 """Seconds between the end of a run and the next one at least."""
 SETTLE = 1.0
 """Seconds between a refused pod and the run that follows."""
+HELPERS_STOP = 5.0
+"""Seconds that the watch of refused pods and the writing of Events have to end."""
 LEASE = "claimctl-rescheduler"
 
 
@@ -58,6 +61,8 @@ class Loop:
 
         Raises:
             LeadershipLost: another process has the Lease now.
+            TaskEnded: the watch of refused pods or the writing of Events ended. Any error of theirs
+                is raised as it is.
         """
         stop = self.runner.stop
         leading = asyncio.create_task(self.election.run(self._lead), name="rescheduler")
@@ -73,19 +78,33 @@ class Loop:
                 task.cancel()
 
     async def _lead(self) -> None:
-        helpers = [asyncio.create_task(self.events.run(), name="events")]
+        """Make runs until ``runner.stop`` is set, or until a helper ends that should not."""
+        helpers = Tasks()
+        helpers.spawn("events", self.events.run())
         if self.runner.policy.names(UnplaceablePods):
             runner = self.runner
             refusals = Refusals(runner.client, runner.clock, self._woken, self._react, runner.rng)
-            helpers.append(asyncio.create_task(refusals.run(), name="refusals"))
+            helpers.spawn("refusals", refusals.run())
+        runs = asyncio.create_task(self._runs(), name="runs")
+        failed = asyncio.create_task(helpers.failed(), name="failure of a helper")
         try:
-            while not self.runner.stop.is_set():
-                await self._wait(await self._once())
+            await asyncio.wait({runs, failed}, return_when=asyncio.FIRST_COMPLETED)
+            if failed.done():
+                # a run ends at its next step, and removes its taints
+                self.runner.stop.set()
+            await runs
+            if failed.done():
+                failed.result()
         finally:
-            for helper in helpers:
-                helper.cancel()
-            await asyncio.gather(*helpers, return_exceptions=True)
+            for task in (runs, failed):
+                task.cancel()
+            await asyncio.gather(runs, failed, return_exceptions=True)
+            await helpers.stop(deadline=HELPERS_STOP)
             await self.events.drain()
+
+    async def _runs(self) -> None:
+        while not self.runner.stop.is_set():
+            await self._wait(await self._once())
 
     async def _react(self, refused: Iterable[SchedulingPod]) -> None:
         if not self.dry_run:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
+
+import structlog
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
@@ -14,7 +17,7 @@ from claimctl.rescheduler.avoiding import Avoiding
 from claimctl.rescheduler.evicting import Evicted, Left, evict, look
 from claimctl.rescheduler.execution import Execution
 from claimctl.rescheduler.observing import Observation, kept_outcomes
-from claimctl.rescheduler.records import Records, remembered
+from claimctl.rescheduler.records import NoRecord, Records, remembered
 from claimctl.rescheduler.settings import RunSettings
 from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduler.steps import Report, Result, Step
@@ -26,6 +29,8 @@ from claimctl.telemetry.face import Metric
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
 
 Planner = Callable[[Observed, Policy], Plan]
 
@@ -73,9 +78,11 @@ class Runner:
         judged = observation.status
         over = observation.over
         if judged.workloads or over:
-            await self.records.change(
-                lambda status: rounds.without(kept_outcomes(status, judged), over)
-            )
+            # without a record, there is nothing to correct in it
+            with suppress(NoRecord):
+                await self.records.change(
+                    lambda status: rounds.without(kept_outcomes(status, judged), over)
+                )
         return await self.execute(plan, overtaken=lambda: self._reactions != before)
 
     async def react(self, refused: Iterable[SchedulingPod]) -> None:
@@ -103,7 +110,11 @@ class Runner:
         )
         plan = self.planner(observed, self.policy.only(UnplaceablePods))
         self._reactions += 1
-        await Avoiding(self.client, self.clock, self.records).remember(plan.avoidances)
+        try:
+            await Avoiding(self.client, self.clock, self.records).remember(plan.avoidances)
+        except NoRecord as error:
+            log.warning("pods keep coming back to the node that refused them", reason=str(error))
+            return
         for step in plan.avoidances:
             self.signs.avoided(step)
 

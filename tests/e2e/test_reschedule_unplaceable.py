@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.kube.errors import KubeError
+from claimctl.rescheduler.loop import Loop
+from claimctl.rescheduler.waking import Refusals
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.records import RescheduleRecordStatus
@@ -69,8 +72,41 @@ async def _is_forgotten(stage: Stage) -> bool:
     return (await _of(stage)).avoidances == ()
 
 
+async def _leads(loop: Loop, *, leading: bool = True) -> bool:
+    return loop.election.leading == leading
+
+
 async def _of(stage: Stage, policy: str = BRAKE) -> RescheduleRecordStatus:
     return await status(runner(stage, policy))
+
+
+async def test_without_records_refused_pods_still_wake_the_loop() -> None:
+    async with embedded_stage(SLOW) as stage:
+        await install_policy(stage)
+        crd = "reschedulerecords.claimctl.io"
+        stage.embedded.admin.delete("customresourcedefinitions", "", crd)
+        async with looping(stage, unplaceable(), interval=600.0) as loop:
+            await stage.until(lambda: _leads(loop), "it leads")
+            await refuse(stage)
+            await stage.create(DEPLOYMENTS, workload("web", 1))
+            await stage.clock.sleep(60)
+            with capture_logs() as logs:
+                await stage.clock.sleep(60)
+            assert loop.election.leading
+            assert "run ended" in {each["event"] for each in logs}
+
+
+async def test_a_loop_whose_watch_of_refused_pods_ends_does_not_go_on_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fails(_: Refusals) -> None:
+        await asyncio.sleep(40)
+        raise ValueError("a mistake in the plan for a refused pod")
+
+    monkeypatch.setattr(Refusals, "run", fails)
+    async with embedded_stage(SLOW) as stage, looping(stage, unplaceable()) as loop:
+        await stage.until(lambda: _leads(loop), "it leads")
+        await stage.until(lambda: _leads(loop, leading=False), "it has ended", within=60)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from claimctl.controller.supervisor import TaskEnded, Tasks
+from claimctl.kube.supervisor import TaskEnded, Tasks
 
 
 async def fails(error: Exception) -> None:
