@@ -162,8 +162,7 @@ class Removals:
             return True
         if reference.uid in self._gone:
             return True
-        is_group = reference.resource == "podgroups"
-        return is_group and self._groups.get(reference.uid, True)
+        return _is_group(reference) and self._groups.get(reference.uid, True)
 
 
 def _references(data: bytes | None) -> dict[str, Reference]:
@@ -174,6 +173,10 @@ def _references(data: bytes | None) -> dict[str, Reference]:
 
 def _is_pod(reference: Reference) -> bool:
     return not reference.api_group and reference.resource == "pods"
+
+
+def _is_group(reference: Reference) -> bool:
+    return (reference.api_group, reference.resource) == ("scheduling.k8s.io", "podgroups")
 
 
 def _unfit(pod: Pod, claim: str) -> bool:
@@ -244,6 +247,6 @@ def _named(claim: Key, reference: Reference, world: World) -> bool:
         named = (ref.api_group, f"{ref.kind.lower()}s", ref.name)
         if named == (reference.api_group, reference.resource, reference.name):
             return True
-        if reference.resource == "podgroups" and reference.name == one.status.pod_group_name:
+        if _is_group(reference) and reference.name == one.status.pod_group_name:
             return True
     return False

@@ -70,8 +70,8 @@ class Observed:
     claims: tuple[ResourceClaim, ...] = ()
     orphans: Mapping[str, Orphan] = field(default_factory=dict)
     """The orphans by claim UID."""
-    uids: dict[str, frozenset[str]] = field(default_factory=dict)
-    """UIDs of all objects that claims can list, by resource: pods, podgroups, deployments, ..."""
+    uids: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """UIDs of all objects of the resources that were listed, by API group and plural name."""
     nodes: tuple[Node, ...] = ()
     events: tuple[Event, ...] = ()
     missing_rights: tuple[str, ...] = ()
@@ -244,7 +244,9 @@ def _is_gone(reference: Reference, observed: Observed) -> bool:
 
     This is unknown if the resource was not listed, or if an object of the LIST has no readable UID.
     """
-    known = observed.uids.get("pods" if is_tombstone(reference) else reference.resource)
+    pod = is_tombstone(reference)
+    resource = ("", "pods") if pod else (reference.api_group, reference.resource)
+    known = observed.uids.get(resource)
     return known is not None and "" not in known and reference.uid not in known
 
 

@@ -27,6 +27,7 @@ from claimctl.rescheduling.own_taints import stale_taints
 from claimctl.rescheduling.rounds import in_vain
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.records import RescheduleRecord
@@ -174,11 +175,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     groups = bool(detection and detection.groups_version)
     scan = await _scan(reader, clock)
     reserved = await reader.listing(wire.CLAIMRESERVATIONS, "reservations", "unreadable-objects")
-    listed: dict[str, Listing[Any]] = {
-        each.plural: await reader.listing(each, "annotations") for each in WORKLOADS.values()
+    listed: dict[tuple[str, str], Listing[Any]] = {
+        (each.group, each.plural): await reader.listing(each, "annotations")
+        for each in WORKLOADS.values()
     }
     if groups:
-        listed[wire.PODGROUPS.plural] = await reader.listing(wire.PODGROUPS, "dangling-references")
+        listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
     nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
     records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
     events = await reader.listing(wire.EVENTS, "refused-pods")
@@ -190,8 +192,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
         orphans=orphans(scan.claims) if scan else {},
         uids={
-            **({wire.PODS.plural: scan.pods} if scan else {}),
-            **{plural: uids(found) for plural, found in listed.items()},
+            **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
+            **{each: uids(found) for each, found in listed.items()},
         },
         nodes=nodes.items,
         events=events.items,
@@ -251,11 +253,11 @@ def _recorded_dialect(reservations: tuple[ClaimReservation, ...]) -> str:
 
 
 def _annotations(
-    listed: Mapping[str, Listing[Any]], reservations: tuple[ClaimReservation, ...]
+    listed: Mapping[tuple[str, str], Listing[Any]], reservations: tuple[ClaimReservation, ...]
 ) -> tuple[Annotation, ...]:
     found = []
     for (group, kind), resource in WORKLOADS.items():
-        for workload in listed[resource.plural].items:
+        for workload in listed[group, resource.plural].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
             of_it = tuple(one for one in reservations if one.metadata.namespace == place)

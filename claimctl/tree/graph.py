@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from claimctl.inspect.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
 from claimctl.text import listed
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta
@@ -16,7 +17,7 @@ from claimctl.wire.pods import Pod
 POD, CLAIM, DEVICE, NODE = "Pod", "ResourceClaim", "Device", "Node"
 FEW = 3
 """More pods than these that hang together alike are drawn as one vertex."""
-_KINDS = {"deployments": "Deployment", "statefulsets": "StatefulSet", "jobs": "Job"}
+_KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _claim(graph: Graph, view: ClaimView) -> None:
     held = f", held by {' and '.join(names)}" if names else ""
     key = graph.add(Vertex(CLAIM, view.name, f"{view.state}{held}"))
     for each in view.workloads:
-        kind = _KINDS.get(each.resource, "")
+        kind = _KINDS.get((each.api_group, each.resource))
         if kind:
             graph.connect(graph.add(Vertex(kind, each.name)), key, "holds")
     for one in view.reservations:

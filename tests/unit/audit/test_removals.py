@@ -24,6 +24,17 @@ def test_removing_what_others_listed() -> None:
     assert rules(past) == [REMOVED_FOREIGN]
 
 
+def test_removing_a_group_of_another_scheduler() -> None:
+    theirs = {
+        "apiGroup": "scheduling.volcano.sh",
+        "resource": "podgroups",
+        "name": "x",
+        "uid": "x",
+    }
+    past = Past().claim(held(theirs, OWN)).claim(held(OWN), by=US)
+    assert rules(past) == [REMOVED_FOREIGN]
+
+
 def test_removing_what_claimctl_added_itself_is_its_right() -> None:
     past = Past().claim(held(THING)).claim(held(THING, OWN), by=US).claim(held(THING), by=US)
     assert rules(past) == []

@@ -7,7 +7,9 @@ import pytest
 from claimctl.inspect.cluster_checks import Observed, findings, orphans, uids
 from claimctl.orphans.model import ScannedClaim
 from claimctl.orphans.scan import scan_claims
+from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.reservation.facts.snapshot import LiveList
+from claimctl.wire.claims import Reference
 from claimctl.wire.nodes import Taint
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
@@ -41,8 +43,18 @@ async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> Non
     for partial in (True, False):
         listed = await made.client.list(PODS, partial=True)
         known = uids(listed) if partial else frozenset({"other"})
-        found = findings(Observed("hold", claims, uids={"pods": known}))
+        found = findings(Observed("hold", claims, uids={("", "pods"): known}))
         assert [each.check for each in found] == ([] if partial else ["dangling-references"])
+
+
+def test_doctor_says_nothing_about_entries_of_resources_that_it_did_not_list() -> None:
+    for group, resource in (("batch.volcano.sh", "jobs"), ("scheduling.volcano.sh", "podgroups")):
+        foreign = Reference(api_group=group, resource=resource, name="train", uid="theirs")
+        listed = dict.fromkeys([("batch", "jobs"), POD_GROUP], frozenset({"ours"}))
+        assert list(findings(Observed("podgroup", (claim(foreign),), uids=listed))) == []
+    ours = Reference(api_group="batch", resource="jobs", name="train", uid="gone")
+    found = findings(Observed("podgroup", (claim(ours),), uids=listed))
+    assert [each.check for each in found] == ["dangling-references"]
 
 
 def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from claimctl.inspect.claim_view import views
 from claimctl.tree import diagrams, document, text
 from claimctl.tree.graph import Graph, Vertex, around, build, merged
+from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -62,6 +63,12 @@ def test_a_workload_without_pods_still_holds_its_claim() -> None:
         "Deployment/train",
         "└─ holds ResourceClaim/slice (Held, held by deployments/train)",
     ]
+
+
+def test_a_holder_of_another_group_is_not_taken_for_a_job() -> None:
+    theirs = Reference(api_group="batch.volcano.sh", resource="jobs", name="train", uid="x")
+    lines = text.lines(build(views([claim(theirs)], [], []), []))
+    assert lines[0] == "ResourceClaim/slice (Held, held by jobs/train)"
 
 
 def test_a_reservation_without_a_hold_is_shown() -> None:
