@@ -15,6 +15,7 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.workloads import WorkloadState, observe
 from claimctl.wire.base import Wire
 from claimctl.wire.claims import ResourceClaimStatus
+from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
@@ -160,8 +161,14 @@ async def _warnings(client: Client, pod: Pod) -> tuple[str, ...]:
         for event in events.items
         if event.regarding.uid == pod.metadata.uid and event.type == "Warning"
     ]
-    about.sort(key=lambda event: (event.series and event.series.last_observed_time) or "")
+    about.sort(key=last_seen)
     return tuple(dict.fromkeys(f"{each.reason}: {each.note}" for each in about))
+
+
+def last_seen(event: Event) -> str:
+    """When the Event happened last; kubelets set the time of the core API only."""
+    last = event.series.last_observed_time if event.series is not None else ""
+    return last or event.event_time or event.deprecated_last_timestamp or ""
 
 
 async def _rivals(client: Client, found: PodExplanation) -> tuple[Rival, ...]:

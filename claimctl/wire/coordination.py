@@ -70,6 +70,8 @@ class Event(Wire, frozen=True, kw_only=True):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     event_time: str | None = None
+    deprecated_last_timestamp: str | None = None
+    """The time of an Event that was made through the core API: ``event_time`` is null then."""
     series: EventSeries | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""

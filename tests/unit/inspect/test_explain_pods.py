@@ -9,7 +9,8 @@ from claimctl.cli.explain_pods import (
     workload_document,
     workload_lines,
 )
-from claimctl.inspect.explain_pods import explain_pod, explain_workload
+from claimctl.inspect.explain_pods import explain_pod, explain_workload, last_seen
+from claimctl.wire.coordination import Event, EventSeries
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.waiting import asks, has_devices, unschedulable
 
@@ -49,6 +50,22 @@ async def test_a_claim_in_use_is_not_called_idle() -> None:
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
     assert [rival.idle for rival in found.rivals] == [False]
     assert found.advice()[-1].endswith("claimctl explain slice -n ml")
+
+
+def test_warnings_are_in_the_order_in_which_they_were_last_seen() -> None:
+    def at(time: str) -> str:
+        return f"2026-11-24T{time}:00.000000Z"
+
+    def seen(time: str) -> EventSeries:
+        return EventSeries(last_observed_time=at(time))
+
+    events = [
+        Event(reason="4", event_time=at("10:00"), series=seen("10:09")),
+        Event(reason="1", deprecated_last_timestamp="2026-11-24T10:01:00Z"),
+        Event(reason="3", event_time=at("10:05")),
+        Event(reason="2", event_time=at("10:01"), series=seen("10:02")),
+    ]
+    assert [each.reason for each in sorted(events, key=last_seen)] == ["1", "2", "3", "4"]
 
 
 def owned(server: Server, name: str, uid: str) -> None:
