@@ -115,7 +115,7 @@ def _reservation(retention: Any) -> dict[str, Any]:
         "name": reservation.metadata.name,
         "workloadRef": to_plain(reservation.spec.workload_ref),
         "retentionPolicy": reservation.spec.retention_policy,
-        "stand": str(retention.action),
+        "action": str(retention.action),
         "reason": str(blocker.reason if blocker else retention.reason),
         "message": blocker.message if blocker else "",
         "afterSeconds": blocker.after if blocker else None,

@@ -98,7 +98,9 @@ class Reservation(Part):
     name: str
     workload_ref: WorkloadRef
     retention_policy: str
-    stand: str = Field(description="what the ClaimReservation asks for: Hold, Release, ...")
+    action: Literal["Hold", "Release", "None"] = Field(
+        description="what the ClaimReservation asks for"
+    )
     reason: str
     message: str
     after_seconds: float | None

@@ -99,7 +99,7 @@ async def test_explain_says_who_holds_and_what_would_help(directory: Path) -> No
     assert "Release:    not possible now" in held.out
     assert "ConsumersLeft: 3 pods use the claim" in held.out
     assert document["release"]["blockers"][0]["reason"] == "ConsumersLeft"
-    assert document["reservations"][0]["stand"] == "Hold"
+    assert document["reservations"][0]["action"] == "Hold"
     assert "no workload and no ClaimReservation" in plain.out
     assert "the cluster frees its devices when the last pod is gone" in plain.out
 

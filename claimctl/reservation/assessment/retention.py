@@ -39,7 +39,7 @@ from claimctl.wire.reservations import (
 
 class Action(StrEnum):
     HOLD = "Hold"
-    RELEASE = "LetGo"
+    RELEASE = "Release"
     NONE = "None"
 
 

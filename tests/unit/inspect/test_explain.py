@@ -172,6 +172,18 @@ async def test_a_reservation_without_its_workload_says_so() -> None:
     assert any(line.startswith("Create the workload") for line in advice(told))
 
 
+async def test_the_document_says_what_a_withdrawn_reservation_asks_for() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+    server.admin.delete("claimreservations", NAMESPACE, "train")
+    told = document(await explained(server), NOW)
+    assert [each["action"] for each in told["reservations"]] == ["Release"]
+
+
 async def test_the_document_carries_the_verdict() -> None:
     server = Server.started()
     reference = server.deployment()
@@ -184,7 +196,7 @@ async def test_the_document_carries_the_verdict() -> None:
         "ClaimExplanation",
     )
     assert told["claim"]["state"] == "Held"
-    assert told["reservations"][0]["stand"] == "Hold"
+    assert told["reservations"][0]["action"] == "Hold"
     assert told["release"] == {
         "underWay": None,
         "possible": False,
