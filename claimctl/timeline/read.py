@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
+from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.timeline.history import Change, Chronicle
 from claimctl.timeline.model import Timeline
@@ -24,14 +24,15 @@ from claimctl.timeline.shapes import (
     TimedPod,
     last_write,
 )
-from claimctl.wire.meta import ManagedObjectMeta
+from claimctl.wire.meta import ManagedObjectMeta, reaches
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 
 FIRST = "1"
 """The version before every write. A server that still knows it has the whole history."""
-_WATCH_SECONDS = 1
+_WATCH_SECONDS = 3
+"""timeoutSeconds of a watch. The server sends the last bookmark two seconds before the end."""
 
 
 async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Timeline:
@@ -48,14 +49,21 @@ async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Time
 async def _from_history(
     client: Client, clock: Clock, namespace: str, claim: str
 ) -> Timeline | None:
-    """None if the server has forgotten older versions, as an API server does after minutes."""
-    reads = (_writes(client, each, namespace) for each in RESOURCES)
+    """None if the server has forgotten older versions, as an API server does after minutes.
+
+    None, too, if it did not send everything in time: a part of the history says wrong things.
+    """
+    writes: list[_Write] = []
+
+    async def read_writes(resource: Resource[Any]) -> None:
+        writes.extend(await _writes(client, resource, namespace))
+
     try:
-        found = await asyncio.gather(*reads)
-    except (Gone, Forbidden, NotFound, LostEvent):
+        await in_parallel(read_writes, RESOURCES, len(RESOURCES))
+    except (Gone, Forbidden, NotFound, LostEvent, _Incomplete):
         return None
     chronicle = Chronicle()
-    chronicle.read(_in_order([one for writes in found for one in writes]))
+    chronicle.read(_in_order(writes))
     for each in chronicle.timelines(clock.now()):
         if (each.namespace, each.claim) == (namespace, claim):
             return each
@@ -69,13 +77,19 @@ class _Write:
     deleted: bool
 
 
+class _Incomplete(Exception):
+    """A watch ended before it had reported every write."""
+
+
 async def _writes(client: Client, resource: Resource[Any], namespace: str) -> list[_Write]:
-    """All writes of a kind since the server was made.
+    """All writes of a kind since the server was made, up to the version that it has now.
 
     Raises:
         Gone: the server does not know them any more.
+        _Incomplete: the server did not report them all in time.
     """
-    found = []
+    now = await _version(client, resource, namespace)
+    writes: list[_Write] = []
     stream = client.watch(
         resource, namespace, resource_version=FIRST, timeout_seconds=_WATCH_SECONDS
     )
@@ -83,8 +97,16 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
         async for event in events:
             if event.object is not None:
                 version = int(event.object.metadata.resource_version)
-                found.append(_Write(version, event.object, event.type == "DELETED"))
-    return found
+                writes.append(_Write(version, event.object, event.type == "DELETED"))
+            if reaches(event.resource_version, now):
+                return writes
+    raise _Incomplete
+
+
+async def _version(client: Client, resource: Resource[Any], namespace: str) -> str:
+    """The version of the server: a LIST has it, also a page of one object."""
+    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
+        return (await anext(pages)).resource_version
 
 
 def _in_order(writes: list[_Write]) -> list[Change]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -121,4 +122,4 @@ def finished(pod: TimedPod) -> datetime | None:
     return max(times, default=None)
 
 
-RESOURCES = (RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)
+RESOURCES: tuple[Resource[Any], ...] = (RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)

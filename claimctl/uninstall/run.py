@@ -23,6 +23,7 @@ from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
+from claimctl.kube.parallel import in_parallel
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
@@ -314,12 +315,12 @@ class Uninstall:
 
     async def _free(self) -> None:
         times, report = self._wanted.times, self._report
-        await asyncio.gather(
-            *(
-                Reclaim(self._client, self._clock, namespace, times, report, CAUSES).run()
-                for namespace in self._wanted.namespaces or ("",)
-            )
-        )
+
+        async def free(namespace: str) -> None:
+            await Reclaim(self._client, self._clock, namespace, times, report, CAUSES).run()
+
+        namespaces = self._wanted.namespaces or ("",)
+        await in_parallel(free, namespaces, len(namespaces))
 
     async def _close(self) -> None:
         if self._reclaim is not None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from claimctl.embedded.storage.requests import Fault, FaultPoint
+from claimctl.kube.client import Client
+from claimctl.kube.codec import WatchEvent
 from claimctl.kube.errors import NotFound
 from claimctl.timeline.model import WAITING, Lane, Source
 from claimctl.timeline.read import read
-from claimctl.wire.resources import EVENTS
+from claimctl.timeline.shapes import RESOURCES
+from claimctl.wire.resources import EVENTS, Resource
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -27,6 +33,46 @@ async def test_a_server_that_knows_everything_tells_the_whole_history() -> None:
     (waiting,) = found.of(Lane.POD, WAITING)
     assert waiting.end == waiting.start + timedelta(seconds=10)
     assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
+
+
+@pytest.mark.parametrize("kind", RESOURCES, ids=lambda kind: kind.plural)
+async def test_a_history_that_ends_too_early_is_not_believed(
+    kind: Resource[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    server.pod("a")
+    watch = Client.watch
+
+    async def ends_early(
+        client: Client, resource: Resource[Any], *where: str, **how: Any
+    ) -> AsyncIterator[WatchEvent[Any]]:
+        async with aclosing(watch(client, resource, *where, **how)) as events:
+            async for event in events:
+                if resource is kind:
+                    return
+                yield event
+
+    monkeypatch.setattr(Client, "watch", ends_early)
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    assert found.source is Source.OBJECTS
+
+
+async def test_after_the_first_error_no_read_of_the_history_goes_on() -> None:
+    server = Server.started()
+    server.claim("slice")
+    server.pod("a")
+
+    def pods_are_slow(point: FaultPoint) -> Fault | None:
+        if point.verb == "watch" and point.plural == "pods":
+            return Fault(delay=1000)
+        return forgets(point)
+
+    server.handler.fault = pods_are_slow
+    await read(server.client, server.clock, NAMESPACE, "slice")
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_server_that_has_forgotten_tells_what_its_objects_say() -> None:
