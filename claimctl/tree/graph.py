@@ -59,21 +59,24 @@ class Graph:
     def connect(self, source: str, target: str, label: str) -> None:
         edge = Edge(source, target, label)
         if edge not in self._known:
-            self._known[edge] = None
+            self._known.add(edge)
             self.edges.append(edge)
+            self._below.setdefault(source, []).append(edge)
+            self._above.setdefault(target, []).append(edge)
 
-    _known: dict[Edge, None] = field(default_factory=dict)
+    _known: set[Edge] = field(default_factory=set)
+    _below: dict[str, list[Edge]] = field(default_factory=dict)
+    _above: dict[str, list[Edge]] = field(default_factory=dict)
 
-    def below(self, key: str) -> list[Edge]:
-        return [each for each in self.edges if each.source == key]
+    def below(self, key: str) -> Sequence[Edge]:
+        return self._below.get(key, ())
 
-    def above(self, key: str) -> list[Edge]:
-        return [each for each in self.edges if each.target == key]
+    def above(self, key: str) -> Sequence[Edge]:
+        return self._above.get(key, ())
 
     def roots(self) -> list[Vertex]:
         """The vertices that nothing points to."""
-        targets = {each.target for each in self.edges}
-        return [each for key, each in self.vertices.items() if key not in targets]
+        return [each for key, each in self.vertices.items() if not self.above(key)]
 
 
 def build(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from claimctl.inspect.claim_view import views
 from claimctl.tree import diagrams, document, text
-from claimctl.tree.graph import Graph, Vertex, around, build, merged
+from claimctl.tree.graph import Edge, Graph, Vertex, around, build, merged
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
@@ -50,6 +51,25 @@ def test_a_workload_its_pods_their_claim_its_device_and_the_node() -> None:
         "      └─ has Device/node-0/gpu-0",
         "         └─ is on Node/node-0",
     ]
+
+
+class Counted(list[Edge]):
+    """A list that counts how often somebody goes through it."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Edge]:
+        self.reads += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("pods", [3, 300])
+def test_the_edges_are_not_read_for_each_vertex(pods: int) -> None:
+    found = graph(pods=pods)
+    found.edges = edges = Counted(found.edges)
+    assert around(found, ["ResourceClaim/slice"]).vertices.keys() == found.vertices.keys()
+    assert len(found.roots()) == 1
+    assert edges.reads == 1
 
 
 def test_many_pods_that_hang_together_alike_are_one_line() -> None:
