@@ -85,13 +85,8 @@ def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str
     if not active:
         using = explanation.view.consumers
         everyone = (*using.bound.values(), *using.pending.values())
-        pods = sorted(pod.metadata.name for pod in everyone)
-        yield f"Wait for its pods, or delete them: kubectl -n {namespace} delete pod {names(pods)}"
-
-
-def names(pods: list[str]) -> str:
-    """The pods as arguments of a command; a few, if there are many."""
-    return " ".join(pods[:5]) + (" ..." if len(pods) > 5 else "")
+        pods = " ".join(sorted(pod.metadata.name for pod in everyone))
+        yield f"Wait for its pods, or delete them: kubectl -n {namespace} delete pod {pods}"
 
 
 def to_stop(namespace: str, ref: WorkloadRef) -> str:
