@@ -12,7 +12,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import every_field
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
@@ -94,20 +94,7 @@ class Ledger:
 def status_body(old: DowngradePlanStatus, new: DowngradePlanStatus) -> dict[str, Any]:
     """The changed fields of the status as a merge patch.
 
-    Encoding omits fields with default values. This patch names them, because a merge patch would
-    otherwise keep the old value of a field that is now empty.
+    A merge patch would keep the old value of a field that is now empty and not named.
     """
-    before, after = _whole(old), _whole(new)
+    before, after = every_field(old), every_field(new)
     return {key: value for key, value in after.items() if before[key] != value}
-
-
-def _whole(status: DowngradePlanStatus) -> dict[str, Any]:
-    empty = {
-        "observedGeneration": 0,
-        "phase": "",
-        "total": 0,
-        "done": 0,
-        "claims": [],
-        "conditions": [],
-    }
-    return {**empty, **to_plain(status)}

@@ -141,23 +141,27 @@ class Installer:
 
 def available(deployment: Object) -> bool:
     """Whether all replicas run the newest pod template, as ``kubectl rollout status`` judges."""
-    status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
+    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+
+    def count(name: str) -> int:
+        return int(status.get(name) or 0)
+
     return bool(
-        status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 1)
-        and status.get("updatedReplicas", 0) >= wanted
-        and status.get("availableReplicas", 0) >= wanted
-        and status.get("replicas", 0) <= status.get("updatedReplicas", 0)
+        count("observedGeneration") >= deployment["metadata"].get("generation", 1)
+        and count("updatedReplicas") >= wanted
+        and count("availableReplicas") >= wanted
+        and count("replicas") <= count("updatedReplicas")
     )
 
 
 def why_waiting(pod: Object) -> str:
     """Why a pod does not run, in the words of its kubelet or scheduler; '' if it does not say."""
-    name, status = pod["metadata"]["name"], pod.get("status", {})
-    for container in status.get("containerStatuses", ()):
-        waiting = container.get("state", {}).get("waiting") or {}
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    for container in status.get("containerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):
             return f"pod {name}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
-    for condition in status.get("conditions", ()):
+    for condition in status.get("conditions") or ():
         if condition["status"] == "False" and condition.get("message"):
             return f"pod {name}: {condition['message']}"
     return ""
@@ -230,5 +234,5 @@ def _compared(document: Object) -> Object:
 
 
 def _condition(document: Object, wanted: str) -> bool:
-    conditions = document.get("status", {}).get("conditions") or ()
+    conditions = (document.get("status") or {}).get("conditions") or ()
     return any(each["type"] == wanted and each["status"] == "True" for each in conditions)

@@ -18,7 +18,7 @@ from claimctl.rescheduling.record import (
     TaintEntry,
     WorkloadMemory,
 )
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import every_field
 from claimctl.wire.records import (
     RecordedMove,
     RecordedTaint,
@@ -89,7 +89,7 @@ class Records:
                 await self.client.merge_patch(
                     RESCHEDULERECORDS,
                     self.name,
-                    {"status": _whole(wanted)},
+                    {"status": every_field(wanted)},
                     resource_version=record.metadata.resource_version,
                     subresource="status",
                 )
@@ -112,15 +112,6 @@ class Records:
             raise NoRecord(
                 "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"
             ) from error
-
-
-def _whole(status: RescheduleRecordStatus) -> dict[str, object]:
-    """The status for a merge patch, in which an absent field means 'as before'."""
-    plain = to_plain(status)
-    return {
-        key: plain.get(key)
-        for key in ("workloads", "taints", "attempts", "resizes", "avoidances", "lastRun")
-    }
 
 
 def remembered(status: RescheduleRecordStatus) -> Record:

@@ -32,7 +32,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
         StillRuns: a controller still holds its Lease after ``STOP_SECONDS``.
         KubeError: the caller may not patch the Deployment, or a request failed.
     """
-    if not await changed(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
+    if not await changed(client, clock, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
         return False
     end = clock.monotonic() + STOP_SECONDS
     while await controller_runs(client, clock):
@@ -46,7 +46,12 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
 
 
 async def changed(
-    client: Client, resource: Resource[Any], name: str, namespace: str, patch: dict[str, Any]
+    client: Client,
+    clock: Clock,
+    resource: Resource[Any],
+    name: str,
+    namespace: str,
+    patch: dict[str, Any],
 ) -> bool:
     """Patch an object whatever its version is; False if it is not there."""
     while True:
@@ -57,5 +62,6 @@ async def changed(
         except NotFound:
             return False
         except Conflict:
-            continue
-        return True
+            await clock.sleep(_POLL_SECONDS)
+        else:
+            return True

@@ -93,6 +93,15 @@ def to_plain(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
+def every_field(value: Wire) -> dict[str, Any]:
+    """A struct as a plain dict that names its default values, too.
+
+    For a merge patch, in which an absent field means 'as before'.
+    """
+    fields = msgspec.structs.fields(value)
+    return {each.encode_name: to_plain(getattr(value, each.name)) for each in fields}
+
+
 def from_plain(value: object, type_: type[T]) -> T:
     """Plain dicts and lists as ``type_``, by the rules of ``decode`` and with its errors."""
     return decode(encode(value), type_)

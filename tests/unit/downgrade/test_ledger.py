@@ -122,8 +122,8 @@ def test_a_patch_names_what_changes_and_what_becomes_empty() -> None:
         "phase": "",
         "total": 0,
         "done": 0,
-        "claims": [],
-        "conditions": [],
+        "claims": (),
+        "conditions": (),
     }
 
 

@@ -190,3 +190,18 @@ def test_versions_are_compared_as_numbers() -> None:
     assert version_of("0.10.0") > version_of("0.9.9")
     assert version_of("nonsense") == version_of("") == ()
     assert replace(Choice(), namespace="a").namespace == "a"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        {"observedGeneration": None, "replicas": None},
+        {"containerStatuses": None, "conditions": None},
+        {"containerStatuses": [{"state": None}]},
+    ],
+)
+def test_null_is_as_good_as_absent(status: dict[str, Any] | None) -> None:
+    document = {"metadata": {"name": "p", "generation": 1}, "spec": {}, "status": status}
+    assert not available(document)
+    assert why_waiting(document) == ""

@@ -10,6 +10,7 @@ import pytest
 
 from claimctl.embedded.cluster import Cluster
 from claimctl.embedded.options import ClusterOptions
+from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
@@ -22,6 +23,7 @@ HERE = "claimctl-system"
 class World:
     def __init__(self, cluster: Cluster) -> None:
         self.clock = cluster.clock
+        self.handler = cluster.handler
         self.client = Client(cluster.transport(), cluster.clock)
         self.leads = asyncio.Event()
         self.steps_down = asyncio.Event()
@@ -75,6 +77,21 @@ async def test_it_has_no_replicas_when_the_lease_is_free(world: World) -> None:
     world.steps_down.set()
     await leader
     assert await stopping
+
+
+async def test_it_pauses_between_conflicts(world: World) -> None:
+    await world.install()
+    conflicts = iter(range(3))
+
+    def refuse(point: FaultPoint) -> Fault | None:
+        refused = point.verb == "patch" and next(conflicts, None) is not None
+        return Fault(status=409, reason="Conflict") if refused else None
+
+    world.handler.fault = refuse
+    began = world.clock.monotonic()
+    assert await stop_controller(world.client, world.clock, HERE)
+    assert await world.replicas() == 0
+    assert world.clock.monotonic() - began >= 1.5
 
 
 async def test_a_controller_that_goes_on_is_reported(world: World) -> None:
