@@ -38,17 +38,17 @@ define new-venv
 endef
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
-$(STAMP): requirements-dev.lock pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
 	$(new-venv)
 	$(INSTALL) --require-hashes -r requirements-dev.lock
-	$(INSTALL) --no-build-isolation --editable .
+	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
 	@touch $@ $(RUN_STAMP)
 
 # what the demonstration needs, without the tools of developers
-$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml
+$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml kube-in-process/pyproject.toml
 	$(new-venv)
 	$(INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
-	$(INSTALL) --no-build-isolation --editable .
+	$(INSTALL) --no-build-isolation --editable . --editable ./kube-in-process
 	@touch $@
 
 $(BENCH_STAMP): requirements-bench.lock $(STAMP)
@@ -145,8 +145,8 @@ e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)
-	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml
+	$(COMPILE) --upgrade --output-file requirements.lock pyproject.toml kube-in-process/pyproject.toml
 	$(BIN)/python -m generate.image | $(COMPILE) --constraint requirements.lock --output-file requirements-image.lock -
-	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements.lock --extra dev --output-file requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
 	echo "hatchling>=1.28,<2" | $(COMPILE) --constraint requirements-dev.lock --output-file requirements-build.lock -
-	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements-dev.lock --extra bench --output-file requirements-bench.lock pyproject.toml kube-in-process/pyproject.toml

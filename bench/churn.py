@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.storage.store import Address, Author
+from kube_in_process.cluster import Cluster
+from kube_in_process.storage.store import Address, Author
 
 MOST = 200
 """The greatest number of pods of a claim."""

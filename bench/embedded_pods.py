@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect
 
 WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "work-uid"}
 

@@ -19,13 +19,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from kube_in_process.components.kubelet.statuses import finished
+
 from bench.table import ASSETS, Line, tell
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import find_programs
-from claimctl.embedded.components.kubelet.statuses import finished
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
@@ -176,7 +177,7 @@ def template(name: str, restart: str, *, grouped: bool = False) -> Object:
     }
     if grouped:
         spec["schedulingGroup"] = {"podGroupName": name}
-    annotations = {"embedded.claimctl.io/run-seconds": "3600"}
+    annotations = {"kube-in-process/run-seconds": "3600"}
     return {"metadata": {"labels": {"app": name}, "annotations": annotations}, "spec": spec}
 
 

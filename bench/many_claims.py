@@ -18,14 +18,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from kube_in_process.cluster import SYSTEM_NAMESPACES, Cluster
+from kube_in_process.http.listener import serve
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.storage.store import Address, Author
+
 from bench.churn import Churn
 from bench.pods import pod as some_pod
 from claimctl.api.definitions import custom_resource_definitions
-from claimctl.embedded.cluster import SYSTEM_NAMESPACES, Cluster
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
-from claimctl.embedded.storage.store import Address, Author
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.seams import Query, Response, Transport
 

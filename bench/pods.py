@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
-from claimctl.embedded.serving.tls import loopback_identity
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.serving.tls import loopback_identity
 
 VERSION = 1_000_000
 """The version of the list."""

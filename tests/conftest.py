@@ -11,12 +11,10 @@ from collections.abc import Iterator
 import pytest
 import structlog
 from hypothesis import settings
+from kube_in_process.options import ClusterOptions
 
 from claimctl.controller.reconcilers import claim
-from claimctl.embedded.options import ClusterOptions
 from tests.support.last_status import checked
-
-pytest_plugins = ("tests.support.async_tests",)
 
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)

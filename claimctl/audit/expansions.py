@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.world import World, is_bound_consumer
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan

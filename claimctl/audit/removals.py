@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.expansions import Expansions
 from claimctl.audit.world import TERMINAL, Key, World, claims_of, left_behind, runs
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader

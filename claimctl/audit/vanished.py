@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.world import Key, as_pod, claims_of, is_bound_consumer
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.nodes import Node, NodeSystemInfo
 from claimctl.wire.pods import Pod

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from kube_in_process.storage.store import Revision
 
 from claimctl.audit.removals import Removals
 from claimctl.audit.vanished import Vanishings
@@ -21,7 +22,6 @@ from claimctl.audit.world import (
     is_bound_consumer,
     runs,
 )
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import decode
 from claimctl.wire.claims import (
     CLAIM_FINALIZER,

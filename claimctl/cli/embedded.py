@@ -75,14 +75,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import asyncio
     import signal
 
-    from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-    from claimctl.embedded.serving.serve import (
+    from kube_in_process.options import Authorization, ClusterOptions, Dialect
+    from kube_in_process.serving.serve import (
         HISTORY_LIMIT,
         CannotListen,
         CannotWrite,
         Serving,
         serve_until_signal,
     )
+
     from claimctl.kube.clock import LoopClock
 
     major, _, minor = kubernetes_version.partition(".")
@@ -106,7 +107,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
 
 
 def _announce(url: str, kubeconfig: Path) -> None:
-    from claimctl.embedded.serving.kubeconfig import NAME
+    from kube_in_process.serving.kubeconfig import NAME
 
     typer.echo(f"cluster at {url}, context {NAME} in kubeconfig {kubeconfig}")
     typer.echo(f"try: kubectl --kubeconfig {kubeconfig} get nodes,resourceslices")

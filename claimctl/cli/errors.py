@@ -86,6 +86,10 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.USAGE, one_line(str(error))
         case KubeError() | CommandFailed():
             return ExitCode.FAILED, one_line(str(error))
+        case ModuleNotFoundError(name="kube_in_process"):
+            return ExitCode.FAILED, (
+                "the embedded cluster is not installed: pip install 'claimctl[demo]' brings it"
+            )
         case ModuleNotFoundError(name=str(name)) if not name.startswith("claimctl"):
             return ExitCode.FAILED, (
                 f"the Python package of {name.partition('.')[0]} is missing: this installation has "

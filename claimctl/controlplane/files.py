@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
-from claimctl.embedded.serving.tls import NAMES
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.serving.tls import NAMES
 
 ADMIN_USER, SCHEDULER_USER = "claimctl-admin", "system:kube-scheduler"
 CONTROLLER_MANAGER_USER = "system:kube-controller-manager"

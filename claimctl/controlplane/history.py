@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import aiohttp
+from kube_in_process.storage.store import Revision, decode, encode
 
 from claimctl.controlplane.audit import AUDITED, AuditLog, Write
-from claimctl.embedded.storage.store import Revision, decode, encode
 from claimctl.kube.codec import lines
 from claimctl.wire.base import Object
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+from kube_in_process.components.objects import key_of, name, uid
+from kube_in_process.components.pods import allocation_of, claims_used, node_name
+
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, report
 from claimctl.controlplane.pod_worker import POD, Finding, Host, Pace, PodWorker
 from claimctl.controlplane.resizing import Resizer
-from claimctl.embedded.components.objects import key_of, name, uid
-from claimctl.embedded.components.pods import allocation_of, claims_used, node_name
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from kube_in_process.components.kubelet.nodes import device_class, node_info
+
 from claimctl.controlplane.features import resource_api
-from claimctl.embedded.components.kubelet.nodes import device_class, node_info
 from claimctl.kube.documents import DocumentClient, Refused, Version
 from claimctl.wire.base import Object
 

@@ -8,17 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from claimctl.embedded.components.kubelet.admission import injected
-from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
-from claimctl.embedded.components.kubelet.sizes import Sizes
-from claimctl.embedded.components.kubelet.statuses import (
+from kube_in_process.components.kubelet.admission import injected
+from kube_in_process.components.kubelet.kubelet import EXIT_CODE, PREPARE_FAILED, RUN_SECONDS
+from kube_in_process.components.kubelet.sizes import Sizes
+from kube_in_process.components.kubelet.statuses import (
     failed,
     finished,
     rejected,
     running,
     stopped,
 )
-from claimctl.embedded.components.objects import (
+from kube_in_process.components.objects import (
     annotations_of,
     controller_of,
     deleting,
@@ -27,7 +27,7 @@ from claimctl.embedded.components.objects import (
     namespace,
     uid,
 )
-from claimctl.embedded.components.pods import (
+from kube_in_process.components.pods import (
     allocation_of,
     ended,
     group_name,
@@ -36,6 +36,7 @@ from claimctl.embedded.components.pods import (
     pod_claims,
     reserved_for,
 )
+
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object

@@ -7,9 +7,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from claimctl.controlplane.nodes import NODE
-from claimctl.controlplane.pod_worker import Host, PodWorker, now
-from claimctl.embedded.components.kubelet.sizes import (
+from kube_in_process.components.kubelet.sizes import (
     PENDING,
     Answer,
     Node,
@@ -18,14 +16,17 @@ from claimctl.embedded.components.kubelet.sizes import (
     is_resized,
     restarts,
 )
-from claimctl.embedded.components.kubelet.statuses import (
+from kube_in_process.components.kubelet.statuses import (
     resize_begins,
     resize_ends,
     resize_reverted,
     resize_waits,
 )
-from claimctl.embedded.components.objects import condition, uid
-from claimctl.embedded.kinds.pod_requests import amounts
+from kube_in_process.components.objects import condition, uid
+from kube_in_process.kinds.pod_requests import amounts
+
+from claimctl.controlplane.nodes import NODE
+from claimctl.controlplane.pod_worker import Host, PodWorker, now
 from claimctl.kube.documents import Refused
 from claimctl.kube.errors import KubeError
 

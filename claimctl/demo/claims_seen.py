@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import Key, World
 from claimctl.demo.acts import who
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP
 

@@ -9,7 +9,7 @@ from claimctl.wire.base import Object
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 
 DEVICE_CLASS = "gpu.example.com"
-RUN_SECONDS = "embedded.claimctl.io/run-seconds"
+RUN_SECONDS = "kube-in-process/run-seconds"
 """On a pod: how long the embedded kubelet lets it run before it has finished."""
 
 NAMESPACE = ("v1", "Namespace")

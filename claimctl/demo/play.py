@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
+from kube_in_process.options import ClusterOptions, Dialect
+
 from claimctl.audit.witness import Violation
 from claimctl.demo.applying import NODES, Application, BadManifests
 from claimctl.demo.claims_seen import ClaimSeen, Observer
@@ -15,7 +17,6 @@ from claimctl.demo.manifests import Manifest, load
 from claimctl.demo.report import Printer
 from claimctl.demo.stage import EmbeddedStage, StoryFailed, staged
 from claimctl.demo.timelines import embedded_timelines
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.timeline.model import Timeline
 from claimctl.wire.base import Object
 from claimctl.wire.meta import Condition

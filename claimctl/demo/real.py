@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.witness import Violation
 from claimctl.controlplane.features import resource_api
 from claimctl.controlplane.history import History
@@ -22,7 +24,6 @@ from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import find_programs
 from claimctl.demo.stage import CONTROLLER, Stage, StoryFailed, set_up
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from kube_in_process.components.kubelet.admission import REFUSED_ON
+
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, POD
 from claimctl.demo.report import Figures
 from claimctl.demo.rescheduling import expect_nothing_left, policy, runner
 from claimctl.demo.stage import Stage, StoryFailed
-from claimctl.embedded.components.kubelet.admission import REFUSED_ON
 from claimctl.install.manifests import documents
 from claimctl.kube.documents import NotServed
 from claimctl.rescheduling.avoidance import ENOUGH

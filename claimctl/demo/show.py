@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kube_in_process.options import ClusterOptions, Dialect
+
 from claimctl.controlplane.plane import ControlPlane
 from claimctl.demo.real import really_staged
 from claimctl.demo.report import Printer, Report
 from claimctl.demo.stage import staged
 from claimctl.demo.story import Plot, Story
 from claimctl.demo.timelines import embedded_timelines, timelines
-from claimctl.embedded.options import ClusterOptions, Dialect
 
 VERSIONS = {
     Dialect.NATIVE: ("1.36",),

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol, TypeVar
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.http.listener import serve
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.store import Revision
+
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.controlplane.features import resource_api
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from kube_in_process.options import Dialect
+
 from claimctl.audit.world import Key
 from claimctl.demo import growing, objects, refusing, rescheduling
 from claimctl.demo.acts import Acts
@@ -14,7 +16,6 @@ from claimctl.demo.report import Figures, Printer, Report, Step
 from claimctl.demo.stage import Stage, StoryFailed
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
-from claimctl.embedded.options import Dialect
 from claimctl.install.manifests import ManifestsMissing
 from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.demo.acts import who
 from claimctl.demo.stage import EmbeddedStage
-from claimctl.embedded.storage.store import Revision
 from claimctl.timeline.history import Change, Chronicle
 from claimctl.timeline.model import Timeline
 from claimctl.wire.base import decode

@@ -17,7 +17,7 @@ _META = (
     *("name", "generateName", "namespace", "uid", "resourceVersion", "generation"),
     *("creationTimestamp", "deletionTimestamp", "labels", "finalizers", "ownerReferences"),
 )
-_ANNOTATIONS = ("claimctl.io/", "resource.kubernetes.io/", "embedded.claimctl.io/")
+_ANNOTATIONS = ("claimctl.io/", "resource.kubernetes.io/", "kube-in-process/")
 _POD_SPEC = (
     *("nodeName", "resourceClaims", "schedulingGroup", "workloadRef", "schedulerName"),
     *("schedulingGates", "tolerations", "terminationGracePeriodSeconds", "restartPolicy"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -40,6 +40,16 @@ _NEVER_SENT = (
     aiohttp.InvalidURL,
     ssl.SSLCertVerificationError,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """An answer of an API server, see ``seams.Response``."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: AsyncIterator[bytes]
+    close: Callable[[], Awaitable[None]]
 
 
 class HttpTransport:
@@ -137,12 +147,12 @@ class HttpTransport:
             self._tls = credentials, tls.context()
         return self._tls[1]
 
-    def _response(self, method: str, path: str, answer: aiohttp.ClientResponse) -> Response:
+    def _response(self, method: str, path: str, answer: aiohttp.ClientResponse) -> HttpResponse:
         async def close() -> None:
             # no effect on a connection that is back in the pool after the end of the body
             answer.close()
 
-        return Response(answer.status, answer.headers, self._body(method, path, answer), close)
+        return HttpResponse(answer.status, answer.headers, self._body(method, path, answer), close)
 
     async def _body(
         self, method: str, path: str, answer: aiohttp.ClientResponse

@@ -1,33 +1,34 @@
 """The two interfaces that are passed in everywhere: transport and clock.
 
 In production the transport is an aiohttp session and the clock is the event loop's. In simulation
-the transport calls the embedded server directly and the loop's clock is virtual.
+the transport calls a server in this process directly and the loop's clock is virtual.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 
-async def _nothing() -> None:
-    return None
-
-
-@dataclass(slots=True)
-class Response:
+class Response(Protocol):
     """An HTTP answer whose body has not been read yet.
 
     Ask ``headers`` for lower-case names. A reader that stops before the end of ``body`` must await
     ``close``. A second ``close``, or one after the end, does nothing.
     """
 
-    status: int
-    headers: Mapping[str, str]
-    body: AsyncIterator[bytes]
-    close: Callable[[], Awaitable[None]] = field(default=_nothing)
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def body(self) -> AsyncIterator[bytes]: ...
+
+    @property
+    def close(self) -> Callable[[], Awaitable[None]]: ...
 
 
 Query = Sequence[tuple[str, str]]

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from kube_in_process.components.kubelet.statuses import finished
+from kube_in_process.serving.kubeconfig import Access, kubeconfig
 from packaging.utils import canonicalize_name
 
-from claimctl.embedded.components.kubelet.statuses import finished
-from claimctl.embedded.serving.kubeconfig import Access, kubeconfig
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused
 from claimctl.wire.seams import Transport
 from generate.sbom import packages

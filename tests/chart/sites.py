@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.serving.kubeconfig import write_kubeconfig
+from kube_in_process.serving.serve import listen
+
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.plane import ControlPlane, running
 from claimctl.controlplane.programs import find_programs
 from claimctl.demo import objects
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.serving.kubeconfig import write_kubeconfig
-from claimctl.embedded.serving.serve import listen
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, Refused

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 import structlog
+from kube_in_process.virtual import run
 
 from tests.clusters.making import STRATEGIES
 from tests.clusters.playing import Played, played
-from tests.support.virtual import run
 
 LIMIT = 1e6
 """Virtual seconds for one cluster."""

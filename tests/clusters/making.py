@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from claimctl.embedded.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Dialect
+
 from tests.clusters.names import (
     BATCH,
     CLASSES,
@@ -189,8 +190,8 @@ def _system(rng: Random) -> list[tuple[str, Body]]:
         found.append(("pods", {"metadata": meta, "spec": {"containers": [container]}}))
     for name, code in (("done", "0"), ("broken", "1")):
         annotations = {
-            "embedded.claimctl.io/run-seconds": "1",
-            "embedded.claimctl.io/exit-code": code,
+            "kube-in-process/run-seconds": "1",
+            "kube-in-process/exit-code": code,
         }
         template = {
             "metadata": {"annotations": annotations},

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
+from kube_in_process.cluster import Cluster
+from kube_in_process.storage.store import Revision
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.retry import Backoff
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.run import Runner

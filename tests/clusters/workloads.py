@@ -82,7 +82,7 @@ def workload(rng: Random, number: int, others: list[str]) -> Workload:
 def _owner(pods: Pods, plural: str, replicas: int) -> Body:
     if plural == "jobs":
         pods.spec["restartPolicy"] = "Never"
-        pods.annotations["embedded.claimctl.io/run-seconds"] = FOREVER
+        pods.annotations["kube-in-process/run-seconds"] = FOREVER
         spec: Body = {"parallelism": replicas, "completions": replicas}
         if chance(pods.rng, 0.3):
             spec["completionMode"] = "Indexed"

@@ -6,11 +6,11 @@ import logging
 import sys
 
 import structlog
+from kube_in_process.virtual import run
 
 from tests.conformance.replay import recordings
 from tests.conformance.report import Report, report
 from tests.conformance.stages import play
-from tests.support.virtual import run
 
 
 def _details(each: Report) -> None:

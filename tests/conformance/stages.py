@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, datetime, timedelta
+from kube_in_process.api_server import api_server
+from kube_in_process.clock import EPOCH, LoopClock
+from kube_in_process.cluster import Cluster
+from kube_in_process.http.handler import ADMINISTRATOR
+from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.verbs.reading import Target
 
-from claimctl.embedded.api_server import api_server
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.http.handler import ADMINISTRATOR
-from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.verbs.reading import Target
 from tests.conformance.definitions import definitions
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
 
@@ -22,23 +21,6 @@ WITH_COMPONENTS = (
 )
 """Recorded with the controllers and the scheduler at work, and no kubelet."""
 _PAUSE_SECONDS = 0.02
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class LoopTime:
-    """Wall time that goes with the loop's clock."""
-
-    def now(self) -> datetime:
-        return EPOCH + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        try:
-            return asyncio.get_running_loop().time()
-        except RuntimeError:
-            return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def _options(recording: Recording) -> ClusterOptions:
@@ -54,7 +36,7 @@ async def play(recording: Recording) -> list[StepResult]:
     """One run, against an API server alone unless controllers were at work in the recording."""
     if recording.name in WITH_COMPONENTS:
         return await _play_in_cluster(recording)
-    handler = api_server(_options(recording), LoopTime())
+    handler = api_server(_options(recording), LoopClock(EPOCH))
     default = {"metadata": {"name": "default"}}
     namespaces = Target(handler.api.kinds.named("namespaces"), "")
     handler.api.create(ADMINISTRATOR, namespaces, default)
@@ -66,7 +48,7 @@ async def play(recording: Recording) -> list[StepResult]:
 
 
 async def _play_in_cluster(recording: Recording) -> list[StepResult]:
-    cluster = Cluster(_options(recording), LoopTime())
+    cluster = Cluster(_options(recording), LoopClock(EPOCH))
     cluster.pause("kubelet")
     await cluster.start()
     try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.virtual import run
 
 from tests.conformance.replay import Recording, recordings
 from tests.conformance.report import ALLOWED, entries, report
 from tests.conformance.stages import play
-from tests.support.virtual import run
 
 _RECORDINGS = {recording.name: recording for recording in recordings()}
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from claimctl.embedded.api_server import api_server
-from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
-from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.verbs.reading import Target
+from kube_in_process.api_server import api_server
+from kube_in_process.clock import EPOCH, LoopClock
+from kube_in_process.http.handler import ADMINISTRATOR, Handler
+from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.verbs.reading import Target
+from kube_in_process.virtual import run as run_virtually
+
 from tests.conformance.compare import Difference
 from tests.conformance.definitions import definitions
 from tests.conformance.placeholders import Bindings
 from tests.conformance.replay import Answered, Recording, Replay, Stage
-from tests.conformance.stages import LoopTime
 from tests.differential.templates import Step
-from tests.support.virtual import run as run_virtually
 
 Object = dict[str, Any]
 CRASHED = 599
@@ -40,7 +41,7 @@ class Side:
             kubernetes_version=self.version,
             authorization=Authorization.RBAC,
         )
-        handler = api_server(options, LoopTime())
+        handler = api_server(options, LoopClock(EPOCH))
         for plural, body in (
             ("namespaces", {"metadata": {"name": "default"}}),
             *(("customresourcedefinitions", each) for each in definitions()),

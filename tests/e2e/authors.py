@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.wire.seams import Query, Response, Transport
+from kube_in_process.seams import HttpResponse, Query, Response, Transport
 
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -55,7 +55,7 @@ class Signed:
         data = b"".join([part async for part in answer.body])
         if answer.status < 300:
             self._note(method, json.loads(data))
-        return Response(answer.status, answer.headers, _again(data), answer.close)
+        return HttpResponse(answer.status, answer.headers, _again(data), answer.close)
 
     def _note(self, method: str, answer: dict[str, Any]) -> None:
         if method == "DELETE":

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.cluster import Cluster as EmbeddedCluster
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.controlplane.programs import CONTROLLER_MANAGER
 from claimctl.demo import objects
 from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
 from claimctl.documents.models import MODELS
-from claimctl.embedded.cluster import Cluster as EmbeddedCluster
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.documents import Version
 from tests.e2e.harness import chosen
 from tests.e2e.real_cluster import RealCluster

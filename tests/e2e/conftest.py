@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.options import ClusterOptions
 from tests.e2e import harness, playground, selection
 from tests.e2e.harness import NewStage, Stage, embedded_stage
 from tests.e2e.real_cluster import SCENARIO_SECONDS, real_stage

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from kube_in_process.components.kubelet.nodes import device_class
 
 from claimctl.controlplane.nodes import FLEET_LABEL
-from claimctl.embedded.components.kubelet.nodes import device_class
 from claimctl.kube.documents import DocumentClient, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.resources import RESOURCECLAIMS

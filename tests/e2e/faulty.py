@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from claimctl.embedded.storage.requests import Fault
-from claimctl.wire.seams import Query, Response, Transport
+from kube_in_process.seams import HttpResponse, Query, Response, Transport
+from kube_in_process.storage.requests import Fault
 
 Hook = Callable[[str, str], Fault | None]
 """Called before every request with its method and path."""
@@ -42,7 +42,7 @@ def _refusal(fault: Fault) -> Response:
         "code": fault.status,
     }
     headers = {"content-type": "application/json"}
-    return Response(fault.status, headers, _once(json.dumps(status).encode()))
+    return HttpResponse(fault.status, headers, _once(json.dumps(status).encode()))
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

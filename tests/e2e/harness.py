@@ -16,10 +16,11 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect
+
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import AlreadyExists, Conflict, NotFound

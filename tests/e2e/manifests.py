@@ -54,7 +54,7 @@ def job(
     template = _template(name, claim)
     template["spec"]["restartPolicy"] = "Never"
     if seconds is not None:
-        template["metadata"]["annotations"] = {"embedded.claimctl.io/run-seconds": str(seconds)}
+        template["metadata"]["annotations"] = {"kube-in-process/run-seconds": str(seconds)}
     return {
         "metadata": _meta(name, annotations),
         "spec": {"parallelism": pods, "completions": pods, "template": template},

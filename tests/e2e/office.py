@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.http.listener import serve
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+
 from claimctl.kube.client import Client
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import yaml
+from kube_in_process.options import Dialect
 
 from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import CannotStart, find_programs
-from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection

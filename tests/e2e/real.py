@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.controlplane.programs import CannotStart
-from claimctl.embedded.options import Dialect
 from claimctl.kube.errors import ConfigError, KubeError
 from tests.e2e import playground, selection
 from tests.e2e.forked import SideBySide

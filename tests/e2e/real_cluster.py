@@ -10,11 +10,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.storage.store import Revision
+
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import NODE, Fleet, leave
 from claimctl.controlplane.pod_worker import Pace
-from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock

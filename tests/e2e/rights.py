@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from kube_in_process.auth.authn import AccessControl
+from kube_in_process.auth.rbac import covers
+from kube_in_process.cluster import Cluster
+from kube_in_process.kinds.authorization import Attributes, Authorizer
+from kube_in_process.options import Authorization, ClusterOptions
 
-from claimctl.embedded.auth.authn import AccessControl
-from claimctl.embedded.auth.rbac import covers
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.kinds.authorization import Attributes, Authorizer
-from claimctl.embedded.options import Authorization, ClusterOptions
 from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.options import ClusterOptions
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.skipped import reason_for
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault
+from kube_in_process.storage.store import Revision
 
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.controlplane.nodes import Fleet
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Transport
 from tests.support.drivers import Drivers

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster
 
 pytestmark = pytest.mark.alone

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import NotFound
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

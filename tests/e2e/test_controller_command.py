@@ -11,10 +11,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.http.listener import serve
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.resources import (

@@ -7,8 +7,8 @@ grace, whether or not claimctl could see it.
 from __future__ import annotations
 
 import pytest
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

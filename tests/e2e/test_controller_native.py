@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import Timings
 
 from claimctl.downgrade import plans
-from claimctl.embedded.options import Timings
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME, DowngradePlan, DowngradePlanSpec

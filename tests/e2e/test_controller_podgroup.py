@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault
 
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import NotFound
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import (

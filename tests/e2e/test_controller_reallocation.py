@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Timings
 
-from claimctl.embedded.options import ClusterOptions, Timings
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

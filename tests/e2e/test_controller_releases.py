@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

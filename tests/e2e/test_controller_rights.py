@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.options import ClusterOptions
 
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
-from claimctl.embedded.options import ClusterOptions
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (

@@ -6,12 +6,12 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.storage.requests import Fault
 
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import Settings
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import (

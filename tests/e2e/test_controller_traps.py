@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from kube_in_process.options import Timings
 
-from claimctl.embedded.options import Timings
 from claimctl.reservation.annotation import reservation_name
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import WorkloadRef

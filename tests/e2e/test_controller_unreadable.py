@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
 
-from claimctl.embedded.options import Dialect
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.audit.witness import DEALLOCATED_IN_USE
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import CLAIM, Workload
 from claimctl.demo.stage import CONTROLLER, staged
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.documents import DocumentClient
 from tests.e2e.commands import claimctl, command_line
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
+from kube_in_process.errors import StatusError
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.downgrade.records import Phase
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.wire.claims import ResourceClaim

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.storage.requests import DeleteOptions
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DOWNGRADEPLANS

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Cluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(180)]

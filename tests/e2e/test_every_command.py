@@ -13,14 +13,14 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from kube_in_process.http.listener import serve
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli.registry import BY_NAME
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from claimctl.demo.stage import Stage as DemoStage
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.commands import Answer, Cluster, cluster, command_line
 from tests.e2e.harness import HOLD_134, NAMESPACE, NewStage, Stage

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.cli.registry import COMMANDS
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import Answer, Cluster, cluster
 
 pytestmark = pytest.mark.alone

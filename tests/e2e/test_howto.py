@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import cluster
 from tests.e2e.runbooks import run
 from tests.support.tutorial import PAGE, Typed, steps

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 
 pytestmark = pytest.mark.alone

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault
 
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (

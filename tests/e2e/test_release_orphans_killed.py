@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.virtual import run
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import KubeError
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
@@ -24,7 +25,6 @@ from tests.e2e.orphans import (
     outcome_of,
     until_free,
 )
-from tests.support.virtual import run
 
 
 async def shared(stage: Stage, name: str = "slice", *, force: bool = False) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import NAMESPACE, NewStage, Stage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests

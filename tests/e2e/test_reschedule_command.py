@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 from tests.e2e.moving import plain_deployment
 

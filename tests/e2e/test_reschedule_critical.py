@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect, Timings
 
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e.harness import NAMESPACE, Stage

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.errors import StatusError
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
 from claimctl.rescheduler.observing import Observation
 from claimctl.rescheduler.steps import Result

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault, FaultPoint
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault, FaultPoint
+
 from claimctl.rescheduler.steps import Report, Result
 from claimctl.rescheduling.reasons import Reason
 from claimctl.rescheduling.record import Outcome

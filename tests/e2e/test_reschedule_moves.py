@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect, Timings
 
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.rescheduler.steps import Result
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.rescheduling.reasons import Reason

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace as changed
 
+from kube_in_process.options import ClusterOptions
 from msgspec.structs import replace
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.rescheduler.steps import Result
 from claimctl.rescheduling.plan import Move
 from claimctl.rescheduling.reasons import Reason

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from kube_in_process.options import ClusterOptions
 from msgspec.structs import replace
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduling.plan import Plan, Reallocation
 from claimctl.wire.resources import CLAIMRESERVATIONS

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.rescheduling.reasons import Reason
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import planned, reasons, rescheduled, runner

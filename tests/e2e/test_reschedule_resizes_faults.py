@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import PODS

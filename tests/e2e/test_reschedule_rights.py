@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
+from kube_in_process.options import ClusterOptions, Dialect
 from msgspec.structs import replace as changed
 
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection

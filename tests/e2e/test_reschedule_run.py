@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
 from structlog.testing import capture_logs
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault
 
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler.records import Records
 from claimctl.rescheduler.taints import Taints

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect, Timings
 from structlog.testing import capture_logs
 
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
 from claimctl.kube.errors import KubeError
 from claimctl.rescheduler.loop import Loop
 from claimctl.rescheduler.waking import Refusals
@@ -305,7 +305,7 @@ async def test_a_clock_that_jumps_leaves_no_pod_waiting(days: int) -> None:
 
 # stuck pods
 
-DRIVER = "embedded.claimctl.io/prepare-fails"
+DRIVER = "kube-in-process/prepare-fails"
 
 
 async def _fails(stage: Stage, node: str, error: str | None) -> None:

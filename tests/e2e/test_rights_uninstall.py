@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real_time(120)
 ROLE = "claimctl-uninstall"
 OURS = {"key": "claimctl.io/moving", "value": "claimctl-p-1", "effect": "NoSchedule"}
 TEMPLATE = {
-    "metadata": {"annotations": {"embedded.claimctl.io/run-seconds": "3600"}},
+    "metadata": {"annotations": {"kube-in-process/run-seconds": "3600"}},
     "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "claimctl"}]},
 }
 

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.embedded.options import ClusterOptions
+from kube_in_process.options import ClusterOptions
+
 from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import (

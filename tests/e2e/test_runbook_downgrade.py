@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.wire.resources import DOWNGRADEPLANS
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.gates import TRAIN, refused, restarts, scale, switch

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kube_in_process.cluster import Cluster as EmbeddedCluster
+from kube_in_process.http.listener import serve
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
+from kube_in_process.storage.requests import DeleteOptions
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.cluster import Cluster as EmbeddedCluster
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
-from claimctl.embedded.storage.requests import DeleteOptions
 from claimctl.kube.client import Client
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference

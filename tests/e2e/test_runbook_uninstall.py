@@ -7,11 +7,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, RESERVATION, Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.documents import Refused
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from tests.e2e.commands import Cluster, cluster

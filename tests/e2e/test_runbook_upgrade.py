@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import cluster
 from tests.e2e.gates import TRAIN
 from tests.e2e.runbooks import Runbook

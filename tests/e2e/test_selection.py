@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import Dialect
 
-from claimctl.embedded.options import Dialect
 from tests.e2e.places import Places
 from tests.e2e.playground import ASSETS
 from tests.e2e.real import KUBECONFIG

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.storage.store import Revision
 
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.errors import Forbidden
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.options import ClusterOptions
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader

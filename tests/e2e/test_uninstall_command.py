@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from kube_in_process.options import ClusterOptions, Dialect
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
-from claimctl.embedded.options import ClusterOptions, Dialect
 from tests.e2e.commands import SECONDS, Cluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(240)]

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import yaml
+from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 
-from claimctl.embedded.components.kubelet.admission import REFUSED_ON, REFUSES
 from claimctl.kube.documents import DocumentClient, NotServed, Refused
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 
-from claimctl.wire.seams import Query, Response, Transport
+from kube_in_process.seams import HttpResponse, Query, Response, Transport
 
 _Said = tuple[float, bytes | ConnectionError | None]
 
@@ -35,10 +35,10 @@ class UnreliableTransport:
             self.asked.append((_now(), f"{'watch' if watches else 'list'} {plural}"))
         if watches and plural in self._forgotten:
             self._forgotten.discard(plural)
-            return Response(200, {"content-type": "application/json"}, _expired())
+            return HttpResponse(200, {"content-type": "application/json"}, _expired())
         response = await self._inner.send(method, path, query, headers, body)
         if watches:
-            response.body = self._stream(response.body, plural)
+            return HttpResponse.around(response, self._stream(response.body, plural))
         return response
 
     def cut_off(self) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Version
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport

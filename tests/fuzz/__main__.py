@@ -13,10 +13,10 @@ import traceback
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from kube_in_process.virtual import run
 
 from tests.fuzz.requests import Request, sequences
 from tests.fuzz.server import Tally, asked, furnished
-from tests.support.virtual import run
 
 _BATCH = 500
 

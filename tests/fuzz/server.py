@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
-from claimctl.embedded.api_server import api_server
-from claimctl.embedded.http.handler import ADMINISTRATOR, Handler
-from claimctl.embedded.options import Authorization, ClusterOptions, Dialect
-from claimctl.embedded.runtime.local import ApiFor
+from kube_in_process.api_server import api_server
+from kube_in_process.clock import EPOCH, LoopClock
+from kube_in_process.http.handler import ADMINISTRATOR, Handler
+from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.runtime.local import ApiFor
+
 from claimctl.wire.seams import Response
-from tests.conformance.stages import LoopTime
 from tests.fuzz.requests import NAMESPACE, Request, examples
 
 Object = dict[str, Any]
@@ -55,7 +56,7 @@ def furnished() -> Handler:
     options = ClusterOptions(
         dialect=Dialect.PODGROUP, kubernetes_version=(1, 36), authorization=Authorization.RBAC
     )
-    handler = api_server(options, LoopTime())
+    handler = api_server(options, LoopClock(EPOCH))
     admin = ApiFor(handler.api, ADMINISTRATOR)
     admin.create("namespaces", {"metadata": {"name": NAMESPACE}})
     for plural, body in (*_recorded(), *_FURNITURE):

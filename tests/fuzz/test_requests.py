@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from kube_in_process.seams import HttpResponse
+from kube_in_process.virtual import run
 
-from claimctl.wire.seams import Response
 from tests.fuzz.requests import Request, sequences
 from tests.fuzz.server import Tally, Unsound, asked, furnished, judge
-from tests.support.virtual import run
 
 
 @settings(
@@ -45,5 +45,5 @@ async def _nothing() -> AsyncIterator[bytes]:
 def test_a_wrong_answer_is_noticed(status: int, body: bytes, told: str) -> None:
     headers = {"content-type": "application/json", "content-length": str(len(body))}
     with pytest.raises(Unsound) as raised:
-        judge(Response(status, headers, _nothing()), body)
+        judge(HttpResponse(status, headers, _nothing()), body)
     assert str(raised.value) == told

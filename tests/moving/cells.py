@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
+from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
+
 from claimctl.wire.base import Object
 
 FOREVER = "1000000"

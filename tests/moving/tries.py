@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from kube_in_process.components.objects import deleting, name, uid
+from kube_in_process.components.pods import ended, node_name, phase
+
 from claimctl.controlplane.nodes import NODE
-from claimctl.embedded.components.objects import deleting, name, uid
-from claimctl.embedded.components.pods import ended, node_name, phase
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.wire.base import Object
 from tests.moving.cells import CELL_LABEL, Cell

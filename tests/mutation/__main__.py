@@ -28,7 +28,11 @@ from tests.support.imports import ChangedImports
 
 PACKAGES = ("reservation", "controller", "downgrade", "kube", "rescheduling")
 TESTS = ("tests/unit", "tests/model", "tests/e2e")
-ELSEWHERE = ("tests/unit/embedded", "tests/unit/controlplane", "tests/unit/packaging")
+ELSEWHERE = (
+    "kube-in-process/kube_in_process_tests",
+    "tests/unit/controlplane",
+    "tests/unit/packaging",
+)
 """Tests of code that does not import the packages."""
 
 

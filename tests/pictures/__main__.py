@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from kube_in_process.virtual import run
+
 from claimctl.telemetry import logs
 from claimctl.timeline import svg
 from tests.pictures.story import play
-from tests.support.virtual import run
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "held.svg"
 

@@ -6,12 +6,13 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect
+
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.demo.stage import BINDING_SECONDS, CONTROLLER, SETTLE_SECONDS, EmbeddedStage, set_up
 from claimctl.demo.timelines import timelines
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
+
 from claimctl.controlplane.nodes import NODE
-from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
 from claimctl.kube.documents import DocumentClient, Version
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.wire.base import Object

@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import yaml
+from kube_in_process.components.kubelet.admission import REFUSED_ON
+from kube_in_process.components.objects import name, uid
+from kube_in_process.components.pods import node_name, phase
 
 from claimctl.controlplane.nodes import NODE
-from claimctl.embedded.components.kubelet.admission import REFUSED_ON
-from claimctl.embedded.components.objects import name, uid
-from claimctl.embedded.components.pods import node_name, phase
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient, Version

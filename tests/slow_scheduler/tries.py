@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kube_in_process.components.pods import allocation_of, reserved_for
+
 from claimctl.controlplane.nodes import NODE, Fleet
-from claimctl.embedded.components.pods import allocation_of, reserved_for
 from claimctl.kube.documents import DocumentClient, Refused, Version
 from tests.slow_scheduler.options import VOLUME, Options
 from tests.torture_real.bodies import RESERVATION, App, Bodies, Body

@@ -9,14 +9,15 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from kube_in_process.api_server import api_server
+from kube_in_process.http.handler import Handler
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.runtime.local import ApiFor
+from kube_in_process.storage.requests import Actor, Fault, FaultPoint
+
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.prepare import run_plan
-from claimctl.embedded.api_server import api_server
-from claimctl.embedded.http.handler import Handler
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.reservations import (

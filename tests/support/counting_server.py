@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.embedded.api_server import api_server
-from claimctl.embedded.http.handler import Handler
-from claimctl.embedded.options import ClusterOptions, Dialect
-from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.storage.requests import MASTERS, Actor
+from kube_in_process.api_server import api_server
+from kube_in_process.http.handler import Handler
+from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.runtime.local import ApiFor
+from kube_in_process.storage.requests import MASTERS, Actor
+
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.seams import Query, Response, Transport

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from kube_in_process.seams import HttpResponse
 
 from claimctl.kube.codec import lines
 from claimctl.wire.seams import Query, Response, Transport
@@ -37,7 +39,7 @@ class Spoiling:
         if not plurals and "watch" not in dict(query):
             return response
         stream = self._lines if "watch" in dict(query) else self._whole
-        return replace(response, body=stream(path, response.body))
+        return HttpResponse.around(response, stream(path, response.body))
 
     async def _lines(self, path: str, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for line in lines(body):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from claimctl.wire.seams import Query, Response
+from kube_in_process.seams import HttpResponse, Query, Response
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Reply:
     async def response(self) -> Response:
         for step in self.before:
             await _take(step)
-        return Response(self.status, dict(self.headers), self._chunks(), self._close)
+        return HttpResponse(self.status, dict(self.headers), self._chunks(), self._close)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
         for step in self.body:

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
+from kube_in_process.components.pods import allocation_of, ended, node_name, reserved_for
+
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.pod_worker import POD
 from claimctl.demo import objects
 from claimctl.demo.objects import DEPLOYMENT, Workload
-from claimctl.embedded.components.pods import allocation_of, ended, node_name, reserved_for
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object

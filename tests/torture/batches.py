@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 import structlog
+from kube_in_process.virtual import Deadlock, LostError, OutOfTime
 
-from tests.support.virtual import Deadlock, LostError, OutOfTime
 from tests.torture.budget import Timer
 from tests.torture.explorer import explore
 from tests.torture.perturbations import Point, perturb

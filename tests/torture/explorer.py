@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 
-from claimctl.embedded.runtime.component import Pauses
-from tests.support.virtual import run
+from kube_in_process.runtime.component import Pauses
+from kube_in_process.virtual import run
+
 from tests.torture.faults import Faults
 from tests.torture.faulty_transport import FaultPlan
 from tests.torture.final_checks import conclude

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
+from kube_in_process.storage.requests import Fault, FaultPoint
+
 from tests.e2e.harness import CONTROLLER_USER
 
 Make = Callable[[Random], Fault]

@@ -7,8 +7,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.wire.seams import Query, Response, Transport
+from kube_in_process.cluster import Cluster
+from kube_in_process.seams import HttpResponse, Query, Response, Transport
+
 from tests.e2e.dying_transport import WRITES
 
 STALL_STEP = 0.05
@@ -93,9 +94,10 @@ class FaultyTransport:
             now = self._cluster.clock.monotonic()
             self.vain.append(f"{method} {path} at t={now:.3f} changed nothing: {body!r}")
         if response.status == 422:
-            response.body = self._refused(method, path, body, response.body)
+            refused = self._refused(method, path, body, response.body)
+            return HttpResponse.around(response, refused)
         if method == "GET" and ("watch", "true") in query:
-            response.body = self._stream(path, response.body)
+            return HttpResponse.around(response, self._stream(path, response.body))
         return response
 
     def _is_refused(self) -> bool:
@@ -156,7 +158,7 @@ def _conflict() -> Response:
     async def body() -> AsyncIterator[bytes]:
         yield json.dumps(status).encode()
 
-    return Response(409, {"content-type": "application/json"}, body())
+    return HttpResponse(409, {"content-type": "application/json"}, body())
 
 
 def _gone() -> bytes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.storage.store import Revision
+from kube_in_process.errors import StatusError
+from kube_in_process.storage.store import Revision
+
 from claimctl.rescheduling.refusals import AVOIDS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE

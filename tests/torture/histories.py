@@ -19,7 +19,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tests.support.virtual import Deadlock, LostError, OutOfTime
+from kube_in_process.virtual import Deadlock, LostError, OutOfTime
+
 from tests.torture.batches import quiet
 from tests.torture.explorer import explore
 from tests.torture.reference import play, references

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
+from kube_in_process.storage.requests import Fault, FaultPoint
+
 from claimctl.kube.client import Client
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.e2e import manifests

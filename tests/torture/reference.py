@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.storage.requests import DeleteOptions
+from kube_in_process.virtual import run
+
 from claimctl.controller.settings import Settings
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from claimctl.embedded.storage.requests import DeleteOptions
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
-from tests.support.virtual import run
 from tests.torture import moments
 from tests.torture.faulty_transport import FaultPlan
 from tests.torture.final_checks import conclude

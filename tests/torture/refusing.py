@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 import yaml
+from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
+from kube_in_process.components.kubelet.kubelet import PREPARE_FAILS
 
-from claimctl.embedded.components.kubelet.admission import REFUSED_ON, REFUSES
-from claimctl.embedded.components.kubelet.kubelet import PREPARE_FAILS
 from claimctl.rescheduler.reallocating import FOR_AVOIDANCE
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.rescheduling.refusals import BRAKE_GATE

@@ -8,10 +8,10 @@ from datetime import timedelta
 from functools import cache
 
 import pytest
+from kube_in_process.virtual import run
 
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
-from tests.support.virtual import run
 from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects, reservation, workload
 from tests.torture.testbed import Process, Testbed, Verdict, closed, judge, opened

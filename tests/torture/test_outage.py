@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault, FaultPoint
+from kube_in_process.virtual import run
 
 from claimctl.cli.explain_claims import lines
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.advice import advice
 from claimctl.inspect.explain import Explanation, explain_with_controller
 from claimctl.kube.client import Client
@@ -19,7 +20,6 @@ from claimctl.telemetry.face import Metric
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 from tests.torture.final_checks import conclude
 from tests.torture.reference import LIMIT, dialects
 from tests.torture.testbed import Testbed, Verdict, closed, judge, opened

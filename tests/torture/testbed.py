@@ -14,16 +14,16 @@ from random import Random
 from typing import Any
 
 import yaml
+from kube_in_process.cluster import Cluster
+from kube_in_process.errors import StatusError
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.store import Revision
 
 from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl.audit.world import World
 from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.clock import LoopClock
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW

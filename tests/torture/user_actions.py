@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.storage.requests import DeleteOptions
+from kube_in_process.errors import StatusError
+from kube_in_process.storage.requests import DeleteOptions
+
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE
 from tests.torture.drivers import results_of
@@ -99,8 +100,8 @@ class UserActions:
         if kind == "Job":
             body["spec"] |= {"backoffLimit": 1}
             extra = body["spec"]["template"]["metadata"].setdefault("annotations", {})
-            extra["embedded.claimctl.io/run-seconds"] = self.rng.choice(["1", "5", "40"])
-            extra["embedded.claimctl.io/exit-code"] = self.rng.choice(["0", "0", "1"])
+            extra["kube-in-process/run-seconds"] = self.rng.choice(["1", "5", "40"])
+            extra["kube-in-process/exit-code"] = self.rng.choice(["0", "0", "1"])
         self.admin.create(PLURALS[kind], body)
 
     def create(self) -> None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from kube_in_process.storage.store import Revision
 
 from claimctl.controlplane.pod_worker import Finding
-from claimctl.embedded.storage.store import Revision
 from tests.torture_real.judge import Verdict, judge
 
 

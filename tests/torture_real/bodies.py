@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kube_in_process.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
+
 from claimctl.controlplane.nodes import Fleet
-from claimctl.embedded.components.kubelet.kubelet import EXIT_CODE, RUN_SECONDS
 
 Body = dict[str, Any]
 API = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}

@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.controlplane.nodes import NODE
 from claimctl.controlplane.pod_worker import POD
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import Refused, Version
 from claimctl.wire.base import Object
 from tests.torture.blocked import blocked

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl.audit.world import World
 from claimctl.controlplane.pod_worker import Finding
-from claimctl.embedded.storage.store import Revision
 from claimctl.wire.base import Object
 from tests.torture_real.controllers import USER
 

@@ -6,9 +6,10 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
+from kube_in_process.storage.store import Revision, decode
+
 from claimctl.controlplane.history import History
 from claimctl.controlplane.plane import ControlPlane
-from claimctl.embedded.storage.store import Revision, decode
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kube_in_process.storage.store import Address, Author, Revision, Store
+from kube_in_process.virtual import run
 
-from claimctl.embedded.storage.store import Address, Author, Revision, Store
 from claimctl.kube.documents import Refused, Version
-from tests.support.virtual import run
 from tests.torture_real.controllers import USER
 from tests.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
 from tests.torture_real.judge import Verdict

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect, Timings
 
 from .trace import Action, Event, Fields, Name, Trace
 from .watching import events

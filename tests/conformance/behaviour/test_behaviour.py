@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-
-from tests.support.virtual import run
+from kube_in_process.virtual import run
 
 from .comparing import flaps, histories, in_order, messages, removals, snapshot
 from .replay import Replay, play

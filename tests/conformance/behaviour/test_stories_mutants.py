@@ -6,23 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kube_in_process.components.controllers import claims
+from kube_in_process.components.controllers.deployments import controller as deployments
+from kube_in_process.components.controllers.deployments import rollout
+from kube_in_process.components.controllers.device_taints import DeviceTaintController
+from kube_in_process.components.controllers.garbage import GarbageCollector
+from kube_in_process.components.controllers.generated import Generator
+from kube_in_process.components.controllers.jobs import controller as jobs
+from kube_in_process.components.controllers.jobs import indexed_pods
+from kube_in_process.components.controllers.jobs import status as job_status
+from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
+from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.kubelet.nodes import NodeController
+from kube_in_process.components.scheduler import binding
+from kube_in_process.kinds.validation import claims as validation
+from kube_in_process.verbs import eviction
 
-from claimctl.embedded.components.controllers import claims
-from claimctl.embedded.components.controllers.deployments import controller as deployments
-from claimctl.embedded.components.controllers.deployments import rollout
-from claimctl.embedded.components.controllers.device_taints import DeviceTaintController
-from claimctl.embedded.components.controllers.garbage import GarbageCollector
-from claimctl.embedded.components.controllers.generated import Generator
-from claimctl.embedded.components.controllers.jobs import controller as jobs
-from claimctl.embedded.components.controllers.jobs import indexed_pods
-from claimctl.embedded.components.controllers.jobs import status as job_status
-from claimctl.embedded.components.controllers.replicasets import ReplicaSetController
-from claimctl.embedded.components.controllers.statefulsets.controller import StatefulSetController
-from claimctl.embedded.components.controllers.taints import TaintController
-from claimctl.embedded.components.kubelet.nodes import NodeController
-from claimctl.embedded.components.scheduler import binding
-from claimctl.embedded.kinds.validation import claims as validation
-from claimctl.embedded.verbs import eviction
 from tests.differential.actions.judge import differences
 from tests.differential.actions.recording import load, recordings
 from tests.differential.actions.rehearsal import on_embedded

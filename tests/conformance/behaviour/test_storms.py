@@ -6,9 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.storage.requests import Fault, FaultPoint
+from kube_in_process.cluster import Cluster
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from .replay import LoopClock, options, publish
 from .trace import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from claimctl.embedded.storage.store import Revision
+from kube_in_process.storage.store import Revision
 
 from .trace import Event, Fields
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect
+
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Clock
 from tests.conformance.scheduling.stage import SPACE, Case, Stage

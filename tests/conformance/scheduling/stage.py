@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from claimctl.embedded.components.objects import (
+from kube_in_process.components.objects import (
     annotations_of,
     controller_of,
     deleting,
     name,
     uid,
 )
-from claimctl.embedded.components.pods import node_name
+from kube_in_process.components.pods import node_name
+
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused, Version
 from claimctl.wire.base import Object
 

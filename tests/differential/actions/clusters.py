@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from kube_in_process.cluster import Cluster
+from kube_in_process.components.kubelet.nodes import UNREACHABLE
+from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.storage.store import Revision
+
 from claimctl.controlplane.following import Follower
 from claimctl.controlplane.nodes import Fleet, join, leave, report
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.components.kubelet.nodes import UNREACHABLE
-from claimctl.embedded.options import ClusterOptions, Dialect, Timings
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.seams import Transport

@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from claimctl.embedded.components.controllers.jobs.count import TRACKING
-from claimctl.embedded.components.controllers.jobs.indexes import parsed
-from claimctl.embedded.components.pods import claims_used, ended
+from kube_in_process.components.controllers.jobs.count import TRACKING
+from kube_in_process.components.controllers.jobs.indexes import parsed
+from kube_in_process.components.pods import claims_used, ended
+
 from tests.differential.actions.clusters import Seen
 from tests.differential.actions.level import (
     is_race,

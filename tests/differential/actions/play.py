@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from claimctl.embedded.components.objects import (
+from kube_in_process.components.objects import (
     annotations_of,
     condition,
     controller_of,
@@ -25,7 +25,7 @@ from claimctl.embedded.components.objects import (
     name,
     uid,
 )
-from claimctl.embedded.components.pods import (
+from kube_in_process.components.pods import (
     allocation_of,
     ended,
     group_name,
@@ -36,6 +36,7 @@ from claimctl.embedded.components.pods import (
     ready,
     reserved_for,
 )
+
 from tests.differential.actions.clusters import Seen, Stage, answer
 from tests.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, Step, Story
 

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 import structlog
+from kube_in_process.virtual import run as run_virtually
 
 from tests.differential.actions.chance import by_chance
 from tests.differential.actions.classics import classic, classics_of
@@ -20,7 +21,6 @@ from tests.differential.actions.clusters import embedded
 from tests.differential.actions.judge import Difference, differences
 from tests.differential.actions.play import Played, Player
 from tests.differential.actions.story import Story
-from tests.support.virtual import run as run_virtually
 
 Target = tuple[tuple[int, int], bool]
 """The Kubernetes version, and whether PodGroups are on."""

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kube_in_process.seams import HttpResponse, Response
 
-from claimctl.wire.seams import Response
 from tests.differential.actions import clusters, rehearsal
 from tests.differential.actions.clusters import Canary, Log
 from tests.differential.actions.judge import Difference
@@ -155,7 +155,7 @@ class _Nodes:
 
     async def send(self, _: str, path: str, *given: Any) -> Response:
         self.sent.append((path.rpartition("/")[2], json.loads(given[-1])["spec"]))
-        return Response(200, {}, _nothing())
+        return HttpResponse(200, {}, _nothing())
 
 
 async def test_the_node_that_was_changed_first_is_changed_back_by_the_same_kind_of_change() -> None:

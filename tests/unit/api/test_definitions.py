@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.crd.validation import validate_definition
 
 from claimctl.api import custom_resource_definitions
 from claimctl.api.__main__ import main, rendered, stale, write
-from claimctl.embedded.crd.validation import validate_definition
 
 ROOT = Path(__file__).parents[3]
 DEFINITIONS = custom_resource_definitions()

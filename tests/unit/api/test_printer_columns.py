@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from kube_in_process.http.tables.shapes import Tables
+from kube_in_process.kinds.kind import Kind
+from kube_in_process.options import Features
+from kube_in_process.schema.registry import Schemas
+
 from claimctl.api import custom_resource_definitions
-from claimctl.embedded.http.tables.shapes import Tables
-from claimctl.embedded.kinds.kind import Kind
-from claimctl.embedded.options import Features
-from claimctl.embedded.schema.registry import Schemas
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

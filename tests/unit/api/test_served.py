@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.errors import StatusError
+from kube_in_process.options import ClusterOptions
+from kube_in_process.runtime.local import ApiFor
+from kube_in_process.storage.requests import Actor
+from kube_in_process.virtual import run
 
 from claimctl.api import custom_resource_definitions
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.storage.requests import Actor
 from claimctl.kube.clock import LoopClock
-from tests.support.virtual import run
 
 Json = dict[str, Any]
 Story = Callable[[ApiFor], object]

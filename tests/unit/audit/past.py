@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube_in_process.storage.store import Address, Author, Store
+
 from claimctl.audit.witness import Violation, Witness
 from claimctl.audit.world import World
-from claimctl.embedded.storage.store import Address, Author, Store
 
 US = "claimctl"
 KCM = "system:kube-controller-manager"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.storage.store import Address, Author
 
 from claimctl.audit.witness import REMOVED_FOREIGN, UNRECORDED
-from claimctl.embedded.storage.store import Address, Author
 from tests.unit.audit.past import ALLOCATED, US, Past
 
 PLAN = Address("claimctl.io", "downgradeplans", "", "claimctl")

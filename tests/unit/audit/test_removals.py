@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.storage.store import Address, Author
 
 from claimctl.audit.witness import (
     LISTED_AGAIN,
@@ -12,7 +13,6 @@ from claimctl.audit.witness import (
     LISTED_WITHOUT_HOLD,
     REMOVED_FOREIGN,
 )
-from claimctl.embedded.storage.store import Address, Author
 from tests.unit.audit.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
 THING = {"apiGroup": "example.com", "resource": "things", "name": "x", "uid": "x"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.storage.store import Address, Author
 
 from claimctl.audit.witness import (
     DEALLOCATED_IN_USE,
@@ -15,7 +16,6 @@ from claimctl.audit.witness import (
     WROTE_NOTHING,
     Violation,
 )
-from claimctl.embedded.storage.store import Address, Author
 from tests.unit.audit.past import ALLOCATED, KCM, OWN, US, Past, held, rules
 
 

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kube_in_process.http.listener import serve
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.kubectl_completion import NO_FILES, suggestions
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from tests.support.claim_server import Server
 
 

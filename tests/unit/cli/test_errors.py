@@ -53,6 +53,12 @@ FORBIDDEN = Forbidden("GET", "/api/v1/pods", status=403, reason="Forbidden", mes
             "error: the Python package of cel is missing: this installation has only what the "
             "controller needs; use one made by pip install claimctl\n",
         ),
+        (
+            ModuleNotFoundError("No module named 'kube_in_process'", name="kube_in_process"),
+            ExitCode.FAILED,
+            "error: the embedded cluster is not installed: pip install 'claimctl[demo]' brings "
+            "it\n",
+        ),
         (CommandFailed("lost\nthe lease"), ExitCode.FAILED, "error: lost the lease\n"),
         (FORBIDDEN, ExitCode.FAILED, "error: GET /api/v1/pods: 403 Forbidden: not you\n"),
         (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.explain import naming, run
 from claimctl.cli.formats import Output
 from claimctl.cli.session import Session
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from tests.support.claim_server import NAMESPACE, Server
 
 

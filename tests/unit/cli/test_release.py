@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.storage.requests import Fault
 
 from claimctl.cli import release
-from claimctl.embedded.storage.requests import Fault
 from claimctl.inspect.explain import Explanation, explain, explain_with_controller
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION

@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.cli.main import run
 from claimctl.cli.report import gathered, write
 from claimctl.cli.session import Session
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.bundle import Bundle
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected

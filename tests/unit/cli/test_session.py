@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.http.listener import serve
+from kube_in_process.options import Dialect
+from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli import access
 from claimctl.cli.session import connected
-from claimctl.embedded.http.listener import serve
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.serving.kubeconfig import Access, write_kubeconfig
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS, Resource
 from tests.support.counting_server import server
 

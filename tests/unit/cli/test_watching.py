@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
+from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
 from claimctl.cli import explain, get, release
 from claimctl.cli.formats import Output
@@ -14,7 +15,6 @@ from claimctl.cli.get import Wanted
 from claimctl.cli.objects import CLAIM
 from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
-from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.inspect.explain import explain_with_controller
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server

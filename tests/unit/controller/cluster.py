@@ -7,6 +7,8 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from kube_in_process.options import Dialect
+
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import GroupKey
@@ -14,7 +16,6 @@ from claimctl.controller.live_reads import Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.pod_group import PodGroupReconciler
 from claimctl.controller.snapshots import Knowledge
-from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventRecorder

@@ -10,13 +10,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
-from claimctl.embedded.options import Dialect
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.base import from_plain

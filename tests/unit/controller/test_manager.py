@@ -6,12 +6,12 @@ import asyncio
 from random import Random
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.controller.checkpoint import ANNOTATION
 from claimctl.controller.manager import Manager, NotSynced
 from claimctl.controller.settings import Settings
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.coordination import micro_time
 from tests.support.builders import NOW

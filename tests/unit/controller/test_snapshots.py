@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import GONE_SECONDS, Observations
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.embedded.options import Dialect
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.template_injection import Injector, group_name
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.controller.unreadable import UnreadableObjects
-from claimctl.embedded.options import Dialect
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DEPLOYMENTS,

@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 
 import structlog
+from kube_in_process.virtual import run
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
@@ -18,7 +19,6 @@ from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
 from claimctl.telemetry.face import Span
 from tests.support.builders import NOW
 from tests.support.recording import Recording
-from tests.support.virtual import run
 
 KEY = PlanKey("key")
 

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
+from kube_in_process.virtual import run
 
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import Fleet
 from claimctl.controlplane.pod_worker import Host, PodWorker
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.components.kubelet.kubelet import RUN_SECONDS
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.clock import LoopClock
 from tests.support.builders import NOW
-from tests.support.virtual import run
 
 POD: dict[str, Any] = {
     "metadata": {"name": "train-0", "namespace": "team"},

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.demo.story import Plot
-from claimctl.embedded.options import Dialect
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
+from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.pods import list_pods_of
 from claimctl.downgrade.records import announced
-from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server

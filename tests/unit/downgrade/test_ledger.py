@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn, status_body
-from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,

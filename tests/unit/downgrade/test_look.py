@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from kube_in_process.options import Dialect
+
 from claimctl.downgrade.look import PREPARE_FAILED, look
 from claimctl.downgrade.standing import Standing
 from claimctl.downgrade.status import Kubelet
-from claimctl.embedded.options import Dialect
 from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
+from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.downgrade.records import is_carried_out
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import ClaimName, DowngradePlan, DowngradePlanSpec

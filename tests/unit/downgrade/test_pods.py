@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kube_in_process.storage.requests import Fault
+
 from claimctl.downgrade.pods import PodsOfClaims, list_pods_of, with_pods
-from claimctl.embedded.storage.requests import Fault
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server

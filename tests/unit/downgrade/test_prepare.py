@@ -9,13 +9,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import prepare
 from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.run import ATTEMPTS
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ServerError
 from claimctl.reservation.facts.references import uids_written_by

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.run import ATTEMPTS
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import ServerError
 from claimctl.wire.reservations import (
     DowngradedClaim,

@@ -14,9 +14,9 @@ from itertools import product
 from random import Random
 
 import pytest
+from kube_in_process.storage.store import Address, Author, Revision
 
 from claimctl.downgrade import plans
-from claimctl.embedded.storage.store import Address, Author, Revision
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 from claimctl.wire.base import decode

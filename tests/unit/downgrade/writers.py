@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from kube_in_process.errors import StatusError
+from kube_in_process.storage.requests import MASTERS, Actor
+from kube_in_process.storage.store import Revision
+
 from claimctl.audit.witness import Witness
 from claimctl.audit.world import World
 from claimctl.downgrade import plans
-from claimctl.embedded.errors import StatusError
-from claimctl.embedded.storage.requests import MASTERS, Actor
-from claimctl.embedded.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 from claimctl.wire.base import decode, encode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.account import Account, account_of, missing_rights_of, own_name
 from claimctl.inspect.cluster_checks import Verdict
 from claimctl.kube.errors import Forbidden

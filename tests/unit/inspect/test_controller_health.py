@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
+from kube_in_process.virtual import run
 from msgspec.structs import replace
 
 from claimctl.cli.explain_claims import document, lines
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.controller_health import (
     Election,
     Sign,
@@ -42,7 +43,6 @@ from tests.support.builders import (
 )
 from tests.support.claim_server import NAMESPACE as ML
 from tests.support.claim_server import Server
-from tests.support.virtual import run
 
 
 def lease(holder: str = "one", renewed: float = -3.0, namespace: str = "claimctl-system") -> Lease:

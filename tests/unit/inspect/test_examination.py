@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.cluster_checks import Verdict
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import RESERVE_ANNOTATION

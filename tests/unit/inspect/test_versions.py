@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl import __version__
 from claimctl.controller.dialect.api_versions import Served
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.inspect.account import Account
 from claimctl.inspect.controller_health import Election, State
 from claimctl.inspect.versions import Skew, Versions, release_of, versions

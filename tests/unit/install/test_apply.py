@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions, Dialect
 from claimctl.install.apply import (
     MANAGER,
     Applied,

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.virtual import run
 from structlog.testing import capture_logs
 
 from claimctl.kube.cache import MOST_LINES
@@ -20,7 +21,6 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.unreadable import Unreadable
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 from tests.support.wire_server import Reply, Wait, WireServer, event, listing, ok, stream, thing
 
 BAD: dict[str, Any] = {"spec": {"nodeName": 5}}

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.schema import alpha
 
 from claimctl.controller.writer import Writer
 from claimctl.downgrade.claims import write_list
-from claimctl.embedded.schema import alpha
 from claimctl.kube.claim_lists import change_list, changes
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 import pytest
+from kube_in_process.virtual import run
 
 from claimctl.kube import errors
 from claimctl.kube.client import Client
@@ -20,7 +21,6 @@ from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import LEASES, NODES, PODS, RESOURCECLAIMS
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 from tests.support.wire_server import (
     Reply,
     Wait,

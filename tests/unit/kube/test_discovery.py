@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kube_in_process.virtual import run
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import BadAnswer, NotFound, ServerError
 from claimctl.wire.meta import ObjectHeader
-from tests.support.virtual import run
 from tests.support.wire_server import Reply, WireServer, failure, ok, thing
 
 

@@ -10,12 +10,12 @@ from random import Random
 from typing import TypeVar
 
 import pytest
+from kube_in_process.api_server import handler_of
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions
+from kube_in_process.runtime.local import ApiFor
+from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
-from claimctl.embedded.api_server import handler_of
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.runtime.local import ApiFor
-from claimctl.embedded.storage.requests import Actor, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Unreachable

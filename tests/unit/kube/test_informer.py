@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.virtual import run
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -19,7 +20,6 @@ from claimctl.telemetry.face import Metric
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 from tests.support.wire_server import (
     Reply,
     Wait,

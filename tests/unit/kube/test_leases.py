@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from kube_in_process.virtual import run
 from structlog.testing import capture_logs
 
 from claimctl.kube.client import Client
@@ -28,7 +29,6 @@ from claimctl.telemetry.face import Metric
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.seams import Query, Response
 from tests.support.telemetry import Recorder
-from tests.support.virtual import run
 from tests.support.wire_server import Reply, failure, ok, silence
 
 EPOCH = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.model import Answer, OwnerState
 from claimctl.orphans.scan import Scan, scan_claims

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
+from kube_in_process.text.cel import compiled
 
-from claimctl.embedded.text.cel import compiled
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.wire.base import from_plain
 from claimctl.wire.reservations import WorkloadRef

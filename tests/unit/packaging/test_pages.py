@@ -37,7 +37,7 @@ NAMES = {
     RESERVE_ANNOTATION,
     RETENTION_ANNOTATION,
 }
-_CODE = re.compile(r'"((?:embedded\.)?claimctl\.io/[a-z-]+)"')
+_CODE = re.compile(r'"((?:claimctl\.io|kube-in-process)/[a-z-]+)"')
 NO_ANNOTATIONS = {
     "claimctl.io/controller": "the name of the component in Events and in `managed-by`",
     "claimctl.io/rescheduler": "the name of `claimctl reschedule` in Events",
@@ -47,7 +47,8 @@ NO_ANNOTATIONS = {
 
 def test_the_page_has_every_annotation_of_the_code() -> None:
     page = (DOCS / "reference" / "annotations.md").read_text(encoding="utf-8")
-    texts = (each.read_text(encoding="utf-8") for each in (ROOT / "claimctl").rglob("*.py"))
+    paths = [*(ROOT / "claimctl").rglob("*.py"), *(ROOT / "kube-in-process").rglob("*.py")]
+    texts = (each.read_text(encoding="utf-8") for each in paths)
     used = {name for text in texts for name in _CODE.findall(text)} - NO_ANNOTATIONS.keys()
     assert {name for name in used | NAMES if name not in page} == set()
 

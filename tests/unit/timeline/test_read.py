@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.codec import WatchEvent
 from claimctl.kube.errors import NotFound

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions
-from claimctl.embedded.storage.requests import Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings

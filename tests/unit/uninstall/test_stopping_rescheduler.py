@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions
 
-from claimctl.embedded.cluster import Cluster
-from claimctl.embedded.options import ClusterOptions
 from claimctl.install.manifests import Choice, chosen
 from claimctl.install.rescheduling import Rescheduling, pod_spec
 from claimctl.kube.client import Client
@@ -57,7 +57,7 @@ class World:
             "uid": found["metadata"]["uid"],
         }
         spec = cron_job["spec"]["jobTemplate"]["spec"]
-        seconds_of_pod = {"embedded.claimctl.io/run-seconds": str(seconds)}
+        seconds_of_pod = {"kube-in-process/run-seconds": str(seconds)}
         spec["template"]["metadata"]["annotations"] = seconds_of_pod
         meta = {"name": name, "ownerReferences": [owner]}
         await self.client.create(JOBS, {"metadata": meta, "spec": spec}, HERE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kube_in_process.options import Dialect
+
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
-from claimctl.embedded.options import Dialect
 from tests.support.builders import CLAIM, NAMESPACE
 from tests.support.counting_server import Server, pod_body, server
 from tests.unit.controller.cluster import filled, furnish

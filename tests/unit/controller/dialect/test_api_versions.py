@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.options import Dialect
 
 from claimctl.controller.dialect.api_versions import Served, look
-from claimctl.embedded.options import Dialect
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from tests.support.counting_server import server
 

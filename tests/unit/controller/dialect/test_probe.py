@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import Fault
+from kube_in_process.virtual import run
 
 from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from tests.support.counting_server import server
-from tests.support.virtual import run
 
 
 def detect(dialect: Dialect, version: tuple[int, int], **probe: str) -> Detection:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
+from kube_in_process.options import Dialect
+from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
@@ -18,8 +20,6 @@ from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.claim import SOON, WATCHDOG, ClaimReconciler
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
-from claimctl.embedded.options import Dialect
-from claimctl.embedded.storage.requests import DeleteOptions, Fault, FaultPoint
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid, NotFound

@@ -1,0 +1,220 @@
+"""RBAC: who may do what, by the stored roles and bindings and the built-in policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kube_in_process.auth.policy import BINDINGS, ROLES
+from kube_in_process.kinds.authorization import Attributes
+from kube_in_process.objects import Object
+from kube_in_process.storage.requests import MASTERS, Actor
+from kube_in_process.storage.selectors import parse_labels
+from kube_in_process.storage.store import Revision, Store
+from kube_in_process.text.label_text import selector_text
+
+Rule = Mapping[str, Any]
+
+GROUP = "rbac.authorization.k8s.io"
+PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+_ACCOUNT = "system:serviceaccount:"
+_NAMES = {"Role": "role", "ClusterRole": "clusterrole"}
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One rule that a user has; ``namespace`` is empty for rules of the whole cluster."""
+
+    rule: Rule
+    namespace: str
+    reason: str
+
+
+class Rbac:
+    """An authorizer. It reads roles and bindings again after each change of one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._policy: _Policy | None = None
+        for plural in PLURALS:
+            store.subscribe(self._changed, GROUP, plural)
+
+    def _changed(self, revision: Revision) -> None:
+        self._policy = None
+
+    def allowed(self, attributes: Attributes) -> bool:
+        return self.reason(attributes) is not None
+
+    def reason(self, attributes: Attributes) -> str | None:
+        """Why the request is allowed; None if it is not."""
+        if MASTERS in attributes.actor.groups:
+            return ""
+        for grant in self.grants(attributes.actor, attributes.namespace):
+            if covers(grant.rule, attributes):
+                return grant.reason
+        return None
+
+    def trouble(self, attributes: Attributes) -> str:
+        """The missing roles, in the words that a real server adds to a refusal (``Authorize`` in
+        plugin/pkg/auth/authorizer/rbac)."""
+        missing = self.missing_roles(attributes.actor, attributes.namespace)
+        return f"RBAC: {missing}" if missing else ""
+
+    def missing_roles(self, actor: Actor, namespace: str) -> str:
+        """The roles that bindings of ``actor`` name and that do not exist; '' without any."""
+        missing = self._current().missing(actor, namespace)
+        texts = [f'{_NAMES[kind]}.{GROUP} "{name}" not found' for kind, name in missing]
+        return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
+
+    def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
+        """Every rule that ``actor`` has in the cluster and in one namespace."""
+        return self._current().grants(actor, namespace)
+
+    def _current(self) -> _Policy:
+        if self._policy is None:
+            self._policy = _Policy(self._store)
+        return self._policy
+
+
+class AllowAll:
+    """The authorizer of a cluster without authorization: every user may do everything."""
+
+    def allowed(self, attributes: Attributes) -> bool:
+        return True
+
+    def reason(self, attributes: Attributes) -> str | None:
+        return ""
+
+    def trouble(self, attributes: Attributes) -> str:
+        return ""
+
+    def missing_roles(self, actor: Actor, namespace: str) -> str:
+        return ""
+
+    def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
+        yield Grant({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, "", "")
+        yield Grant({"verbs": ["*"], "nonResourceURLs": ["*"]}, "", "")
+
+
+class _Policy:
+    """The roles and bindings at one moment."""
+
+    def __init__(self, store: Store) -> None:
+        listed = {plural: store.list(GROUP, plural) for plural in PLURALS}
+        stored = {role["metadata"]["name"]: role for role in listed["clusterroles"]}
+        self._cluster_roles: dict[str, Object] = {**ROLES, **stored}
+        self._roles = {
+            (role["metadata"]["namespace"], role["metadata"]["name"]): role
+            for role in listed["roles"]
+        }
+        self._bindings = [*BINDINGS, *listed["clusterrolebindings"]]
+        self._namespaced = listed["rolebindings"]
+
+    def grants(self, actor: Actor, namespace: str) -> Iterator[Grant]:
+        for binding, subject, scope in self._bound(actor, namespace):
+            yield from self._granted(binding, subject, scope)
+
+    def missing(self, actor: Actor, namespace: str) -> dict[tuple[str, str], None]:
+        """The kind and name of each role that a binding of ``actor`` names in vain."""
+        found: dict[tuple[str, str], None] = {}
+        for binding, _, scope in self._bound(actor, namespace):
+            role = binding["roleRef"]
+            local = role["kind"] == "Role"
+            known = (scope, role["name"]) in self._roles if local else self._has(role["name"])
+            if not known:
+                found[role["kind"], role["name"]] = None
+        return found
+
+    def _has(self, name: str) -> bool:
+        return name in self._cluster_roles
+
+    def _bound(self, actor: Actor, namespace: str) -> Iterator[tuple[Object, Object, str]]:
+        """Each binding of ``actor``, its first subject that is the actor, and its namespace."""
+        local = [each for each in self._namespaced if each["metadata"]["namespace"] == namespace]
+        scoped = [*((each, "") for each in self._bindings), *((each, namespace) for each in local)]
+        for binding, scope in scoped:
+            for subject in binding.get("subjects") or ():
+                if _is(subject, actor, scope):
+                    yield binding, subject, scope
+                    break
+
+    def _granted(self, binding: Object, subject: Object, namespace: str) -> Iterator[Grant]:
+        role, kind = binding["roleRef"], "RoleBinding" if namespace else "ClusterRoleBinding"
+        shown = _shown(binding["metadata"]["name"], namespace)
+        reason = (
+            f'RBAC: allowed by {kind} {shown} of {role["kind"]} "{role["name"]}" to '
+            f"{subject['kind']} {_shown(subject['name'], subject.get('namespace', ''))}"
+        )
+        for rule in self._rules(role, namespace):
+            yield Grant(rule, namespace, reason)
+
+    def _rules(self, reference: Object, namespace: str) -> Sequence[Rule]:
+        if reference["kind"] == "Role":
+            role = self._roles.get((namespace, reference["name"]))
+            return (role or {}).get("rules") or ()
+        return [
+            rule
+            for name in self._gathered(reference["name"])
+            for rule in self._cluster_roles[name].get("rules") or ()
+        ]
+
+    def _gathered(self, name: str) -> list[str]:
+        """A ClusterRole and those that it aggregates, each once."""
+        found = [name] if name in self._cluster_roles else []
+        for each in found:
+            selectors = (self._cluster_roles[each].get("aggregationRule") or {}).get(
+                "clusterRoleSelectors"
+            )
+            for selector in selectors or ():
+                found += [other for other in self._selected(selector) if other not in found]
+        return found
+
+    def _selected(self, selector: Object) -> list[str]:
+        requirements = parse_labels(selector_text(selector))
+        return [
+            name
+            for name, role in self._cluster_roles.items()
+            if all(one.matches(role["metadata"].get("labels") or {}) for one in requirements)
+        ]
+
+
+def _shown(name: str, namespace: str) -> str:
+    return f'"{name}/{namespace}"' if namespace else f'"{name}"'
+
+
+def _is(subject: Object, actor: Actor, namespace: str) -> bool:
+    kind, name = subject["kind"], subject["name"]
+    if kind == "User":
+        return bool(name == actor.user)
+    if kind == "Group":
+        return name in actor.groups
+    return actor.user == f"{_ACCOUNT}{subject.get('namespace') or namespace}:{name}"
+
+
+def covers(rule: Rule, attributes: Attributes) -> bool:
+    """Whether a rule allows a request."""
+    if not _has(rule.get("verbs"), attributes.verb):
+        return False
+    if attributes.path:
+        return any(_matches(url, attributes.path) for url in rule.get("nonResourceURLs") or ())
+    names = rule.get("resourceNames") or ()
+    return (
+        _has(rule.get("apiGroups"), attributes.group)
+        and _has_resource(rule.get("resources") or (), attributes)
+        and (not names or attributes.name in names)
+    )
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return "*" in (values or ()) or wanted in (values or ())
+
+
+def _has_resource(resources: Sequence[str], attributes: Attributes) -> bool:
+    sub = attributes.subresource
+    wanted = f"{attributes.plural}/{sub}" if sub else attributes.plural
+    return _has(resources, wanted) or bool(sub and f"*/{sub}" in resources)
+
+
+def _matches(url: str, path: str) -> bool:
+    return path.startswith(url[:-1]) if url.endswith("*") else url == path

@@ -1,0 +1,238 @@
+"""A whole cluster in one process: the API server's core and the emulated components around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from kube_in_process.api_server import handler_of
+from kube_in_process.components.controllers.claims import ClaimController
+from kube_in_process.components.controllers.daemonsets.controller import DaemonSetController
+from kube_in_process.components.controllers.deployments.controller import DeploymentController
+from kube_in_process.components.controllers.device_taints import DeviceTaintController
+from kube_in_process.components.controllers.disruption import DisruptionController
+from kube_in_process.components.controllers.garbage import GarbageCollector
+from kube_in_process.components.controllers.jobs.controller import JobController
+from kube_in_process.components.controllers.namespaces import NamespaceController
+from kube_in_process.components.controllers.podgroups import PodGroupController
+from kube_in_process.components.controllers.replicasets import ReplicaSetController
+from kube_in_process.components.controllers.statefulsets.controller import StatefulSetController
+from kube_in_process.components.controllers.taints import TaintController
+from kube_in_process.components.kubelet.kubelet import Kubelet
+from kube_in_process.components.kubelet.nodes import NodeController
+from kube_in_process.components.recorder import EventRecorder
+from kube_in_process.components.scheduler.scheduler import Scheduler
+from kube_in_process.objects import Object
+from kube_in_process.options import ClusterOptions, Features
+from kube_in_process.runtime.component import Component, Context, Pauses
+from kube_in_process.runtime.local import ApiFor, FaultHook
+from kube_in_process.runtime.views import Feed
+from kube_in_process.seams import Clock, Transport
+from kube_in_process.storage.requests import MASTERS, Actor, DeleteOptions
+from kube_in_process.storage.store import Revision, Store
+from kube_in_process.verbs.api import Api
+
+_PRIORITY_CLASSES: tuple[Object, ...] = (
+    {
+        "metadata": {"name": "system-cluster-critical"},
+        "value": 2_000_000_000,
+        "description": "Used for system critical pods that must run in the cluster, but can be "
+        "moved to another node if necessary.",
+    },
+    {
+        "metadata": {"name": "system-node-critical"},
+        "value": 2_000_001_000,
+        "description": "Used for system critical pods that must not be moved from their current "
+        "node.",
+    },
+)
+"""The priority classes that every API server creates."""
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Cluster:
+    """An embedded cluster. ``await start()`` in a running event loop, ``await stop()`` at the end.
+
+    The options (with their seed), ``clock``, the clock of the event loop, and the requests decide
+    everything that happens. So a run can be repeated.
+    """
+
+    def __init__(self, options: ClusterOptions, clock: Clock) -> None:
+        self.options = options
+        self.clock = clock
+        self.store = Store(clock.monotonic, options.history_limit)
+        self.api = Api(self.store, clock, options.features(), Random(options.seed))
+        self.handler = handler_of(self.api, options.authorization)
+        self.admin = ApiFor(self.api, Actor("kubernetes-admin", (MASTERS,), "embedded"))
+        self._feed = Feed(self.store)
+        self._context = Context(
+            api=self.api,
+            options=options,
+            features=options.features(),
+            clock=clock,
+            feed=self._feed,
+            views=self._feed.views(),
+            rng=Random(options.seed + 1),
+        )
+        recorder = EventRecorder(self._context)
+        self._context.events = recorder
+        self.kubelet = Kubelet(self._context)
+        self.scheduler = Scheduler(self._context)
+        self.claims = ClaimController(self._context)
+        self.nodes = NodeController(self._context, self.kubelet)
+        self._components: dict[str, Component[Any]] = {
+            each.name: each
+            for each in (
+                DisruptionController(self._context),
+                DeploymentController(self._context),
+                ReplicaSetController(self._context),
+                StatefulSetController(self._context),
+                DaemonSetController(self._context),
+                JobController(self._context),
+                self.scheduler,
+                self.claims,
+                self.kubelet,
+                self.nodes,
+                TaintController(self._context),
+                DeviceTaintController(self._context),
+                PodGroupController(self._context),
+                GarbageCollector(self._context),
+                NamespaceController(self._context),
+                recorder,
+            )
+        }
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._paused: dict[str, None] = {}
+
+    @property
+    def features(self) -> Features:
+        return self._context.features
+
+    @property
+    def failures(self) -> list[Exception]:
+        """Errors of components other than refusals of the API server; there should be none."""
+        return self._context.failures
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The names of the components, for ``pause`` and ``resume``."""
+        return tuple(self._components)
+
+    # Start and stop
+
+    async def start(self) -> None:
+        """Create the namespaces and nodes, and start the components."""
+        for namespace in SYSTEM_NAMESPACES:
+            if self.admin.find("namespaces", "", namespace) is None:
+                self._make_namespace(namespace)
+        for priority_class in _PRIORITY_CLASSES:
+            if self.admin.find("priorityclasses", "", priority_class["metadata"]["name"]) is None:
+                self.admin.create("priorityclasses", priority_class)
+        for component in self._components.values():
+            component.start()
+        for name in self._components:
+            if name not in self._paused:
+                self._run(name)
+
+    async def stop(self) -> None:
+        """Stop the components and their tasks."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        await _ended(tasks)
+        for component in self._components.values():
+            component.queue.close()
+        self._feed.close()
+
+    def pause(self, name: str) -> None:
+        """Stop a component for now, as if it were down."""
+        self._paused[name] = None
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+
+    def resume(self, name: str) -> None:
+        """Start a paused component again; it catches up."""
+        self._paused.pop(name, None)
+        if name not in self._tasks:
+            self._components[name].resumed()
+            self._run(name)
+
+    def _run(self, name: str) -> None:
+        self._tasks[name] = asyncio.create_task(self._components[name].run(), name=name)
+
+    def _make_namespace(self, name: str) -> None:
+        self.admin.create("namespaces", {"metadata": {"name": name}})
+
+    # For clients
+
+    def transport(
+        self, user: str = "kubernetes-admin", groups: tuple[str, ...] = (MASTERS,)
+    ) -> Transport:
+        """A transport for requests of one user, without a network."""
+        return self.handler.transport(Actor(user, (*groups, "system:authenticated")))
+
+    def subscribe(self, callback: Callable[[Revision], None]) -> None:
+        """Call ``callback`` with every revision from now on."""
+        self.store.subscribe(callback)
+
+    async def caught_up(self) -> None:
+        """Wait until the history is complete. It always is, unlike one that is read remotely."""
+
+    def history(self, since: int = 0) -> Iterator[Revision]:
+        """Every write after a revision, oldest first."""
+        return self.store.history(since)
+
+    # Disturbances
+
+    def switch(self, features: Features) -> None:
+        """Change feature gates at run time, for all components."""
+        self._context.features = features
+        self.api.switch(features)
+        self.scheduler.retry_waiting()
+        self.kubelet.retry_waiting()
+
+    def fault_requests(self, fault: FaultHook | None) -> None:
+        """Call ``fault`` before every request of a client."""
+        self.handler.fault = fault
+
+    def fault_components(self, fault: FaultHook | None) -> None:
+        """Call ``fault`` before every request of a component."""
+        self._context.fault = fault
+
+    def set_lag(self, seconds: float, plural: str = "") -> None:
+        """Delay what the scheduler sees (of all kinds, or of one) by ``seconds`` from now on."""
+        self.scheduler.views.set_lag(seconds, plural)
+
+    def slow_scheduler(self, pauses: Pauses | None) -> None:
+        """Delay the scheduler: for each pod, between its decision and its writes."""
+        self._context.pauses = pauses
+
+    def lose_node(self, node: str) -> None:
+        """Cut a node off: its containers may go on running, and its kubelet reports nothing."""
+        self.nodes.lose(node)
+
+    def restore_node(self, node: str) -> None:
+        """Connect a lost node again. Its containers went on running."""
+        self.nodes.restore(node, rebooted=False)
+
+    def reboot_node(self, node: str) -> None:
+        """Reboot a node: it has a new boot ID, and its containers are gone."""
+        self.nodes.restore(node, rebooted=True)
+
+    def cordon(self, node: str, *, unschedulable: bool = True) -> None:
+        """Set or clear ``spec.unschedulable`` of a node."""
+        patch = {"spec": {"unschedulable": True if unschedulable else None}}
+        self.admin.patch("nodes", "", node, patch)
+
+    def force_delete(self, namespace: str, pod: str) -> None:
+        """Delete a pod with grace period 0. Its containers may go on running."""
+        self.admin.delete("pods", namespace, pod, DeleteOptions(grace_period_seconds=0))
+
+
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,176 @@
+"""The garbage collector: deletes dependents after, or before, their owners, or orphans them.
+
+It builds the graph of all objects of all kinds from the stream of revisions.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kube_in_process.components.objects import (
+    deleting,
+    finalizers,
+    owners,
+    uid,
+    without,
+    without_owner,
+)
+from kube_in_process.errors import NotFound
+from kube_in_process.objects import Object
+from kube_in_process.runtime.component import Component, Context
+from kube_in_process.storage.requests import DeleteOptions
+from kube_in_process.storage.store import Revision
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+@dataclass(slots=True)
+class Node:
+    """One object in the graph."""
+
+    plural: str
+    namespace: str
+    name: str
+    obj: Object
+    owners: dict[str, Object] = field(default_factory=dict)
+    """Owner references by UID."""
+
+
+class GarbageCollector(Component[str]):
+    name = "garbage-collector"
+    user = "system:serviceaccount:kube-system:generic-garbage-collector"
+
+    def __init__(self, context: Context) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+        super().__init__(context)
+
+    def watch(self) -> None:
+        self.context.feed.listen(self._take)
+
+    # The graph
+
+    def _take(self, revision: Revision, obj: Object) -> None:
+        if revision.plural == "events":
+            return
+        if revision.type == "DELETED":
+            self._removed(uid(obj))
+            return
+        node = self._nodes.get(uid(obj))
+        if node is None:
+            plural = f"{revision.plural}.{revision.group}" if revision.group else revision.plural
+            node = Node(plural, revision.namespace, revision.name, obj)
+            self._nodes[uid(obj)] = node
+        began = _waits(obj) and (node.obj is obj or not _waits(node.obj))
+        node.obj = obj
+        if owners(obj) or node.owners:
+            self._connect(uid(obj), node)
+        if began:
+            self._add(uid(obj))
+
+    def _connect(self, own: str, node: Node) -> None:
+        wanted = {each["uid"]: each for each in owners(node.obj)}
+        if wanted == node.owners and not deleting(node.obj):
+            return
+        for each in node.owners:
+            if each not in wanted:
+                self._dependents.get(each, {}).pop(own, None)
+                self._add_owner(each)
+        for each in wanted:
+            self._dependents.setdefault(each, {})[own] = None
+            if each not in self._nodes:
+                self._add(own)
+        if deleting(node.obj):
+            for each in wanted:
+                self._add_owner(each)
+        node.owners = wanted
+
+    def _removed(self, own: str) -> None:
+        node = self._nodes.pop(own, None)
+        for each in node.owners if node else ():
+            self._dependents.get(each, {}).pop(own, None)
+            self._add_owner(each)
+        for each in self._dependents.get(own, ()):
+            self._add(each)
+
+    def _add_owner(self, own: str) -> None:
+        node = self._nodes.get(own)
+        if node is not None and deleting(node.obj):
+            self._add(own)
+
+    def _add(self, own: str) -> None:
+        self.queue.add_after(own, self.context.timings.garbage_collection)
+
+    # One object
+
+    def sync(self, key: str) -> None:
+        node = self._nodes.get(key)
+        if node is None:
+            return
+        if deleting(node.obj):
+            self._finish(key, node)
+        if node.owners and not deleting(node.obj):
+            self._collect(key, node)
+
+    def _finish(self, own: str, node: Node) -> None:
+        """Handle an object that waits until its dependents are deleted or orphaned."""
+        marks = finalizers(node.obj)
+        dependents = [self._nodes[each] for each in self._dependents.get(own, ())]
+        if ORPHAN in marks:
+            for each in dependents:
+                self._disown(each, own)
+            self._unmark(node, ORPHAN)
+        elif FOREGROUND in marks:
+            blocking = [each for each in dependents if each.owners[own].get("blockOwnerDeletion")]
+            for each in blocking:
+                if not deleting(each.obj):
+                    self._delete(each, foreground=bool(self._dependents.get(uid(each.obj))))
+            if not blocking:
+                self._unmark(node, FOREGROUND)
+
+    def _collect(self, own: str, node: Node) -> None:
+        """Delete a dependent whose owners are all gone; else remove the owners that are gone."""
+        gone = [each for each in node.owners if not self._exists(each, node)]
+        if not gone:
+            return
+        if len(gone) == len(node.owners):
+            self._delete(node, foreground=False)
+            return
+        for each in gone:
+            self._disown(node, each)
+
+    def _exists(self, owner: str, node: Node) -> bool:
+        if owner in self._nodes:
+            return True
+        reference = node.owners[owner]
+        group = reference["apiVersion"].rpartition("/")[0]
+        kind = self.api.api.kinds.by_kind(group, reference["kind"])
+        if kind is None:
+            return True
+        space = node.namespace if kind.namespaced else ""
+        found = self.api.find(kind.resource, space, reference["name"])
+        return found is not None and uid(found) == owner
+
+    def _delete(self, node: Node, *, foreground: bool) -> None:
+        propagation = "Foreground" if foreground else "Background"
+        options = DeleteOptions(uid(node.obj), propagation=propagation)
+        with suppress(NotFound):
+            self.api.delete(node.plural, node.namespace, node.name, options)
+
+    def _disown(self, node: Node, owner: str) -> None:
+        with suppress(NotFound):
+            self.api.patch(node.plural, node.namespace, node.name, without_owner(node.obj, owner))
+
+    def _unmark(self, node: Node, finalizer: str) -> None:
+        kept = without(finalizers(node.obj), finalizer)
+        version = node.obj["metadata"]["resourceVersion"]
+        patch = {"metadata": {"finalizers": kept or None, "resourceVersion": version}}
+        with suppress(NotFound):
+            self.api.patch(node.plural, node.namespace, node.name, patch)
+
+
+def _waits(obj: Object) -> bool:
+    """Whether the object waits until its dependents are deleted or orphaned."""
+    return deleting(obj) and bool({FOREGROUND, ORPHAN} & set(finalizers(obj)))

@@ -1,0 +1,109 @@
+"""Documents of the server by path: discovery, OpenAPI, health, version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kube_in_process.http.documents.discovery import Discovery
+from kube_in_process.http.documents.openapi import OpenApi
+from kube_in_process.kinds.kind import Kinds
+from kube_in_process.options import Features
+from kube_in_process.schema.registry import Schemas
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_EMPTY_V2 = b"\x0a\x032.0"
+"""The OpenAPI v2 document without definitions (field 1 is the version of Swagger). kubectl asks for
+it about kinds that OpenAPI v3 lacks, and then reports that they are unknown."""
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    status: int
+    content_type: str
+    body: bytes
+
+
+class Documents:
+    """Answers GET requests of paths without a resource."""
+
+    def __init__(self, kinds: Kinds, schemas: Schemas, features: Callable[[], Features]) -> None:
+        self.discovery = Discovery(kinds)
+        self.openapi = OpenApi(kinds, schemas)
+        self._features = features
+
+    def get(self, path: str, accept: str) -> Document | None:
+        """The document at ``path``; None if there is none.
+
+        Raises:
+            StatusError: 406 where nothing in ``accept`` can be answered; 404 for an unknown
+                version of a group that is served.
+        """
+        path = path.rstrip("/") or "/"
+        if path.startswith(_HEALTH):
+            return Document(200, TEXT, b"ok")
+        if path == "/version":
+            return _json(version_info(self._features().version))
+        if path == "/" or path.startswith("/openapi/"):
+            return self._about(path)
+        found = self.discovery.get(path, accept)
+        return None if found is None else _json(found.body, found.content_type)
+
+    def _about(self, path: str) -> Document | None:
+        if path == "/":
+            return _json({"paths": self._paths()})
+        if path == "/openapi/v3":
+            return _json(self.openapi.index(), TEXT)
+        if path == "/openapi/v2":
+            return Document(200, _PROTOBUF_V2, _EMPTY_V2)
+        if path.startswith("/openapi/v3/"):
+            encoded = self.openapi.document(path.removeprefix("/openapi/v3/"))
+            return Document(404, "", b"") if encoded is None else Document(200, JSON, encoded)
+        return None
+
+    def _paths(self) -> list[str]:
+        return sorted(
+            {
+                *_HEALTH,
+                "/apis/",
+                "/metrics",
+                "/version",
+                "/openapi/v3",
+                "/openapi/v3/",
+                *(f"/{path}" for path in self.discovery.paths()),
+            }
+        )
+
+
+def version_info(version: tuple[int, int]) -> dict[str, str]:
+    """The document ``/version`` for a minor version."""
+    major, minor = version
+    return {
+        "major": str(major),
+        "minor": str(minor),
+        "emulationMajor": str(major),
+        "emulationMinor": str(minor),
+        "minCompatibilityMajor": str(major),
+        "minCompatibilityMinor": str(minor - 1),
+        "gitVersion": f"v{major}.{minor}.{_PATCHES.get(version, 0)}",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "linux/amd64",
+    }
+
+
+_PATCHES = {(1, 36): 2, (1, 34): 9}
+"""The emulated patch releases."""
+
+
+def _json(body: Mapping[str, Any], content_type: str = JSON) -> Document:
+    return Document(200, content_type, msgspec.json.encode(body))

@@ -1,0 +1,188 @@
+"""The component schemas of an OpenAPI document, from the schema trees."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from kube_in_process.kinds.kind import Kind
+from kube_in_process.schema.facts import FACTS
+from kube_in_process.schema.registry import Schemas
+from kube_in_process.schema.tree import Schema
+
+_MODEL = re.compile(r"^([A-Z][a-z]+)??V(\d+(?:(?:alpha|beta)\d+)?)(.+)$")
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PREFIX = "#/components/schemas/"
+_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    "date-time": (f"{_META}.Time", {"type": "string", "format": "date-time"}),
+    "micro-time": (f"{_META}.MicroTime", {"type": "string", "format": "date-time"}),
+    "quantity": (
+        "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    ),
+    "int-or-string": (
+        "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
+    ),
+}
+_DEFAULTS: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+
+
+class Components:
+    """The schemas of one document. Each is added when another one refers to it."""
+
+    def __init__(self, schemas: Schemas, group: str, version: str) -> None:
+        self._schemas = schemas
+        self._group = group
+        self._version = version
+        self._made: dict[str, dict[str, Any]] = {}
+
+    def schemas(self) -> dict[str, Any]:
+        return dict(sorted(self._made.items()))
+
+    def add_kind(self, kind: Kind) -> str:
+        """Add a kind and the schemas that it needs; return the reference to it."""
+        gvk = {"group": kind.group, "version": self._version, "kind": kind.kind}
+        raw = self._schemas.custom_raw(kind.group, self._version, kind.kind)
+        if raw is not None:
+            domain = ".".join(reversed(kind.group.split(".")))
+            name = f"{domain}.{self._version}.{kind.kind}"
+            self._made[name] = {**self._custom(raw), "x-kubernetes-group-version-kind": [gvk]}
+            return f"{_PREFIX}{name}"
+        schema = self._schemas.find(kind.group, self._version, kind.kind)
+        if schema is None:
+            name = f"io.k8s.api.{_family(kind.group)}.{self._version}.{kind.kind}"
+            self._made[name] = {"type": "object"}
+        else:
+            name = self._define(schema)
+        self._made[name]["x-kubernetes-group-version-kind"] = [gvk]
+        return f"{_PREFIX}{name}"
+
+    def _custom(self, raw: dict[str, Any]) -> dict[str, Any]:
+        metadata = self._schemas.model("V1ObjectMeta")
+        head = {
+            "apiVersion": {"type": "string", "description": _API_VERSION},
+            "kind": {"type": "string", "description": _KIND},
+            "metadata": self._reference(metadata, "Standard object's metadata."),
+        }
+        return {**raw, "properties": {**head, **_without(raw.get("properties", {}), head)}}
+
+    def _define(self, schema: Schema) -> str:
+        name = self._name(schema.definition)
+        if name not in self._made:
+            made: dict[str, Any] = {"type": "object"}
+            self._made[name] = made
+            if schema.description:
+                made["description"] = _text(schema.description)
+            if schema.required:
+                made["required"] = list(schema.required)
+            if schema.properties:
+                made["properties"] = {
+                    key: self._property(below, key in schema.required)
+                    for key, below in schema.properties.items()
+                }
+            if schema.atomic:
+                made["x-kubernetes-map-type"] = "atomic"
+        return name
+
+    def _property(self, schema: Schema, required: bool) -> dict[str, Any]:
+        made = self._node(schema)
+        if required and schema.type in _DEFAULTS and "$ref" not in made and "allOf" not in made:
+            made["default"] = _DEFAULTS[schema.type]
+        return made
+
+    def _node(self, schema: Schema) -> dict[str, Any]:
+        if schema.type == "object" and schema.definition:
+            return self._reference(schema, schema.description)
+        if schema.format in _FORMATS:
+            return self._format(schema)
+        made: dict[str, Any] = {"type": schema.type or "object"}
+        if schema.description:
+            made = {"description": _text(schema.description), **made}
+        if schema.format:
+            made["format"] = schema.format
+        if schema.type == "map" and schema.items is not None:
+            made["type"] = "object"
+            made["additionalProperties"] = self._item(schema.items)
+        if schema.type == "array" and schema.items is not None:
+            made["items"] = self._item(schema.items)
+            made |= _list_extensions(schema)
+        return made
+
+    def _item(self, schema: Schema) -> dict[str, Any]:
+        if schema.type == "object" and schema.definition:
+            return {"$ref": f"{_PREFIX}{self._define(schema)}"}
+        return self._property(schema, True)
+
+    def _reference(self, schema: Schema, description: str) -> dict[str, Any]:
+        reference = {"$ref": f"{_PREFIX}{self._define(schema)}"}
+        return {"description": _text(description), "allOf": [reference]}
+
+    def _format(self, schema: Schema) -> dict[str, Any]:
+        name, definition = _FORMATS[schema.format]
+        self._made.setdefault(name, definition)
+        reference = {"$ref": f"{_PREFIX}{name}"}
+        if not schema.description:
+            return reference
+        return {"description": _text(schema.description), "allOf": [reference]}
+
+    def _name(self, model: str) -> str:
+        """The OpenAPI name of a client's model. A model of no known group belongs to this one."""
+        match = _MODEL.match(model)
+        if match is None:
+            return model
+        family, version, name = match.groups()
+        if model in FACTS.meta_models:
+            return f"{_META}.{name}"
+        if family is None and self._group and model in _core_models(self._schemas):
+            family = "core"
+        group = family.lower() if family else _family(self._group)
+        return f"io.k8s.api.{group}.v{version}.{name}"
+
+
+_API_VERSION = "APIVersion defines the versioned schema of this representation of an object."
+_KIND = "Kind is a string value representing the REST resource this object represents."
+_CORE_ROOTS = ("V1PodTemplateSpec", "V1NodeSelector", "V1ObjectReference", "V1SecretReference")
+
+
+@lru_cache(maxsize=8)
+def _core_models(schemas: Schemas) -> frozenset[str]:
+    """Models of the core group that other groups use, too."""
+    found: set[str] = set()
+    waiting = [schemas.model(name) for name in _CORE_ROOTS]
+    while waiting:
+        schema = waiting.pop()
+        if schema.definition:
+            if schema.definition in found:
+                continue
+            found.add(schema.definition)
+        waiting += schema.properties.values()
+        if schema.items is not None:
+            waiting.append(schema.items)
+    return frozenset(found)
+
+
+def _list_extensions(schema: Schema) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if schema.list_keys:
+        made["x-kubernetes-list-map-keys"] = list(schema.list_keys)
+    made["x-kubernetes-list-type"] = schema.list_type
+    if schema.merge_key:
+        made["x-kubernetes-patch-merge-key"] = schema.merge_key
+    if schema.patch_strategy:
+        made["x-kubernetes-patch-strategy"] = schema.patch_strategy
+    return made
+
+
+def _text(description: str) -> str:
+    """The server's text of a client's description: two spaces are an empty line."""
+    return description.replace("  ", "\n\n")
+
+
+def _family(group: str) -> str:
+    return group.split(".")[0] or "core"
+
+
+def _without(values: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in taken}

@@ -1,0 +1,214 @@
+"""The server's HTTP semantics without sockets: a transport that calls the core."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kube_in_process.auth.authn import AccessControl
+from kube_in_process.errors import StatusError, unknown_resource
+from kube_in_process.http import answers, dispatch
+from kube_in_process.http.documents.lookup import Documents, version_info
+from kube_in_process.http.exchange import Exchange
+from kube_in_process.http.metrics import METRICS_PATH, RequestMetrics, gates_of
+from kube_in_process.http.routing import Route, route
+from kube_in_process.http.tables.shapes import Tables
+from kube_in_process.kinds.authorization import Attributes
+from kube_in_process.kinds.kind import Kind
+from kube_in_process.seams import HttpResponse, Query
+from kube_in_process.storage.requests import MASTERS, Actor, Fault, FaultPoint
+from kube_in_process.verbs.api import Api
+
+ADMINISTRATOR = Actor("kubernetes-admin", (MASTERS, "system:authenticated"))
+FaultHook = Callable[[FaultPoint], Fault | None]
+
+
+@dataclass(slots=True)
+class Handler:
+    """Serves requests. ``actor`` is the user of requests without credentials.
+
+    ``documents`` serves discovery and OpenAPI, ``guard`` authenticates and authorizes, ``views``
+    makes tables, and ``fault`` is called once per resource request. A fault that breaks the
+    connection raises ConnectionResetError in ``send`` or in the body.
+    """
+
+    api: Api
+    guard: AccessControl
+    documents: Documents
+    views: Tables
+    fault: FaultHook | None = None
+    actor: Actor = ADMINISTRATOR
+    metrics: RequestMetrics = field(default_factory=RequestMetrics)
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpResponse:
+        """Serve one request (the protocol ``seams.Transport``)."""
+        return await self.send_as(self.actor, Request(method, path, query, headers, body))
+
+    async def send_as(self, actor: Actor, request: Request) -> HttpResponse:
+        """Serve one request; ``actor`` is its user if the headers do not name one."""
+        found = route(request.path, dict(reversed(list(request.query))))
+        try:
+            response = await self._serve(actor, request, found)
+        except StatusError as error:
+            response = answers.refuse(error.worded_for(self.api.features.version))
+        if found is not None:
+            self.metrics.note(request.method, found, response.status)
+        return response
+
+    def transport(self, actor: Actor) -> TransportAs:
+        return TransportAs(self, actor)
+
+    async def _serve(self, default: Actor, request: Request, found: Route | None) -> HttpResponse:
+        actor = _managed(self.guard.identify(request.headers, default), request.headers)
+        if found is None or found.version == "":
+            return self._document(actor, request)
+        self.guard.check(_attributes(actor, found, request))
+        kind = self.api.kinds.lookup(found.group, found.version, found.plural)
+        if kind is None:
+            return self._unknown(found)
+        exchange = _exchange(request, found, kind, actor)
+        try:
+            return await self._with_faults(exchange)
+        except StatusError as error:
+            worded = error.worded_for(self.api.features.version)
+            return answers.refuse(worded, exchange.warnings)
+
+    def _document(self, actor: Actor, request: Request) -> HttpResponse:
+        self.guard.check(Attributes(actor, request.method.lower(), path=request.path))
+        if request.path == METRICS_PATH:
+            version = version_info(self.api.features.version)["gitVersion"]
+            content_type, text = self.metrics.page(
+                self.api.store, version, gates_of(self.api.features)
+            )
+            return answers.whole(200, content_type, text, {})
+        document = self.documents.get(request.path, request.headers.get("accept", ""))
+        if document is None:
+            return answers.page_not_found()
+        return answers.whole(document.status, document.content_type, document.body, {})
+
+    def _unknown(self, found: Route) -> HttpResponse:
+        """For an unknown group 'page not found'; for an unknown resource a Status."""
+        if found.group and found.group not in self.api.kinds.groups():
+            return answers.page_not_found()
+        raise unknown_resource()
+
+    async def _with_faults(self, exchange: Exchange) -> HttpResponse:
+        fault = self.fault(_point(exchange)) if self.fault is not None else None
+        if fault is None:
+            return dispatch.serve(self.api, self.views, exchange)
+        if fault.delay:
+            await asyncio.sleep(fault.delay)
+        if fault.status:
+            raise _injected(fault)
+        if fault.drop and not fault.after_write:
+            raise ConnectionResetError("injected fault")
+        response = dispatch.serve(self.api, self.views, exchange)
+        if fault.drop:
+            raise ConnectionResetError("injected fault")
+        if fault.hang:
+            await asyncio.get_running_loop().create_future()
+        if fault.cut_after is not None:
+            response.body = _cut(response.body, fault.cut_after)
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransportAs:
+    """A transport for requests of one user."""
+
+    handler: Handler
+    actor: Actor
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpResponse:
+        """Serve one request as that user, unless its headers carry credentials."""
+        return await self.handler.send_as(self.actor, Request(method, path, query, headers, body))
+
+
+def _managed(actor: Actor, headers: Mapping[str, str]) -> Actor:
+    """The actor with its field manager: by default the first word of the User-Agent."""
+    agent = headers.get("user-agent", "").partition("/")[0].strip()
+    return Actor(actor.user, actor.groups, agent or actor.manager, actor.uid, actor.extra)
+
+
+def _exchange(request: Request, found: Route, kind: Kind, actor: Actor) -> Exchange:
+    return Exchange(
+        method=request.method,
+        route=found,
+        kind=kind,
+        actor=actor,
+        query=dict(reversed(list(request.query))),
+        headers=request.headers,
+        body=request.body,
+        warnings=[],
+    )
+
+
+def _attributes(actor: Actor, found: Route, request: Request) -> Attributes:
+    return Attributes(
+        actor=actor,
+        verb=found.verb(request.method),
+        group=found.group,
+        version=found.version,
+        plural=found.plural,
+        subresource=found.subresource,
+        namespace=found.name if found.plural == "namespaces" else found.namespace,
+        name=found.name or _selected_name(request.query),
+    )
+
+
+def _selected_name(query: Query) -> str:
+    """The name in a field selector: such a request counts as one for that object."""
+    for term in dict(query).get("fieldSelector", "").split(","):
+        key, _, value = term.partition("=")
+        if key == "metadata.name":
+            return value.removeprefix("=")
+    return ""
+
+
+def _point(exchange: Exchange) -> FaultPoint:
+    found = exchange.route
+    return FaultPoint(
+        verb=found.verb(exchange.method),
+        group=found.group,
+        plural=found.plural,
+        namespace=found.namespace,
+        name=found.name,
+        subresource=found.subresource,
+        user=exchange.actor.user,
+    )
+
+
+_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+
+
+def _injected(fault: Fault) -> StatusError:
+    reason = fault.reason or _REASONS.get(fault.status, "")
+    if fault.retry_after is None:
+        return StatusError(fault.status, reason, fault.message)
+    details: dict[str, Any] = {"retryAfterSeconds": fault.retry_after}
+    headers = {"retry-after": str(fault.retry_after)}
+    return StatusError(fault.status, reason, fault.message, details, headers)
+
+
+async def _cut(body: AsyncIterator[bytes], events: int) -> AsyncIterator[bytes]:
+    left = events
+    async for part in body:
+        if left <= 0:
+            raise ConnectionResetError("injected fault")
+        yield part
+        left -= 1

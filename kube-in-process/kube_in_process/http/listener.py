@@ -1,0 +1,140 @@
+"""HTTP on a loopback port in front of a transport: a thin adapter over aiohttp's server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ssl import SSLContext
+from typing import Any
+
+import structlog
+from aiohttp import web
+from multidict import CIMultiDict
+
+from kube_in_process.seams import Response, Transport
+
+log = structlog.get_logger(__name__)
+
+BODY_LIMIT_BYTES = 3 * 1024 * 1024
+"""The largest request body that a real API server accepts."""
+_ENDING_SECONDS = 1.0
+
+
+@dataclass
+class ServerHandle:
+    """A listening server; ``url`` has no slash at its end."""
+
+    url: str
+    _runner: web.AppRunner
+    _adapter: _Adapter
+
+    async def close(self) -> None:
+        """Stop listening, and end all answers, also open watches."""
+        self._adapter.end_streams()
+        await self._runner.cleanup()
+
+
+@dataclass
+class _Adapter:
+    transport: Transport
+    streams: set[asyncio.Task[Any]] = field(default_factory=set)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request. If the transport breaks the connection, break the client's, too."""
+        try:
+            return await self._answer(request)
+        except ConnectionResetError:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=500)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read() if request.can_read_body else None
+        answer = await self.transport.send(
+            request.method, request.path, list(request.query.items()), _lower(request.headers), body
+        )
+        try:
+            if "content-length" in answer.headers:
+                return await _whole(answer)
+            return await self._stream(request, answer)
+        finally:
+            await answer.close()
+
+    async def _stream(self, request: web.Request, answer: Response) -> web.StreamResponse:
+        """Send parts as they come. A watch goes on until one side ends it."""
+        response = web.StreamResponse(status=answer.status, headers=CIMultiDict(answer.headers))
+        await response.prepare(request)
+        task = asyncio.current_task()
+        if self.closing.is_set() or task is None:
+            return response
+        self.streams.add(task)
+        try:
+            await _copy(answer, response)
+        except asyncio.CancelledError:
+            # cancelled by a client that left, or by end_streams: only the latter is an orderly end
+            if not self.closing.is_set():
+                raise
+            task.uncancel()
+        finally:
+            self.streams.discard(task)
+        return response
+
+    def end_streams(self) -> None:
+        self.closing.set()
+        for stream in self.streams:
+            stream.cancel()
+
+
+async def _copy(answer: Response, response: web.StreamResponse) -> None:
+    async for part in answer.body:
+        try:
+            await response.write(part)
+        except (ConnectionError, TimeoutError):
+            log.debug("client went away during a stream")
+            return
+
+
+async def _whole(answer: Response) -> web.Response:
+    body = b"".join([part async for part in answer.body])
+    return web.Response(status=answer.status, headers=CIMultiDict(answer.headers), body=body)
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    """Names in lower case. Repeated headers are joined by a comma."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
+
+
+async def serve(
+    transport: Transport,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tls: SSLContext | None = None,
+) -> ServerHandle:
+    """Listen on ``host``; port 0 means any free port. Raises OSError if that fails."""
+    adapter = _Adapter(transport)
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES)
+    app.router.add_route("*", "/{path:.*}", adapter.handle)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handle_signals=False,
+        handler_cancellation=True,
+        shutdown_timeout=_ENDING_SECONDS,
+    )
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=tls)
+    try:
+        await site.start()
+    except BaseException:
+        await runner.cleanup()
+        raise
+    scheme = "https" if tls is not None else "http"
+    _, port = runner.addresses[0][:2]
+    return ServerHandle(f"{scheme}://{host}:{port}", runner, adapter)

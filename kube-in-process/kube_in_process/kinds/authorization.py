@@ -1,0 +1,39 @@
+"""The question that every authorizer answers: may this user do this?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kube_in_process.storage.requests import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """A request to authorize. For non-resource paths, only actor, verb and path are set."""
+
+    actor: Actor
+    verb: str
+    group: str = ""
+    version: str = ""
+    plural: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+class Authorizer(Protocol):
+    def allowed(self, attributes: Attributes) -> bool: ...
+
+    def trouble(self, attributes: Attributes) -> str:
+        """What kept the authorizer from reading all rules of the user; '' if nothing did."""
+        ...
+
+
+class AlwaysAllow:
+    def allowed(self, attributes: Attributes) -> bool:
+        return True
+
+    def trouble(self, attributes: Attributes) -> str:
+        return ""

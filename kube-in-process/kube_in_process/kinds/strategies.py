@@ -1,0 +1,67 @@
+"""The strategies of the built-in kinds."""
+
+from __future__ import annotations
+
+from kube_in_process.kinds.strategy import Strategies, Strategy
+from kube_in_process.kinds.validation import workloads
+from kube_in_process.kinds.validation.claims import ClaimStrategy, TemplateStrategy
+from kube_in_process.kinds.validation.coordination import LeaseStrategy
+from kube_in_process.kinds.validation.core import (
+    ConfigMapStrategy,
+    NodeStrategy,
+    PriorityClassStrategy,
+    RevisionStrategy,
+    SecretStrategy,
+    ServiceStrategy,
+)
+from kube_in_process.kinds.validation.device_taint_rules import TaintRuleStrategy
+from kube_in_process.kinds.validation.devices import ClassStrategy, SliceStrategy
+from kube_in_process.kinds.validation.events import NEW_GROUP, EventStrategy
+from kube_in_process.kinds.validation.groups import PodGroupStrategy, WorkloadStrategy
+from kube_in_process.kinds.validation.jobs import CronJobStrategy, JobStrategy
+from kube_in_process.kinds.validation.namespaces import NamespaceStrategy
+from kube_in_process.kinds.validation.pods import PodStrategy
+from kube_in_process.kinds.validation.policy import BudgetStrategy
+from kube_in_process.kinds.validation.rbac import BindingStrategy, RuledStrategy
+
+_RBAC = "rbac.authorization.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+_BUILTIN: dict[tuple[str, str], Strategy] = {
+    ("", "configmaps"): ConfigMapStrategy(),
+    ("", "events"): EventStrategy(old_api=True),
+    ("", "namespaces"): NamespaceStrategy(),
+    ("", "nodes"): NodeStrategy(),
+    ("", "pods"): PodStrategy(),
+    ("", "secrets"): SecretStrategy(),
+    ("", "services"): ServiceStrategy(),
+    ("apps", "controllerrevisions"): RevisionStrategy(),
+    ("apps", "daemonsets"): workloads.DAEMONSETS,
+    ("apps", "deployments"): workloads.DEPLOYMENTS,
+    ("apps", "replicasets"): workloads.REPLICASETS,
+    ("apps", "statefulsets"): workloads.STATEFULSETS,
+    ("batch", "cronjobs"): CronJobStrategy(),
+    ("batch", "jobs"): JobStrategy(),
+    ("coordination.k8s.io", "leases"): LeaseStrategy(),
+    ("policy", "poddisruptionbudgets"): BudgetStrategy(),
+    ("resource.k8s.io", "deviceclasses"): ClassStrategy(),
+    ("resource.k8s.io", "devicetaintrules"): TaintRuleStrategy(),
+    ("resource.k8s.io", "resourceclaims"): ClaimStrategy(),
+    ("resource.k8s.io", "resourceclaimtemplates"): TemplateStrategy(),
+    ("resource.k8s.io", "resourceslices"): SliceStrategy(),
+    (NEW_GROUP, "events"): EventStrategy(old_api=False),
+    (_RBAC, "clusterrolebindings"): BindingStrategy(),
+    (_RBAC, "clusterroles"): RuledStrategy(),
+    (_RBAC, "rolebindings"): BindingStrategy(),
+    (_RBAC, "roles"): RuledStrategy(),
+    (_SCHEDULING, "podgroups"): PodGroupStrategy(),
+    (_SCHEDULING, "priorityclasses"): PriorityClassStrategy(),
+    (_SCHEDULING, "workloads"): WorkloadStrategy(),
+}
+
+
+def builtin_strategies() -> Strategies:
+    """A registry with the strategies of the built-in kinds."""
+    strategies = Strategies()
+    for (group, plural), strategy in _BUILTIN.items():
+        strategies.register(group, plural, strategy)
+    return strategies

@@ -1,0 +1,210 @@
+"""Validation of containers: names, images, ports, variables, resources, mounts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.objects import Object
+from kube_in_process.text import names
+from kube_in_process.text.quantity import number
+
+_PULL = ("Always", "IfNotPresent", "Never")
+_MESSAGES = ("File", "FallbackToLogsOnError")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
+_NOT_STANDARD = (
+    "must be a standard resource type or fully qualified",
+    "must be a standard resource for containers",
+)
+_PRINTABLE = re.compile(r"[ -<>-~]+\Z")
+_VARIABLE = (
+    "a valid environment variable name must consist only of printable ASCII characters other "
+    "than '='"
+)
+_RESIZABLE = ("cpu", "memory")
+_RESTARTS = ("NotRequired", "RestartContainer")
+_NO_RESTART = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+_AT_LEAST_ZERO = "must be greater than or equal to 0"
+
+
+@dataclass(frozen=True, slots=True)
+class PodParts:
+    """What containers refer to: names of claims and volumes, and when the pod restarts."""
+
+    claims: list[str]
+    volumes: set[Any]
+    restart_policy: str = ""
+
+
+def containers(found: list[Object], base: str, parts: PodParts) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    seen: set[str] = set()
+    for index, container in enumerate(found):
+        path, name = f"{base}[{index}]", container.get("name", "")
+        wrong += _container(container, path, parts)
+        if name in seen:
+            wrong.append(errors.duplicate(f"{path}.name", name))
+        seen.add(name)
+    return wrong
+
+
+def _container(container: Object, path: str, parts: PodParts) -> list[FieldError]:
+    policy = container.get("terminationMessagePolicy")
+    pull = container.get("imagePullPolicy")
+    found = [*_name(container, f"{path}.name"), *_image(container, f"{path}.image")]
+    if policy not in _MESSAGES:
+        where = f"{path}.terminationMessagePolicy"
+        found.append(errors.not_supported(where, policy or "", _MESSAGES))
+    found += ports(container.get("ports") or [], f"{path}.ports")
+    found += _variables(container.get("env") or [], f"{path}.env")
+    found += _mounts(container, parts.volumes, f"{path}.volumeMounts")
+    if pull not in _PULL:
+        found.append(errors.not_supported(f"{path}.imagePullPolicy", pull or "", _PULL))
+    found += _resources(container.get("resources") or {}, f"{path}.resources", parts)
+    policies = container.get("resizePolicy") or []
+    return [*found, *_resize_policies(policies, f"{path}.resizePolicy", parts)]
+
+
+def _resize_policies(policies: list[Object], path: str, parts: PodParts) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        resource = policy.get("resourceName") or ""
+        restart = policy.get("restartPolicy") or ""
+        if resource in seen:
+            found.append(errors.duplicate(f"{path}[{index}]", resource))
+        seen.add(resource)
+        found += errors.invalid_choice(path, resource, _RESIZABLE)
+        found += errors.invalid_choice(path, restart, _RESTARTS)
+        if parts.restart_policy == "Never" and restart not in ("", "NotRequired"):
+            found.append(errors.invalid_value(path, restart, _NO_RESTART))
+    return found
+
+
+def _name(container: Object, path: str) -> list[FieldError]:
+    name = container.get("name", "")
+    if not name:
+        return [errors.required(path)]
+    return errors.invalid_name(path, name, names.namespace_name)
+
+
+def _image(container: Object, path: str) -> list[FieldError]:
+    image = container.get("image", "")
+    if not image:
+        return [errors.required(path)]
+    text = "must not have leading or trailing whitespace"
+    return [] if image == image.strip() else [errors.invalid_value(path, image, text)]
+
+
+def ports(found: list[Object], base: str) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    seen: set[str] = set()
+    for index, port in enumerate(found):
+        path, name = f"{base}[{index}]", port.get("name", "")
+        if name:
+            bad = port_name(name)
+            wrong += [errors.invalid_value(f"{path}.name", name, text) for text in bad]
+            if not bad and name in seen:
+                wrong.append(errors.duplicate(f"{path}.name", name))
+            seen.add(name)
+        wrong += _numbers(port, path)
+        wrong += errors.invalid_choice(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS)
+    return wrong
+
+
+def _numbers(port: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    if not port.get("containerPort"):
+        found.append(errors.required(f"{path}.containerPort"))
+    for key in ("containerPort", "hostPort"):
+        value = port.get(key) or 0
+        if value and not 1 <= value <= 65535:
+            text = "must be between 1 and 65535, inclusive"
+            found.append(errors.invalid_value(f"{path}.{key}", value, text))
+    return found
+
+
+def port_name(name: str) -> list[str]:
+    """The errors of an IANA service name."""
+    found = ["must be no more than 15 characters"] if len(name) > 15 else []
+    if not re.fullmatch(r"[-a-z0-9]+", name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def _variables(found: list[Object], base: str) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    for index, variable in enumerate(found):
+        path, name = f"{base}[{index}]", variable.get("name", "")
+        if not name:
+            wrong.append(errors.required(f"{path}.name"))
+        elif not _PRINTABLE.match(name):
+            wrong.append(errors.invalid_value(f"{path}.name", name, _VARIABLE))
+    return wrong
+
+
+def _mounts(container: Object, volumes: set[Any], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for index, mount in enumerate(container.get("volumeMounts") or []):
+        if not mount.get("name"):
+            found.append(errors.required(f"{base}[{index}].name"))
+        if mount.get("name") not in volumes:
+            found.append(errors.field_not_found(f"{base}[{index}].name", mount.get("name", "")))
+        if not mount.get("mountPath"):
+            found.append(errors.required(f"{base}[{index}].mountPath"))
+    return found
+
+
+def _resources(resources: Object, path: str, parts: PodParts) -> list[FieldError]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    found: list[FieldError] = []
+    for key, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in sorted(amounts.items()):
+            found += _resource(name, amount, f"{path}.{key}[{name}]")
+            limit = limits.get(name)
+            if key == "requests" and limit is not None and number(amount) > number(limit):
+                text = f"must be less than or equal to {name} limit of {limit}"
+                found.append(errors.invalid_value(f"{path}.{key}", amount, text))
+    return [*found, *_claims(resources.get("claims") or [], parts.claims, f"{path}.claims")]
+
+
+def _resource(name: str, amount: Any, path: str) -> list[FieldError]:
+    found = errors.invalid_name(path, name, names.qualified_name)
+    if not found and "/" not in name and name not in _STANDARD and "hugepages-" not in name:
+        found += [errors.invalid_value(path, name, text) for text in _NOT_STANDARD]
+    if number(amount) < 0:
+        found.append(errors.invalid_value(path, amount, _AT_LEAST_ZERO))
+    return found
+
+
+def _claims(claims: list[Object], known: list[str], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, claim in enumerate(claims):
+        path = f"{base}[{index}]"
+        name, request = claim.get("name", ""), claim.get("request", "")
+        if not name:
+            found.append(errors.required(path))
+        elif (name, request) in seen or (name, "") in seen:
+            found.append(errors.duplicate(path, f"{name}/{request}" if request else name))
+        elif name not in known:
+            found.append(_unknown_claim(path, name, known))
+        seen.add((name, request))
+    return found
+
+
+def _unknown_claim(path: str, name: str, known: list[str]) -> FieldError:
+    where = "must be one of the names in pod.spec.resourceClaims"
+    known = sorted(each for each in known if each)
+    text = f"{where}: {', '.join(known)}" if known else f"{where} which is empty"
+    return FieldError("FieldValueNotFound", path, f"Not found: {errors.quoted(name)}: {text}")

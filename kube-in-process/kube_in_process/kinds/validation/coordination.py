@@ -1,0 +1,25 @@
+"""Validation of Leases."""
+
+from __future__ import annotations
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.objects import Object
+
+
+class LeaseStrategy(Strategy):
+    standard_finalizers = False
+    revalidates = False
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        spec = obj.setdefault("spec", {})
+        found: list[FieldError] = []
+        duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if duration is not None and duration <= 0:
+            path = "spec.leaseDurationSeconds"
+            found.append(errors.invalid_value(path, duration, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            text = "must be greater than or equal to 0"
+            found.append(errors.invalid_value("spec.leaseTransitions", transitions, text))
+        return found

@@ -1,0 +1,242 @@
+"""Small kinds of the core group and others that differ from an ordinary kind."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.kinds.defaults.workloads import default_conditions
+from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.objects import Object
+from kube_in_process.options import Features
+from kube_in_process.storage.store import encode
+from kube_in_process.text import names
+
+_NODE_INFO = (
+    "machineID",
+    "systemUUID",
+    "bootID",
+    "kernelVersion",
+    "osImage",
+    "containerRuntimeVersion",
+    "kubeletVersion",
+    "kubeProxyVersion",
+    "operatingSystem",
+    "architecture",
+)
+
+
+class ServiceStrategy(Strategy):
+    """A Service gets an address, but nothing listens there."""
+
+    name_check = staticmethod(names.label_1035)
+
+    def default(self, obj: Object, features: Features) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        for port in spec.get("ports") or []:
+            port.setdefault("protocol", "TCP")
+            port.setdefault("targetPort", port.get("port"))
+        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        obj["status"] = {"loadBalancer": {}}
+        spec = obj["spec"]
+        if not spec.get("clusterIP") and spec["type"] != "ExternalName":
+            number = context.rng.randrange(256, 65000)
+            spec["clusterIP"] = f"10.96.{number // 256}.{number % 256}"
+        if spec.get("clusterIP"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        if obj["spec"].get("ports") or obj["spec"].get("clusterIP") == "None":
+            return []
+        return [] if obj["spec"]["type"] == "ExternalName" else [errors.required("spec.ports")]
+
+
+class NodeStrategy(Strategy):
+    """A node's labels may be written through its status, as kubelets do."""
+
+    status_keeps = ()
+    selectable_fields: ClassVar[Mapping[str, str]] = {"spec.unschedulable": "false"}
+
+    def default(self, obj: Object, features: Features) -> None:
+        obj.setdefault("spec", {})
+        status = obj.setdefault("status", {})
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        default_conditions(status, ("lastHeartbeatTime", "lastTransitionTime"))
+        status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+        info = status.setdefault("nodeInfo", {})
+        for key in _NODE_INFO:
+            info.setdefault(key, "")
+
+    def prepare_create(self, obj: Object, context: Context) -> None:
+        """Unlike other kinds, nodes may be created with their status."""
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return [*_taints(obj["spec"].get("taints") or []), *_pod_counts(obj["status"])]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found = [*_taints(new["spec"].get("taints") or []), *_pod_counts(new["status"])]
+        addresses = new["status"].get("addresses") or []
+        for index, address in enumerate(addresses):
+            if address in addresses[:index]:
+                found.append(errors.duplicate(f"status.addresses[{index}]", address))
+        return found
+
+    def admit(self, obj: Object, context: Context) -> None:
+        """A new node is not ready until the node lifecycle controller removes the taint."""
+        taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        taints = obj["spec"].get("taints") or []
+        if not context.internal and taint not in taints:
+            obj["spec"]["taints"] = [*taints, taint]
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _taints(taints: list[Object]) -> list[FieldError]:
+    """The errors of taints. Like the server, name their place ``metadata.taints``."""
+    found: list[FieldError] = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        path, key = f"metadata.taints[{index}]", taint.get("key") or ""
+        value, effect = taint.get("value") or "", taint.get("effect") or ""
+        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+        found += errors.invalid_name(f"{path}.value", value, names.label_value)
+        found += errors.invalid_choice(f"{path}.effect", effect, _EFFECTS)
+        if (key, effect) in seen:
+            text = f"Duplicate value: {errors.quoted(taint)}: taints must be unique by key and"
+            found.append(FieldError("FieldValueDuplicate", path, f"{text} effect pair"))
+        seen.add((key, effect))
+    return found
+
+
+def _pod_counts(status: Object) -> list[FieldError]:
+    return [
+        errors.invalid_value(f"status.{kind}.pods", status[kind]["pods"], "must be an integer")
+        for kind in ("capacity", "allocatable")
+        if str((status.get(kind) or {}).get("pods", "")).endswith("m")
+    ]
+
+
+def data_keys(obj: Object, field: str) -> list[FieldError]:
+    """The errors of the keys of a ConfigMap or Secret, which are file names."""
+    return [
+        errors.invalid_value(f"{field}[{key}]", key, text)
+        for key in sorted(obj.get(field) or {})
+        for text in names.config_key(key)
+    ]
+
+
+def immutable_data(new: Object, old: Object, fields: tuple[str, ...]) -> list[FieldError]:
+    """The errors of a change of immutable data."""
+    if not old.get("immutable"):
+        return []
+    text = "field is immutable when `immutable` is set"
+    found: list[FieldError] = []
+    if not new.get("immutable"):
+        found.append(errors.forbidden_field("immutable", text))
+    return [
+        *found,
+        *(errors.forbidden_field(key, text) for key in fields if new.get(key) != old.get(key)),
+    ]
+
+
+class ConfigMapStrategy(Strategy):
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found = data_keys(obj, "data")
+        for key in sorted(obj.get("binaryData") or {}):
+            if key in (obj.get("data") or {}):
+                text = "duplicate of key present in data"
+                found.append(errors.invalid_value(f"binaryData[{key}]", key, text))
+        return [*found, *data_keys(obj, "binaryData")]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        fixed = immutable_data(new, old, ("data", "binaryData"))
+        return [*fixed, *self.validate(new, context)]
+
+
+class SecretStrategy(Strategy):
+    """stringData is encoded into data."""
+
+    selectable_fields: ClassVar[Mapping[str, str]] = {"type": ""}
+
+    def default(self, obj: Object, features: Features) -> None:
+        obj.setdefault("type", "Opaque")
+        texts = obj.pop("stringData", None) or {}
+        for key, text in texts.items():
+            obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        return data_keys(obj, "data")
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if new.get("type") != old.get("type"):
+            text = "field is immutable"
+            found.append(errors.invalid_value("type", new.get("type", ""), text))
+        return [*found, *immutable_data(new, old, ("data",)), *data_keys(new, "data")]
+
+
+class RevisionStrategy(Strategy):
+    """The data of a revision never changes."""
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if obj.get("data") is None:
+            found.append(errors.required("data", "data is mandatory"))
+        elif not isinstance(obj["data"], dict):
+            found.append(errors.required("data", "data must be a valid JSON object"))
+        if (obj.get("revision") or 0) < 0:
+            text = "must be greater than or equal to 0"
+            found.append(errors.invalid_value("revision", obj["revision"], text))
+        return found
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found = self.validate({**new, "data": old["data"]}, context)
+        if encode(new.get("data")) != encode(old.get("data")):
+            found.append(errors.invalid_value("data", new.get("data"), "field is immutable"))
+        return found
+
+
+_PREEMPTION = ("PreemptLowerPriority", "Never")
+_HIGHEST = 1_000_000_000
+
+
+class PriorityClassStrategy(Strategy):
+    revalidates = False
+
+    def default(self, obj: Object, features: Features) -> None:
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        obj.setdefault("value", 0)
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if obj["value"] > _HIGHEST and not obj["metadata"].get("name", "").startswith("system-"):
+            text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            found.append(errors.forbidden_field("value", text))
+        if obj["preemptionPolicy"] not in _PREEMPTION:
+            path = "preemptionPolicy"
+            found.append(errors.not_supported(path, obj[path], _PREEMPTION))
+        return found
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return False
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        found: list[FieldError] = []
+        if new["value"] != old["value"]:
+            found.append(errors.forbidden_field("value", "may not be changed in an update."))
+        if new["preemptionPolicy"] != old["preemptionPolicy"]:
+            path, text = "preemptionPolicy", "field is immutable"
+            found.append(errors.invalid_value(path, new[path], text))
+        return found

@@ -1,0 +1,188 @@
+"""Events: stored in the form of core/v1, and served by two APIs."""
+
+from __future__ import annotations
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.kinds.kind import Kind
+from kube_in_process.kinds.strategy import Context, Strategy
+from kube_in_process.objects import Object
+from kube_in_process.options import Features
+from kube_in_process.text import names
+
+NEW_GROUP = "events.k8s.io"
+_NAMES = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+    "reportingController": "reportingComponent",
+}
+"""The fields of events.k8s.io by their names in core/v1."""
+_ALWAYS: Object = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+_OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+class EventStrategy(Strategy):
+    """Field selectors use the names of core/v1 in both APIs.
+
+    The strategy of core/v1 events does not check metadata; only the rules for all kinds do. No
+    object depends on an event, so a deletion adds no finalizer.
+    """
+
+    name_check = staticmethod(names.path_segment)
+    revalidates = False
+    collects_garbage = False
+
+    def __init__(self, *, old_api: bool) -> None:
+        self.validates_metadata = self.standard_finalizers = not old_api
+        if not old_api:
+            self.name_check = names.subdomain
+
+    def inward(self, obj: Object, kind: Kind, version: str) -> Object:
+        if kind.group == NEW_GROUP:
+            return {_NAMES.get(key, key): value for key, value in obj.items()}
+        return obj
+
+    def outward(self, obj: Object, kind: Kind, version: str) -> Object:
+        if kind.group == NEW_GROUP:
+            back = {old: new for new, old in _NAMES.items()}
+            obj = {back.get(key, key): value for key, value in obj.items()}
+        return super().outward(obj, kind, version)
+
+    def default(self, obj: Object, features: Features) -> None:
+        for key, value in _ALWAYS.items():
+            if obj.get(key) is None:
+                obj[key] = {} if key == "source" else value
+        obj.setdefault("involvedObject", {})
+
+    def validate(self, obj: Object, context: Context) -> list[FieldError]:
+        old_api = context.kind.group != NEW_GROUP
+        found = _always(obj, old_api=old_api)
+        return found if old_api else [*found, *_series(obj), *_strict(obj)]
+
+    def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
+        old_api = context.kind.group != NEW_GROUP
+        found = _always(new, old_api=old_api)
+        if old_api:
+            return found
+        if new.get("series") != old.get("series"):
+            found += _series(new)
+        return [*found, *_unchanged(new, old)]
+
+    def selectable_names(self) -> tuple[str, ...]:
+        involved = tuple(f"involvedObject.{key}" for key in _OBJECT_FIELDS)
+        regarding = tuple(f"regarding.{key}" for key in _OBJECT_FIELDS)
+        names = ("reason", "reportingComponent", "reportingController", "source", "type")
+        return (*involved, *regarding, *names)
+
+    def selectable(self, obj: Object) -> dict[str, str]:
+        involved = obj.get("involvedObject") or obj.get("regarding") or {}
+        found = {f"involvedObject.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS}
+        found |= {f"regarding.{key}": str(involved.get(key, "")) for key in _OBJECT_FIELDS}
+        source = obj.get("source") or obj.get("deprecatedSource") or {}
+        component = obj.get("reportingComponent") or obj.get("reportingController") or ""
+        found["source"] = str(source.get("component") or component)
+        found["reportingComponent"] = found["reportingController"] = str(component)
+        found["reason"], found["type"] = str(obj.get("reason", "")), str(obj.get("type", ""))
+        return found
+
+
+_LONGEST = 128
+_LONGEST_NOTE = 1024
+
+
+def _always(event: Object, *, old_api: bool) -> list[FieldError]:
+    """The errors in both APIs. An event with an eventTime needs more fields."""
+    path = "involvedObject.namespace"
+    own, involved = event["metadata"]["namespace"], event["involvedObject"].get("namespace") or ""
+    if not event.get("eventTime"):
+        fits = involved == own or (not involved and own == "default")
+    else:
+        fits = bool(involved) or own in ("default", "kube-system")
+    found = [] if fits else [errors.invalid_value(path, involved, "does not match event.namespace")]
+    if not event.get("eventTime"):
+        return found
+    controller = "reportingComponent" if old_api else "reportingController"
+    named = event.get("reportingComponent") or ""
+    if not named:
+        found.append(errors.required(controller))
+    found += errors.invalid_name(controller, named, names.qualified_name)
+    for key in ("reportingInstance", "action", "reason"):
+        found += _text(event.get(key) or "", key)
+    if len((event.get("message") or "").encode()) > _LONGEST_NOTE:
+        text = f"can have at most {_LONGEST_NOTE} bytes"
+        found.append(errors.invalid_value("message", "", text))
+    return found
+
+
+def _text(value: str, path: str) -> list[FieldError]:
+    if not value:
+        return [errors.required(path)]
+    if len(value.encode()) > _LONGEST:
+        return [errors.invalid_value(path, "", f"can have at most {_LONGEST} characters")]
+    return []
+
+
+def _series(event: Object) -> list[FieldError]:
+    series = event.get("series")
+    if series is None:
+        return []
+    found = []
+    if (series.get("count") or 0) < 2:
+        found.append(errors.invalid_value("series.count", "", "should be at least 2"))
+    if not series.get("lastObservedTime"):
+        found.append(errors.required("series.lastObservedTime"))
+    return found
+
+
+def _strict(event: Object) -> list[FieldError]:
+    """Further errors of a new event of events.k8s.io."""
+    found = [] if event.get("eventTime") else [errors.required("eventTime")]
+    kind = event.get("type") or ""
+    if kind not in ("Normal", "Warning"):
+        found.append(errors.invalid_value("type", "", f"has invalid value: {kind}"))
+    for key in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        if event.get(key):
+            found.append(errors.invalid_value(key, "", "needs to be unset"))
+    return found
+
+
+_FIXED = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+    "reportingController",
+    "reportingInstance",
+)
+
+
+def _unchanged(new: Object, old: Object) -> list[FieldError]:
+    """Through events.k8s.io, only the series of an event may change."""
+    found = []
+    for path in _FIXED:
+        key = _NAMES.get(path, path)
+        if (new.get(key) or None) != (old.get(key) or None):
+            value = new.get(key)
+            shown = value if value or key in _ALWAYS or key == "involvedObject" else ""
+            if key == "eventTime":
+                shown = value or None
+            found.append(errors.invalid_value(path, shown, "field is immutable"))
+    return found

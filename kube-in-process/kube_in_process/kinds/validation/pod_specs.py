@@ -1,0 +1,145 @@
+"""Validation of the spec of a pod or of a pod template."""
+
+from __future__ import annotations
+
+from kube_in_process import errors
+from kube_in_process.errors import FieldError
+from kube_in_process.kinds.metadata import validate_labels
+from kube_in_process.kinds.validation.containers import PodParts, containers
+from kube_in_process.kinds.validation.go_text import STRUCTS, go_text
+from kube_in_process.objects import Object
+from kube_in_process.text import names
+
+_POLICIES = ("Always", "OnFailure", "Never")
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_KEYLESS = (
+    'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+)
+
+
+def validate_pod_spec(spec: Object, path: str) -> list[FieldError]:
+    """The errors of claims, containers, policies, gates, names and tolerations, in this order."""
+    claims = spec.get("resourceClaims") or []
+    volumes = {volume.get("name") for volume in spec.get("volumes") or []}
+    names_of = [claim.get("name", "") for claim in claims]
+    parts = PodParts(names_of, volumes, spec.get("restartPolicy") or "")
+    found = _claims(claims, f"{path}.resourceClaims")
+    if not spec.get("containers"):
+        found.append(errors.required(f"{path}.containers"))
+    found += containers(spec.get("containers") or [], f"{path}.containers", parts)
+    found += containers(spec.get("initContainers") or [], f"{path}.initContainers", parts)
+    for key, supported in (("restartPolicy", _POLICIES), ("dnsPolicy", _DNS)):
+        found += errors.invalid_choice(f"{path}.{key}", spec.get(key) or "", supported)
+    found += validate_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    found += _gates(spec.get("schedulingGates") or [], f"{path}.schedulingGates")
+    found += _names(spec, path)
+    found += tolerations(spec.get("tolerations") or [], f"{path}.tolerations")
+    return [*found, *_group(spec.get("schedulingGroup"), f"{path}.schedulingGroup.podGroupName")]
+
+
+def _names(spec: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    for key in ("serviceAccountName", "nodeName"):
+        if value := spec.get(key):
+            found += errors.invalid_name(f"{path}.{key}", value, names.subdomain)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= 2**31 - 1:
+        text = "must be between 1 and 2147483647, inclusive"
+        found.append(errors.invalid_value(f"{path}.activeDeadlineSeconds", deadline, text))
+    for key in ("hostname", "subdomain"):
+        if value := spec.get(key):
+            found += errors.invalid_name(f"{path}.{key}", value, names.label)
+    return found
+
+
+def _gates(gates: list[Object], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        path, name = f"{base}[{index}]", gate.get("name", "")
+        found += errors.invalid_name(path, name, names.qualified_name)
+        if name in seen:
+            found.append(errors.duplicate(path, name))
+        seen.add(name)
+    return found
+
+
+def tolerations(found: list[Object], base: str) -> list[FieldError]:
+    return [
+        error
+        for index, toleration in enumerate(found)
+        for error in _toleration(toleration, f"{base}[{index}]")
+    ]
+
+
+def _toleration(toleration: Object, path: str) -> list[FieldError]:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+    effect, value = toleration.get("effect") or "", toleration.get("value") or ""
+    found: list[FieldError] = []
+    if key:
+        found += errors.invalid_name(f"{path}.key", key, names.qualified_name)
+    if not key and operator != "Exists":
+        found.append(errors.invalid_value(f"{path}.operator", operator, _KEYLESS))
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(errors.invalid_value(f"{path}.effect", effect, text))
+    if operator in ("", "Equal"):
+        wrong = names.label_value(value)
+        if wrong:
+            found.append(errors.invalid_value(f"{path}.operator", value, ";".join(wrong)))
+    elif operator == "Exists":
+        if value:
+            text = "value must be empty when `operator` is 'Exists'"
+            found.append(errors.invalid_value(f"{path}.operator", _as_go(toleration), text))
+    else:
+        found.append(errors.not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+    if effect and effect not in _EFFECTS:
+        found.append(errors.not_supported(f"{path}.effect", effect, _EFFECTS))
+    return found
+
+
+def _as_go(toleration: Object) -> Object:
+    order = ("Key", "Operator", "Value", "Effect")
+    shown: Object = {name: toleration.get(name.lower()) or "" for name in order}
+    return {**shown, "TolerationSeconds": toleration.get("tolerationSeconds")}
+
+
+def _group(group: Object | None, path: str) -> list[FieldError]:
+    if group is None:
+        return []
+    name = group.get("podGroupName")
+    if name is None:
+        return [errors.invalid_text(path, "null", "must specify one of: `podGroupName`")]
+    return errors.invalid_name(path, name, names.subdomain)
+
+
+def _claims(claims: list[Object], base: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        path = f"{base}[{index}]"
+        name = claim.get("name", "")
+        if not name:
+            found.append(errors.required(f"{path}.name"))
+        elif name in seen:
+            found.append(errors.duplicate(f"{path}.name", name))
+        else:
+            found += errors.invalid_name(f"{path}.name", name, names.label)
+        seen.add(name)
+        found += _claim_source(claim, path)
+    return found
+
+
+def _claim_source(claim: Object, path: str) -> list[FieldError]:
+    keys = ("resourceClaimName", "resourceClaimTemplateName")
+    given = [key for key in keys if claim.get(key) is not None]
+    shown = go_text(claim, STRUCTS["pod_claim"])
+    if len(given) > 1:
+        text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        return [errors.invalid_text(path, shown, text)]
+    if not given:
+        text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        return [errors.invalid_text(path, shown, text)]
+    value = claim[given[0]]
+    return errors.invalid_name(f"{path}.{given[0]}", value, names.subdomain)

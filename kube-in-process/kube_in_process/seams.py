@@ -1,0 +1,76 @@
+"""The two interfaces that are passed in everywhere: transport and clock.
+
+A controller under test gets a ``Transport``, which calls the server directly, or the URL of a
+listener. With ``clock.LoopClock`` all times are those of the event loop, which may be virtual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+
+async def _nothing() -> None:
+    return None
+
+
+class Response(Protocol):
+    """An HTTP answer whose body has not been read yet.
+
+    Ask ``headers`` for lower-case names. A reader that stops before the end of ``body`` must await
+    ``close``. A second ``close``, or one after the end, does nothing.
+    """
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def body(self) -> AsyncIterator[bytes]: ...
+
+    @property
+    def close(self) -> Callable[[], Awaitable[None]]: ...
+
+
+@dataclass(slots=True)
+class HttpResponse:
+    """An answer made here, see ``Response``."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: AsyncIterator[bytes]
+    close: Callable[[], Awaitable[None]] = field(default=_nothing)
+
+    @classmethod
+    def around(cls, inner: Response, body: AsyncIterator[bytes]) -> HttpResponse:
+        """An answer with another body."""
+        return cls(inner.status, inner.headers, body, inner.close)
+
+
+Query = Sequence[tuple[str, str]]
+
+
+class Transport(Protocol):
+    """Sends HTTP requests to one API server. ``path`` begins with '/'; the query is not encoded."""
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response: ...
+
+
+class Clock(Protocol):
+    """The source of time. Durations are in seconds."""
+
+    def now(self) -> datetime:
+        """The wall clock in UTC; it may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back. Only differences are meaningful."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...

@@ -1,0 +1,106 @@
+"""CEL expressions, with the commonly used functions of Kubernetes."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from kube_in_process.text.quantity import number
+
+Json = Any
+
+
+class EvaluationError(Exception):
+    """An expression failed. The text is the server's: ``no such key: x``."""
+
+
+class Expression:
+    """A compiled expression.
+
+    Raises:
+        ValueError: the source is not CEL; the text is the parser's, as the server shows it.
+    """
+
+    def __init__(self, source: str) -> None:
+        # imported here: the library takes 0.2 s, and few clusters see an expression
+        import cel
+
+        # the library logs the errors that it raises
+        logging.getLogger("cel").disabled = True
+        try:
+            self._program = cel.compile(source)
+        except ValueError as error:
+            _, _, text = str(error).partition("': ERROR: ")
+            raise ValueError("ERROR: " + text.replace("\n| ", "\n | ")) from error
+        self._context = cel.Context(functions=_FUNCTIONS)
+
+    def __call__(self, names: Mapping[str, Json]) -> Json:
+        """The value with these variables. Datetimes and timedeltas are times and durations.
+
+        Raises:
+            EvaluationError
+        """
+        self._context.update(dict(names))
+        try:
+            return self._program.execute(self._context)
+        except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise EvaluationError(_error_text(error)) from error
+
+
+def _error_text(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"no such key: {error.args[0]}"
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    return "no such overload" if isinstance(error, TypeError) else str(error)
+
+
+@lru_cache(maxsize=1024)
+def compiled(source: str) -> Expression:
+    """The compiled expression of a source. Raises ValueError if it is not CEL."""
+    return Expression(source)
+
+
+def quantity(value: str | int | float) -> float:
+    """A resource.Quantity as a number."""
+    return float(number(value))
+
+
+def _split(text: str, part: str, limit: int = 0) -> list[str]:
+    return text.split(part, limit - 1 if limit > 0 else -1) if part else list(text)
+
+
+def _index_of(text: Json, part: Json) -> int:
+    if isinstance(text, list):
+        return text.index(part) if part in text else -1
+    return str(text).find(part)
+
+
+def _find(text: str, pattern: str) -> str:
+    match = re.search(pattern, text)
+    return match[0] if match else ""
+
+
+_FUNCTIONS: dict[str, Callable[..., Json]] = {
+    "lowerAscii": str.lower,
+    "upperAscii": str.upper,
+    "trim": str.strip,
+    "replace": str.replace,
+    "substring": lambda text, start, end=None: text[start:end],
+    "find": _find,
+    "split": _split,
+    "join": lambda values, part="": part.join(str(value) for value in values),
+    "indexOf": _index_of,
+    "isSorted": lambda values: all(one <= other for one, other in itertools.pairwise(values)),
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "quantity": quantity,
+    "compareTo": lambda one, other: (one > other) - (one < other),
+    "semver": lambda text: text,
+}
+"""Functions by name. The receiver of a method call is the first argument."""

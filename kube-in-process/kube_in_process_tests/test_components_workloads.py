@@ -1,0 +1,362 @@
+"""Workload controllers: rollouts, ordinals, completions, and who goes with whom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from kube_in_process.storage.requests import DeleteOptions
+from kube_in_process.storage.store import Revision
+
+from .worlds import HOLD, Object, World, timed
+
+pytestmark = pytest.mark.kube_cluster(HOLD)
+
+QUICK = timed(HOLD, job_pod_run=1.0, job_sync=0.2, job_backoff=10.0)
+RESTARTED = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+
+
+def extremes(pods: list[Object], history: Iterable[Revision]) -> tuple[int, int]:
+    """The most pods at once that were not going, and the fewest of them that were ready."""
+    there = {each["metadata"]["name"]: is_ready(each) for each in pods}
+    most, fewest = len(there), sum(there.values())
+    for each in history:
+        if each.plural != "pods":
+            continue
+        if each.type == "DELETED" or "deletionTimestamp" in each.object()["metadata"]:
+            there.pop(each.name, None)
+        else:
+            there[each.name] = is_ready(each.object())
+        most, fewest = max(most, len(there)), min(fewest, sum(there.values()))
+    return most, fewest
+
+
+def is_ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+async def test_a_rollout_stays_between_its_fences_and_replaces_every_pod(world: World) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}
+    world.workload("deployments", "work", replicas=10, strategy=rolling)
+    await world.passes(1)
+    pods, since = world.pods(), world.cluster.store.revision
+    before = {each["metadata"]["uid"] for each in pods}
+    world.api.patch("deployments", "default", "work", RESTARTED)
+    await world.passes(10)
+    assert extremes(pods, world.cluster.history(since)) == (12, 9)
+    status = world.get("deployments", "work")["status"]
+    assert (status["updatedReplicas"], status["availableReplicas"]) == (10, 10)
+    assert before & {each["metadata"]["uid"] for each in world.pods()} == set()
+    assert world.phases() == ["Running"] * 10
+    revision = "deployment.kubernetes.io/revision"
+    assert world.get("deployments", "work")["metadata"]["annotations"][revision] == "2"
+
+
+async def test_old_and_new_pods_never_meet_with_recreate(world: World) -> None:
+    world.workload("deployments", "work", replicas=3, strategy={"type": "Recreate"})
+    await world.passes(1)
+    since = world.cluster.store.revision
+    world.api.patch("deployments", "default", "work", RESTARTED)
+    await world.passes(5)
+    changes = [each.type for each in world.cluster.history(since) if each.plural == "pods"]
+    first = changes.index("ADDED")
+    assert changes[:first].count("DELETED") == 3
+    assert world.phases() == ["Running"] * 3
+
+
+async def test_a_paused_deployment_is_scaled_but_not_rolled(world: World) -> None:
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    world.api.patch("deployments", "default", "work", {"spec": {"paused": True}})
+    world.api.patch("deployments", "default", "work", {**RESTARTED})
+    world.api.patch("deployments", "default", "work", {"spec": {"replicas": 4}})
+    await world.passes(2)
+    assert len(world.api.list("replicasets", "default")) == 1
+    assert world.phases() == ["Running"] * 4
+    world.api.patch("deployments", "default", "work", {"spec": {"paused": None}})
+    await world.passes(5)
+    assert len(world.api.list("replicasets", "default")) == 2
+    assert world.phases() == ["Running"] * 4
+
+
+async def test_a_rollback_finds_the_old_replica_set(world: World) -> None:
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    world.api.patch("deployments", "default", "work", RESTARTED)
+    await world.passes(5)
+    back = {"spec": {"template": {"metadata": {"annotations": {"restarted": None}}}}}
+    world.api.patch("deployments", "default", "work", back)
+    await world.passes(5)
+    sizes = [each["spec"]["replicas"] for each in world.api.list("replicasets", "default")]
+    assert sorted(sizes) == [0, 2]
+    revision = "deployment.kubernetes.io/revision"
+    assert world.get("deployments", "work")["metadata"]["annotations"][revision] == "3"
+
+
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+async def test_ordinals_come_up_in_order_or_at_once(world: World, policy: str) -> None:
+    spec: Object = {"serviceName": "s", "podManagementPolicy": policy, "replicas": 3}
+    world.workload("statefulsets", "set", **spec)
+    await world.passes(1)
+    changes = [
+        (each.name, each.object()["status"]["phase"])
+        for each in world.cluster.history()
+        if each.plural == "pods" and each.subresource != "binding"
+    ]
+    created = [name for name, phase in changes if phase == "Pending"]
+    assert created == ["set-0", "set-1", "set-2"]
+    before_second = changes[: changes.index(("set-1", "Pending"))]
+    assert (("set-0", "Running") in before_second) is (policy == "OrderedReady")
+    assert world.phases() == ["Running"] * 3
+
+
+async def test_a_stateful_set_updates_from_the_highest_ordinal_down(world: World) -> None:
+    world.workload("statefulsets", "set", replicas=3, serviceName="s")
+    await world.passes(1)
+    since = world.cluster.store.revision
+    world.api.patch("statefulsets", "default", "set", RESTARTED)
+    await world.passes(5)
+    gone = [
+        each.name
+        for each in world.cluster.history(since)
+        if each.plural == "pods" and each.type == "DELETED"
+    ]
+    assert gone == ["set-2", "set-1", "set-0"]
+    status = world.get("statefulsets", "set")["status"]
+    assert status["currentRevision"] == status["updateRevision"]
+    assert (status["updatedReplicas"], world.phases()) == (3, ["Running"] * 3)
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_a_job_completes_and_counts(world: World) -> None:
+    world.workload("jobs", "job", completions=5, parallelism=2, pod={"restartPolicy": "Never"})
+    await world.passes(12)
+    status = world.get("jobs", "job")["status"]
+    assert (status["succeeded"], status.get("active"), status.get("failed")) == (5, None, None)
+    assert [each["type"] for each in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert world.phases() == ["Succeeded"] * 5
+    assert all("finalizers" not in each["metadata"] for each in world.pods())
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_an_indexed_job_gives_each_index_once(world: World) -> None:
+    indexed: Object = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+    world.workload("jobs", "job", pod={"restartPolicy": "Never"}, **indexed)
+    await world.passes(5)
+    index = "batch.kubernetes.io/job-completion-index"
+    found = sorted(each["metadata"]["annotations"][index] for each in world.pods())
+    assert found == ["0", "1", "2"]
+    assert world.get("jobs", "job")["status"]["completedIndexes"] == "0-2"
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_a_job_fails_after_its_retries_with_growing_pauses(world: World) -> None:
+    pod = {"restartPolicy": "Never"}
+    failing = {"annotations": {"kube-in-process/exit-code": "1"}}
+    world.workload("jobs", "job", backoffLimit=2, pod=pod, metadata=failing)
+    await world.passes(60)
+    status = world.get("jobs", "job")["status"]
+    assert status["failed"] == 3
+    assert [each["type"] for each in status["conditions"]] == ["FailureTarget", "Failed"]
+    made = [e.at for e in world.cluster.history() if (e.plural, e.type) == ("pods", "ADDED")]
+    pauses = [round(b - a) for a, b in pairwise(made)]
+    assert pauses == [11, 21]
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_a_suspended_job_gives_its_pods_up_and_goes_on_when_it_is_resumed(
+    world: World,
+) -> None:
+    world.workload("jobs", "job", completions=2, parallelism=2, pod={"restartPolicy": "Never"})
+    await world.passes(0.5)
+    world.api.patch("jobs", "default", "job", {"spec": {"suspend": True}})
+    await world.passes(2)
+    status = world.get("jobs", "job")["status"]
+    assert (world.pods(), status.get("failed"), status.get("startTime")) == ([], None, None)
+    world.api.patch("jobs", "default", "job", {"spec": {"suspend": False}})
+    await world.passes(3)
+    assert world.get("jobs", "job")["status"]["succeeded"] == 2
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_a_finished_job_goes_after_its_time_and_takes_its_pods_along(world: World) -> None:
+    pod = {"restartPolicy": "Never"}
+    world.workload("jobs", "job", ttlSecondsAfterFinished=10, pod=pod)
+    await world.passes(5)
+    assert len(world.pods()) == 1
+    await world.passes(10)
+    assert (world.pods(), world.api.find("jobs", "default", "job")) == ([], None)
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_the_pods_of_a_job_that_leaves_them_alone_are_not_kept_by_its_finalizer(
+    world: World,
+) -> None:
+    world.workload("jobs", "job", pod={"restartPolicy": "Never"})
+    await world.passes(0.5)
+    world.api.delete("jobs", "default", "job", DeleteOptions(propagation="Orphan"))
+    await world.passes(0.5)
+    (pod,) = world.pods()
+    assert "ownerReferences" not in pod["metadata"]
+    assert "finalizers" not in pod["metadata"]
+    assert "deletionTimestamp" not in pod["metadata"]
+
+
+async def test_a_pod_of_a_deleted_job_loses_the_finalizer_before_it_is_deleted(
+    world: World,
+) -> None:
+    world.workload("jobs", "job", completions=1, pod={"restartPolicy": "Never"})
+    await world.passes(1)
+    pod = world.pods()[0]["metadata"]["name"]
+    since = world.cluster.store.revision
+    world.api.delete("jobs", "default", "job", DeleteOptions(propagation="Background"))
+    await world.passes(5)
+    versions = [each.object() for each in world.cluster.history(since) if each.name == pod]
+    first = next(each for each in versions if "deletionTimestamp" in each["metadata"])
+    assert "finalizers" not in first["metadata"]
+
+
+async def test_an_adopted_replica_set_grows_before_its_successor_takes_over(world: World) -> None:
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    world.api.patch("deployments", "default", "work", RESTARTED)
+    await world.passes(5)
+    world.api.delete("deployments", "default", "work", DeleteOptions(propagation="Orphan"))
+    await world.passes(5)
+    since = world.cluster.store.revision
+    fences = {"maxSurge": 2, "maxUnavailable": 2}
+    rolling = {"type": "RollingUpdate", "rollingUpdate": fences}
+    marks = {"annotations": {"restarted": "again"}}
+    world.workload("deployments", "work", replicas=4, strategy=rolling, metadata=marks)
+    await world.passes(5)
+    history = [each for each in world.cluster.history(since) if each.plural == "pods"]
+    made = Counter(
+        each.object()["metadata"]["annotations"]["restarted"]
+        for each in history
+        if each.type == "ADDED"
+    )
+    assert made == {"now": 2, "again": 4}
+
+
+async def test_a_deployment_takes_everything_below_it_along(world: World) -> None:
+    world.workload("deployments", "work", replicas=3)
+    await world.passes(1)
+    world.api.delete("deployments", "default", "work")
+    await world.passes(1)
+    assert (world.pods(), world.api.list("replicasets", "default")) == ([], [])
+
+
+async def test_orphans_stay_and_are_adopted(world: World) -> None:
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    before = [each["metadata"]["uid"] for each in world.pods()]
+    orphan = DeleteOptions(propagation="Orphan")
+    world.api.delete("deployments", "default", "work", orphan)
+    await world.passes(1)
+    (left,) = world.api.list("replicasets", "default")
+    assert "ownerReferences" not in left["metadata"]
+    world.workload("deployments", "work", replicas=2)
+    await world.passes(1)
+    (adopted,) = world.api.list("replicasets", "default")
+    assert adopted["metadata"]["ownerReferences"][0]["name"] == "work"
+    assert [each["metadata"]["uid"] for each in world.pods()] == before
+
+
+async def test_an_owner_that_never_was_takes_its_dependents_along(world: World) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nosuch", "uid": "nosuch"}
+    world.pod("p1", metadata={"ownerReferences": [owner]})
+    await world.passes(1)
+    assert world.pods() == []
+
+
+async def test_an_object_with_another_owner_left_only_forgets_the_one_that_went(
+    world: World,
+) -> None:
+    def made(name: str) -> dict[str, Any]:
+        body = {"metadata": {"name": name, "namespace": "default"}}
+        created = world.api.create("configmaps", body)
+        uid = created["metadata"]["uid"]
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
+
+    world.pod("p1", metadata={"ownerReferences": [made("one"), made("two")]})
+    await world.passes(1)
+    world.api.delete("configmaps", "default", "one")
+    await world.passes(1)
+    (pod,) = world.pods()
+    assert [each["name"] for each in pod["metadata"]["ownerReferences"]] == ["two"]
+
+
+async def test_a_namespace_ends_with_its_pods_first(world: World) -> None:
+    world.api.create("namespaces", {"metadata": {"name": "doomed"}})
+    await world.passes(1)
+    names = [each["metadata"]["name"] for each in world.api.list("configmaps", "doomed")]
+    assert names == ["kube-root-ca.crt"]
+    spec = {"containers": [{"name": "c", "image": "x"}]}
+    world.api.create("pods", {"metadata": {"name": "p1", "namespace": "doomed"}, "spec": spec})
+    world.api.create("configmaps", {"metadata": {"name": "a", "namespace": "doomed"}})
+    await world.passes(1)
+    since = world.cluster.store.revision
+    world.api.delete("namespaces", "", "doomed")
+    await world.passes(2)
+    gone = [
+        each.plural
+        for each in world.cluster.history(since)
+        if each.type == "DELETED" and each.plural != "events"
+    ]
+    assert (gone[0], gone[-1]) == ("pods", "namespaces")
+    assert world.api.find("namespaces", "", "doomed") is None
+
+
+async def test_a_budget_says_how_many_pods_may_go(world: World) -> None:
+    world.workload("deployments", "work", replicas=4)
+    spec = {"minAvailable": 3, "selector": {"matchLabels": {"app": "work"}}}
+    world.create("poddisruptionbudgets", "budget", spec)
+    await world.passes(1)
+    status = world.get("poddisruptionbudgets", "budget")["status"]
+    assert {key: status[key] for key in status if key != "conditions"} == {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 4,
+        "desiredHealthy": 3,
+        "expectedPods": 4,
+    }
+
+
+async def test_a_budget_notices_that_the_only_pod_of_a_stateful_set_is_gone(world: World) -> None:
+    world.workload("statefulsets", "db", replicas=1, serviceName="db")
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}}
+    await world.passes(1)
+    world.create("poddisruptionbudgets", "pdb", spec)
+    await world.passes(1)
+    assert world.events("NoPods") == []
+    world.api.delete("pods", "default", "db-0")
+    await world.passes(5)
+    assert world.events("NoPods") == ["No matching pods found"]
+    assert world.phases() == ["Running"]
+
+
+@pytest.mark.kube_cluster(QUICK)
+async def test_an_index_gets_another_pod_after_the_back_off_while_the_one_before_is_still_going(
+    world: World,
+) -> None:
+    annotations = {"kube-in-process/run-seconds": "1000"}
+    indexed: Object = {
+        "completionMode": "Indexed",
+        "completions": 1,
+        "backoffLimitPerIndex": 2,
+    }
+    never = {"restartPolicy": "Never"}
+    world.workload("jobs", "work", metadata={"annotations": annotations}, pod=never, **indexed)
+    await world.passes(1)
+    (first,) = world.pods()
+    world.cluster.pause("kubelet")
+    world.api.delete("pods", "default", first["metadata"]["name"])
+    await world.passes(9)
+    assert len(world.pods()) == 1
+    await world.passes(3)
+    found = sorted("deletionTimestamp" in each["metadata"] for each in world.pods())
+    assert found == [False, True]

@@ -1,0 +1,138 @@
+"""An embedded cluster on a virtual clock, and the objects that tests put into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from kube_in_process.clock import EPOCH, LoopClock
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Dialect, Timings
+
+Object = dict[str, Any]
+WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "work-uid"}
+
+
+class World:
+    """A cluster with one namespace in use, 'default'."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.api = cluster.admin
+
+    async def passes(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    # Objects
+
+    def claim(self, name: str = "shared", spec: Object | None = None, **more: Any) -> Object:
+        exactly = {"deviceClassName": "gpu.example.com"}
+        devices = spec or {"requests": [{"name": "d", "exactly": exactly}]}
+        return self.create("resourceclaims", name, {"devices": devices, **more})
+
+    def pod(self, name: str, claim: str = "", **spec: Any) -> Object:
+        metadata = spec.pop("metadata", {})
+        return self.create("pods", name, {**pod_spec(claim), **spec}, **metadata)
+
+    def workload(self, plural: str, name: str, claim: str = "", **spec: Any) -> Object:
+        template = {
+            "metadata": {"labels": {"app": name}, **spec.pop("metadata", {})},
+            "spec": {**pod_spec(claim), **spec.pop("pod", {})},
+        }
+        selector = {} if plural == "jobs" else {"selector": {"matchLabels": {"app": name}}}
+        return self.create(plural, name, {"template": template, **selector, **spec})
+
+    def create(self, plural: str, name: str, spec: Object, **metadata: Any) -> Object:
+        kind = self.api.api.kinds.named(plural)
+        place = {"namespace": "default"} if kind.namespaced else {}
+        return self.api.create(
+            plural, {"metadata": {"name": name, **place, **metadata}, "spec": spec}
+        )
+
+    # Looks
+
+    def get(self, plural: str, name: str) -> Object:
+        kind = self.api.api.kinds.named(plural)
+        return self.api.get(plural, "default" if kind.namespaced else "", name)
+
+    def pods(self, name: str = "") -> list[Object]:
+        return [each for each in self.api.list("pods") if each["metadata"]["name"].startswith(name)]
+
+    def phases(self, name: str = "") -> list[str]:
+        return sorted(each["status"]["phase"] for each in self.pods(name))
+
+    def listed(self, claim: str = "shared") -> list[str]:
+        """Names in status.reservedFor."""
+        status = self.get("resourceclaims", claim)["status"]
+        return [each["name"] for each in status.get("reservedFor") or ()]
+
+    def allocated(self, claim: str = "shared") -> bool:
+        return "allocation" in self.get("resourceclaims", claim)["status"]
+
+    def devices(self, claim: str = "shared") -> list[str]:
+        results = self.get("resourceclaims", claim)["status"]["allocation"]["devices"]["results"]
+        return [f"{each['pool']}/{each['device']}" for each in results]
+
+    def reason(self, pod: str) -> str:
+        """Why a pod is not scheduled: reason and message of its condition."""
+        for each in self.get("pods", pod)["status"].get("conditions") or ():
+            if each["type"] == "PodScheduled" and each["status"] == "False":
+                return f"{each['reason']}: {each['message']}"
+        return ""
+
+    def reserve(self, *references: Object, claim: str = "shared") -> None:
+        """A client replaces the list of a claim."""
+        found = self.get("resourceclaims", claim)
+        status = {**found["status"], "reservedFor": list(references)}
+        self.api.update("resourceclaims", {**found, "status": status}, "status")
+
+    def events(self, reason: str) -> list[str]:
+        return [each["message"] for each in self.api.list("events") if each["reason"] == reason]
+
+    def told(self, name: str) -> str:
+        """The messages of all events about an object, oldest first."""
+        events = self.api.list("events")
+        mine = [each for each in events if each["involvedObject"]["name"] == name]
+        return "\n".join(each["message"] for each in mine)
+
+    def writes(self, plural: str, name: str) -> list[tuple[str, str]]:
+        """Who wrote an object and how, oldest first."""
+        return [
+            (each.actor.removeprefix("system:"), f"{each.verb} {each.subresource}".strip())
+            for each in self.cluster.history()
+            if (each.plural, each.name) == (plural, name)
+        ]
+
+
+def pod_spec(claim: str = "") -> Object:
+    container = {"name": "c", "image": "x"}
+    if not claim:
+        return {"containers": [container]}
+    return {
+        "containers": [container],
+        "resourceClaims": [{"name": "c", "resourceClaimName": claim}],
+    }
+
+
+NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
+HOLD = ClusterOptions(dialect=Dialect.HOLD)
+HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+PODGROUP = ClusterOptions(dialect=Dialect.PODGROUP)
+
+
+def timed(options: ClusterOptions, **timings: Any) -> ClusterOptions:
+    return replace(options, timings=Timings(**timings))
+
+
+@asynccontextmanager
+async def world(options: ClusterOptions) -> AsyncIterator[World]:
+    cluster = Cluster(options, LoopClock(EPOCH))
+    await cluster.start()
+    try:
+        yield World(cluster)
+    finally:
+        await cluster.stop()
+    assert cluster.failures == []
