@@ -15,7 +15,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
+
+from claimctl.demo.presets import PRESETS
 
 WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "work-uid"}
 
@@ -31,10 +33,10 @@ class RealClock:
         await asyncio.sleep(seconds)
 
 
-def claim(dialect: Dialect) -> dict[str, object]:
+def claim(dialect: Preset) -> dict[str, object]:
     exactly = {"deviceClassName": "gpu.example.com"}
     spec: dict[str, object] = {"devices": {"requests": [{"name": "d", "exactly": exactly}]}}
-    if dialect is Dialect.NATIVE:
+    if dialect is Preset.RESERVED_FOR_ANY_POD:
         spec["reservedFor"] = WORKLOAD
     return {"metadata": {"name": "shared", "namespace": "default"}, "spec": spec}
 
@@ -70,8 +72,8 @@ def available(cluster: Cluster) -> int:
     return found
 
 
-async def measure(pods: int, dialect: Dialect) -> None:
-    cluster = Cluster(ClusterOptions(dialect=dialect), RealClock())
+async def measure(pods: int, dialect: Preset) -> None:
+    cluster = Cluster(ClusterOptions(preset=dialect), RealClock())
     await cluster.start()
     cluster.admin.create("resourceclaims", claim(dialect))
     cluster.admin.create("deployments", deployment(pods))
@@ -86,7 +88,7 @@ async def measure(pods: int, dialect: Dialect) -> None:
 
 def main() -> None:
     pods = int(sys.argv[1]) if len(sys.argv) > 1 else 600
-    dialect = Dialect(sys.argv[2]) if len(sys.argv) > 2 else Dialect.NATIVE
+    dialect = PRESETS[sys.argv[2]] if len(sys.argv) > 2 else Preset.RESERVED_FOR_ANY_POD
     asyncio.run(measure(pods, dialect))
 
 

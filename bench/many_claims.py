@@ -20,7 +20,7 @@ from typing import Any
 
 from kube_in_process.cluster import SYSTEM_NAMESPACES, Cluster
 from kube_in_process.http.listener import serve
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 from kube_in_process.storage.store import Address, Author
 
@@ -153,7 +153,7 @@ def _writes(seen: Counter[str]) -> int:
 
 
 async def _serve(size: Size, pipe: Connection) -> None:
-    options = ClusterOptions(dialect=_dialect(size), history_limit=HISTORY)
+    options = ClusterOptions(preset=_dialect(size), history_limit=HISTORY)
     cluster = Cluster(options, LoopClock())
     gc.disable()  # it would look at all that is there for every few objects that are made
     _fill(cluster, size)
@@ -187,10 +187,10 @@ async def _serve(size: Size, pipe: Connection) -> None:
     await asyncio.Event().wait()
 
 
-def _dialect(size: Size) -> Dialect:
+def _dialect(size: Size) -> Preset:
     if size.grouped:
-        return Dialect.PODGROUP
-    return Dialect.NATIVE if size.shared else Dialect.HOLD
+        return Preset.POD_GROUPS
+    return Preset.RESERVED_FOR_ANY_POD if size.shared else Preset.PLAIN
 
 
 def _held(cluster: Cluster) -> int:

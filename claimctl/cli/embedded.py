@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     import asyncio
     import signal
 
-    from kube_in_process.options import Authorization, ClusterOptions, Dialect
+    from kube_in_process.options import Authorization, ClusterOptions
     from kube_in_process.serving.serve import (
         HISTORY_LIMIT,
         CannotListen,
@@ -84,11 +84,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         serve_until_signal,
     )
 
+    from claimctl.demo.presets import PRESETS
     from claimctl.kube.clock import LoopClock
 
     major, _, minor = kubernetes_version.partition(".")
     options = ClusterOptions(
-        dialect=Dialect(dialect),
+        preset=PRESETS[dialect],
         kubernetes_version=(int(major), int(minor)),
         nodes=nodes,
         devices_per_node=devices,

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions
 
 from claimctl.audit.witness import Violation
 from claimctl.demo.applying import NODES, Application, BadManifests
 from claimctl.demo.claims_seen import ClaimSeen, Observer
 from claimctl.demo.invent import pods_of
 from claimctl.demo.manifests import Manifest, load
+from claimctl.demo.presets import PRESETS
 from claimctl.demo.report import Printer
 from claimctl.demo.stage import EmbeddedStage, StoryFailed, staged
 from claimctl.demo.timelines import embedded_timelines
@@ -70,7 +71,7 @@ async def play_files(
         raise BadManifests(problems)
     major, minor = version.split(".")
     options = ClusterOptions(
-        dialect=Dialect(dialect),
+        preset=PRESETS[dialect],
         kubernetes_version=(int(major), int(minor)),
         nodes=NODES,
         device_class="demo.claimctl.io",

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.controlplane.plane import ControlPlane
+from claimctl.demo.presets import PRESETS
 from claimctl.demo.real import really_staged
 from claimctl.demo.report import Printer, Report
 from claimctl.demo.stage import staged
@@ -16,9 +17,9 @@ from claimctl.demo.story import Plot, Story
 from claimctl.demo.timelines import embedded_timelines, timelines
 
 VERSIONS = {
-    Dialect.NATIVE: ("1.36",),
-    Dialect.PODGROUP: ("1.36", "1.37"),
-    Dialect.HOLD: ("1.34", "1.36"),
+    Preset.RESERVED_FOR_ANY_POD: ("1.36",),
+    Preset.POD_GROUPS: ("1.36", "1.37"),
+    Preset.PLAIN: ("1.34", "1.36"),
 }
 """The versions that are played by default, by dialect."""
 
@@ -40,7 +41,7 @@ async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Repo
     with _timed(report, printer):
         for line in _introduction(plane, dialect):
             printer.head(line)
-        plot = Plot.of_real(Dialect(dialect), version)
+        plot = Plot.of_real(PRESETS[dialect], version)
         async with really_staged(plane) as (stage, scene):
             await Story(stage, plot, report, printer).play()
             await stage.look_closely()
@@ -60,13 +61,13 @@ def _introduction(plane: ControlPlane, dialect: str) -> tuple[str, ...]:
 
 async def play(dialect: str, version: str | None, printer: Printer) -> Report:
     """Play the story on one version, or on each of ``VERSIONS`` in turn."""
-    chosen = Dialect(dialect)
+    chosen = PRESETS[dialect]
     report = Report(dialect, (version,) if version else VERSIONS[chosen])
     with _timed(report, printer):
         for each in report.versions:
             printer.head(f"An embedded cluster, dialect {dialect}, Kubernetes {each}")
             major, minor = map(int, each.split("."))
-            options = ClusterOptions(dialect=chosen, kubernetes_version=(major, minor), nodes=3)
+            options = ClusterOptions(preset=chosen, kubernetes_version=(major, minor), nodes=3)
             async with staged(options) as stage:
                 await Story(stage, Plot.of(chosen, each), report, printer).play()
                 report.timelines[each] = embedded_timelines(stage)

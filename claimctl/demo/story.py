@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.audit.world import Key
 from claimctl.demo import growing, objects, refusing, rescheduling
@@ -27,7 +27,7 @@ TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused, ManifestsMis
 class Plot:
     """How many pods each step has, and what a dialect lists for them."""
 
-    dialect: Dialect
+    dialect: Preset
     version: str
     shared: int
     downgraded: int
@@ -37,24 +37,24 @@ class Plot:
     """Seconds for which a pod of the Job runs, long enough to see it in the list."""
 
     @classmethod
-    def of(cls, dialect: Dialect, version: str) -> Plot:
-        if dialect is not Dialect.HOLD:
+    def of(cls, dialect: Preset, version: str) -> Plot:
+        if dialect is not Preset.PLAIN:
             return cls(dialect, version, shared=600, downgraded=200)
         return cls(dialect, version, shared=40, downgraded=120)
 
     @classmethod
-    def of_real(cls, dialect: Dialect, version: str) -> Plot:
+    def of_real(cls, dialect: Preset, version: str) -> Plot:
         """Fewer pods: a real scheduler lists about four pods of a claim a second.
 
         The stand-in for kubelets also needs a few requests for each pod.
         """
-        if dialect is not Dialect.HOLD:
+        if dialect is not Preset.PLAIN:
             return cls(dialect, version, shared=200, downgraded=100, job_seconds=5.0)
         return cls(dialect, version, shared=20, downgraded=40, wide=0, job_seconds=5.0)
 
     @property
     def native(self) -> bool:
-        return self.dialect is Dialect.NATIVE
+        return self.dialect is Preset.RESERVED_FOR_ANY_POD
 
     @property
     def resizes(self) -> bool:
@@ -63,11 +63,11 @@ class Plot:
 
     @property
     def groups(self) -> bool:
-        return self.dialect is Dialect.PODGROUP
+        return self.dialect is Preset.POD_GROUPS
 
     def references(self, pods: int) -> int:
         """How many entries the list of a held claim has."""
-        if self.dialect is Dialect.HOLD:
+        if self.dialect is Preset.PLAIN:
             return pods + 1
         return 1 if self.native else 2
 
@@ -113,7 +113,7 @@ class Story:
         steps["downgrade"] = self.downgrade
         if not self.plot.wide:
             return steps
-        full = self.plot.dialect is Dialect.HOLD
+        full = self.plot.dialect is Preset.PLAIN
         last = self.more_than_the_limit if full else self.downgrade_refused
         steps["more-than-256" if full else "downgrade-refused"] = last
         return steps

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
-class Dialect(StrEnum):
-    """The reservation API of the cluster."""
+class Preset(StrEnum):
+    """Feature gates for the sharing of ResourceClaims."""
 
-    NATIVE = "native"
-    PODGROUP = "podgroup"
-    HOLD = "hold"
+    PLAIN = "plain"
+    """The gates that are on by default."""
+    POD_GROUPS = "pod-groups"
+    """Pods of a PodGroup share its claims (GenericWorkload, KEP-5729)."""
+    RESERVED_FOR_ANY_POD = "reserved-for-any-pod"
+    """A claim may be reserved for any pod (``spec.reservedFor``, KEP-5194). No release has it."""
 
 
 class Authorization(StrEnum):
@@ -95,7 +98,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    dialect: Dialect = Dialect.NATIVE
+    preset: Preset = Preset.PLAIN
     kubernetes_version: tuple[int, int] = (1, 36)
     nodes: int = 3
     devices_per_node: int = 4
@@ -114,14 +117,14 @@ class ClusterOptions:
     timings: Timings = field(default_factory=Timings)
 
     def features(self) -> Features:
-        """The gates of the dialect, enabled in every component."""
+        """The gates of the preset, in every component."""
         rules = self.taint_rules and self.kubernetes_version >= (1, 36)
         base = Features(version=self.kubernetes_version, taint_rules=rules)
-        if self.dialect is Dialect.NATIVE:
+        if self.preset is Preset.RESERVED_FOR_ANY_POD:
             return replace(
                 base, api_reserved_for=True, scheduler_reserved_for=True, kubelet_reserved_for=True
             )
-        if self.dialect is Dialect.PODGROUP:
+        if self.preset is Preset.POD_GROUPS:
             return replace(
                 base,
                 api_pod_groups=True,

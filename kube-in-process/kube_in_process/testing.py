@@ -74,7 +74,11 @@ def served(directory: Path, options: ClusterOptions | None = None) -> Iterator[S
         ExceptionGroup: a component failed, at the end of the block.
     """
     ready: _Ready = Future()
-    work = (Cluster(options or ClusterOptions(), LoopClock()), directory / "kubeconfig", ready)
+    work = (
+        Cluster(options or ClusterOptions(), LoopClock()),
+        directory / "kubeconfig",
+        ready,
+    )
     thread = threading.Thread(target=_run, args=work, name="kube-in-process", daemon=True)
     thread.start()
     cluster, stopped = ready.result()

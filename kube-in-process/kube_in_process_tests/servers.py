@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.http.handler import Handler
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.seams import Response
 from kube_in_process.storage.requests import Actor
@@ -78,8 +78,8 @@ class Server:
         return [(each["type"], each["object"]["metadata"].get("name", "")) for each in found]
 
 
-def server(dialect: Dialect = Dialect.HOLD, **options: Any) -> Server:
-    handler = api_server(ClusterOptions(dialect=dialect, **options), LoopClock(EPOCH))
+def server(dialect: Preset = Preset.PLAIN, **options: Any) -> Server:
+    handler = api_server(ClusterOptions(preset=dialect, **options), LoopClock(EPOCH))
     made = Server(handler)
     made.local().create("namespaces", {"metadata": {"name": "ns"}})
     return made

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.virtual import run
 
 GROUP = "/apis/resource.k8s.io"
@@ -21,7 +21,7 @@ def ask(release: tuple[int, int], *requests: tuple[str, str, Any]) -> list[tuple
     """Answers to (method, path, body) of a fresh cluster of that release."""
 
     async def scenario() -> list[tuple[int, Any]]:
-        options = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=release, nodes=1)
+        options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=release, nodes=1)
         cluster = Cluster(options, LoopClock(EPOCH))
         await cluster.start()
         answers = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.errors import StatusError
 from kube_in_process.kinds.authorization import Attributes
-from kube_in_process.options import Dialect, Features
+from kube_in_process.options import Features, Preset
 from kube_in_process.storage.requests import Actor
 from kube_in_process.virtual import run
 
@@ -15,13 +15,13 @@ WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "d", "uid": "
 
 
 def test_spec_reserved_for_is_kept_where_the_gate_is_on() -> None:
-    me = server(Dialect.NATIVE).local()
+    me = server(Preset.RESERVED_FOR_ANY_POD).local()
     created = me.create("resourceclaims", claim(reservedFor=WORKLOAD), "ns")
     assert created["spec"]["reservedFor"] == WORKLOAD
 
 
 def test_spec_reserved_for_is_dropped_where_the_gate_is_off() -> None:
-    me = server(Dialect.HOLD).local()
+    me = server(Preset.PLAIN).local()
     created = me.create("resourceclaims", claim(reservedFor=WORKLOAD), "ns")
     assert "reservedFor" not in created["spec"]
 
@@ -29,12 +29,12 @@ def test_spec_reserved_for_is_dropped_where_the_gate_is_off() -> None:
 def test_spec_reserved_for_is_refused_under_strict_where_the_gate_is_off() -> None:
     body = claim(reservedFor=WORKLOAD)
     strict = f"{CLAIMS}?fieldValidation=Strict"
-    assert run(server(Dialect.HOLD).send("POST", strict, body)).status == 400
-    assert run(server(Dialect.NATIVE).send("POST", strict, body)).status == 201
+    assert run(server(Preset.PLAIN).send("POST", strict, body)).status == 400
+    assert run(server(Preset.RESERVED_FOR_ANY_POD).send("POST", strict, body)).status == 201
 
 
 def test_spec_reserved_for_is_checked_like_a_reference_and_immutable() -> None:
-    me = server(Dialect.NATIVE).local()
+    me = server(Preset.RESERVED_FOR_ANY_POD).local()
     with pytest.raises(StatusError, match=r"spec\.reservedFor\.uid: Required value"):
         me.create("resourceclaims", claim(reservedFor={"resource": "jobs", "name": "j"}), "ns")
     me.create("resourceclaims", claim(reservedFor=WORKLOAD), "ns")
@@ -42,8 +42,10 @@ def test_spec_reserved_for_is_checked_like_a_reference_and_immutable() -> None:
         me.patch("resourceclaims", "ns", "c", {"spec": {"reservedFor": {"uid": "other"}}})
 
 
-@pytest.mark.parametrize(("dialect", "kept"), [(Dialect.NATIVE, True), (Dialect.HOLD, False)])
-def test_reserved_for_any_pod_is_kept_by_gate(dialect: Dialect, kept: bool) -> None:
+@pytest.mark.parametrize(
+    ("dialect", "kept"), [(Preset.RESERVED_FOR_ANY_POD, True), (Preset.PLAIN, False)]
+)
+def test_reserved_for_any_pod_is_kept_by_gate(dialect: Preset, kept: bool) -> None:
     me = server(dialect).local()
     me.create("resourceclaims", claim(), "ns")
     status = {"allocation": {**ALLOCATION, "reservedForAnyPod": True}}
@@ -52,7 +54,7 @@ def test_reserved_for_any_pod_is_kept_by_gate(dialect: Dialect, kept: bool) -> N
 
 
 def test_what_a_gate_let_in_stays_when_the_gate_is_switched_off() -> None:
-    made = server(Dialect.NATIVE)
+    made = server(Preset.RESERVED_FOR_ANY_POD)
     me = made.local()
     me.create("resourceclaims", claim(reservedFor=WORKLOAD), "ns")
     made.api.switch(Features(version=(1, 36)))

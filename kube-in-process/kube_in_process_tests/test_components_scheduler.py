@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kube_in_process.components.scheduler.binding import FINALIZER
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 
@@ -458,7 +458,7 @@ async def test_an_idle_group_gives_way_to_its_own_pod_in_two_steps(world: World)
 
 def test_the_same_seed_makes_the_same_history() -> None:
     async def history() -> list[tuple[str, str, str]]:
-        options = ClusterOptions(dialect=Dialect.HOLD, conflict_storm=True, seed=7)
+        options = ClusterOptions(preset=Preset.PLAIN, conflict_storm=True, seed=7)
         async with world(options) as w:
             w.claim()
             w.workload("deployments", "work", "shared", replicas=10)

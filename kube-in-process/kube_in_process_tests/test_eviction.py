@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.api_server import api_server
 from kube_in_process.errors import StatusError
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Actor, WriteOptions
 from kube_in_process.verbs.api import Api
 from kube_in_process.verbs.reading import Target
@@ -35,7 +35,7 @@ def at(api: Api, plural: str, namespace: str = "default", **more: str) -> Target
 
 def server(*, phase: str = "Running", ready: str = "True") -> Api:
     """One pod ``p`` labelled app=a on a node."""
-    api = api_server(ClusterOptions(), StoppedClock()).api
+    api = api_server(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD), StoppedClock()).api
     api.create(ADMIN, at(api, "namespaces", ""), {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "node-0"}
     body = {"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": spec}

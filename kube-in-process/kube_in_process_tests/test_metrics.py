@@ -7,7 +7,7 @@ import json
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.http.handler import Handler
-from kube_in_process.options import Authorization, ClusterOptions
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from prometheus_client.parser import text_string_to_metric_families
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -20,7 +20,10 @@ async def asked(server: Handler, method: str, path: str, body: object = None) ->
 
 
 async def test_requests_and_objects_are_counted_with_the_names_of_a_real_server() -> None:
-    server = api_server(ClusterOptions(kubernetes_version=(1, 36)), LoopClock(EPOCH))
+    server = api_server(
+        ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, kubernetes_version=(1, 36)),
+        LoopClock(EPOCH),
+    )
     await asked(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "ml"}})
     await asked(server, "GET", PODS)
     await asked(server, "GET", PODS)
@@ -46,7 +49,7 @@ async def test_requests_and_objects_are_counted_with_the_names_of_a_real_server(
 
 
 async def test_with_rbac_a_stranger_may_not_read_it() -> None:
-    options = ClusterOptions(authorization=Authorization.RBAC)
+    options = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, authorization=Authorization.RBAC)
     server = api_server(options, LoopClock(EPOCH))
     headers = {"impersonate-user": "stranger"}
     response = await server.send("GET", "/metrics", [], headers, None)

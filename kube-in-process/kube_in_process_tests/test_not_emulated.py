@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 SERVER_SIDE = "/apis/admissionregistration.k8s.io/v1"
 
 
 class Server:
     def __init__(self) -> None:
-        options = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
+        options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
         self._handler = api_server(options, LoopClock(EPOCH))
 
     async def sent(

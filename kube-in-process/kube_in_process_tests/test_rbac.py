@@ -12,7 +12,7 @@ import pytest
 from kube_in_process.api_server import api_server
 from kube_in_process.auth.authn import ANONYMOUS
 from kube_in_process.http.handler import Handler, Request
-from kube_in_process.options import Authorization, ClusterOptions
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 
 Object = dict[str, Any]
 RBAC = "rbac.authorization.k8s.io"
@@ -38,7 +38,10 @@ class World:
 
     def __init__(self, authorization: Authorization = Authorization.RBAC) -> None:
         self.clock = SetClock()
-        self.handler: Handler = api_server(ClusterOptions(authorization=authorization), self.clock)
+        self.handler: Handler = api_server(
+            ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, authorization=authorization),
+            self.clock,
+        )
         self.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
 
     def ask(

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.testing import NotInTime, ServedCluster, served
 
@@ -24,7 +24,7 @@ def nodes(cluster: ServedCluster) -> int:
         return len(json.load(answer)["items"])
 
 
-@pytest.mark.kube_cluster(ClusterOptions(nodes=5))
+@pytest.mark.kube_cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=5))
 def test_the_mark_says_what_cluster(kube_cluster: ServedCluster) -> None:
     assert nodes(kube_cluster) == 5
     assert kube_cluster.url in kube_cluster.kubeconfig.read_text()

@@ -10,7 +10,7 @@ from typing import Any
 
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 
 Object = dict[str, Any]
 WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "work-uid"}
@@ -117,10 +117,10 @@ def pod_spec(claim: str = "") -> Object:
     }
 
 
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
-HOLD = ClusterOptions(dialect=Dialect.HOLD)
-HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
-PODGROUP = ClusterOptions(dialect=Dialect.PODGROUP)
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
+HOLD = ClusterOptions(preset=Preset.PLAIN)
+HOLD_134 = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
+PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS)
 
 
 def timed(options: ClusterOptions, **timings: Any) -> ClusterOptions:

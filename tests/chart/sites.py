@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import write_kubeconfig
 from kube_in_process.serving.serve import listen
 
@@ -103,7 +103,7 @@ async def site(kind: str, directory: Path) -> AsyncIterator[Site]:
 
 async def _embedded(stack: AsyncExitStack, kubeconfig: Path) -> Path:
     options = ClusterOptions(
-        dialect=Dialect.HOLD, nodes=2, devices_per_node=2, authorization=Authorization.RBAC
+        preset=Preset.PLAIN, nodes=2, devices_per_node=2, authorization=Authorization.RBAC
     )
     cluster = Cluster(options, LoopClock())
     await cluster.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from tests.clusters.names import (
     BATCH,
@@ -27,11 +27,11 @@ DUPLICATES, UTILIZATION, CRITICAL = "RemoveDuplicates", "LowNodeUtilization", "C
 ALL = "all three"
 STRATEGIES = (DUPLICATES, UTILIZATION, CRITICAL, ALL)
 DIALECTS = (
-    (Dialect.HOLD, (1, 34)),
-    (Dialect.HOLD, (1, 36)),
-    (Dialect.PODGROUP, (1, 36)),
-    (Dialect.PODGROUP, (1, 37)),
-    (Dialect.NATIVE, (1, 36)),
+    (Preset.PLAIN, (1, 34)),
+    (Preset.PLAIN, (1, 36)),
+    (Preset.POD_GROUPS, (1, 36)),
+    (Preset.POD_GROUPS, (1, 37)),
+    (Preset.RESERVED_FOR_ANY_POD, (1, 36)),
 )
 
 
@@ -70,7 +70,7 @@ def made(seed: int) -> Made:
     dialect, version = rng.choice(DIALECTS)
     count = rng.randint(3, 6)
     options = ClusterOptions(
-        dialect=dialect,
+        preset=dialect,
         kubernetes_version=version,
         nodes=count,
         devices_per_node=0,

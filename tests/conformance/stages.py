@@ -6,7 +6,7 @@ from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
 from kube_in_process.http.handler import ADMINISTRATOR
-from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.verbs.reading import Target
 
 from tests.conformance.definitions import definitions
@@ -26,9 +26,9 @@ _PAUSE_SECONDS = 0.02
 def _options(recording: Recording) -> ClusterOptions:
     major, minor = recording.server.removeprefix("v").split(".")[:2]
     version = (int(major), int(minor))
-    dialect = Dialect.PODGROUP if version >= (1, 36) else Dialect.HOLD
+    dialect = Preset.POD_GROUPS if version >= (1, 36) else Preset.PLAIN
     return ClusterOptions(
-        dialect=dialect, kubernetes_version=version, authorization=Authorization.RBAC
+        preset=dialect, kubernetes_version=version, authorization=Authorization.RBAC
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.http.handler import ADMINISTRATOR, Handler
-from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.verbs.reading import Target
 from kube_in_process.virtual import run as run_virtually
 
@@ -37,7 +37,7 @@ class Side:
     def server(self) -> Handler:
         """A new server with the same objects as the real one."""
         options = ClusterOptions(
-            dialect=Dialect.PODGROUP if self.pod_groups else Dialect.HOLD,
+            preset=Preset.POD_GROUPS if self.pod_groups else Preset.PLAIN,
             kubernetes_version=self.version,
             authorization=Authorization.RBAC,
         )

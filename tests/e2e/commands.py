@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from kube_in_process.cluster import Cluster as EmbeddedCluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.controlplane.programs import CONTROLLER_MANAGER
 from claimctl.demo import objects
+from claimctl.demo.presets import DIALECTS
 from claimctl.demo.real import RealScene, real_plane, really_staged
 from claimctl.demo.stage import Stage, staged
 from claimctl.documents.models import MODELS
@@ -129,10 +130,10 @@ async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Clu
 @asynccontextmanager
 async def _on_real_cluster(real: RealCluster, options: ClusterOptions) -> AsyncIterator[Cluster]:
     """A control plane for one test alone: commands look at the whole cluster."""
-    if options.dialect is not real.dialect:
-        pytest.skip(f"the cluster speaks {real.dialect}, not {options.dialect}")
+    if options.preset is not real.dialect:
+        pytest.skip(f"the cluster speaks {DIALECTS[real.dialect]}, not {DIALECTS[options.preset]}")
     folder = Path(os.environ["KUBEBUILDER_ASSETS"])
-    with real_plane(folder, pod_groups=real.dialect is Dialect.PODGROUP) as plane:
+    with real_plane(folder, pod_groups=real.dialect is Preset.POD_GROUPS) as plane:
         async with really_staged(plane) as (stage, scene):
             # doctor asks a real API server for the rights of the controller's ServiceAccount
             for body in bodies("controller.yaml", "templates.yaml"):

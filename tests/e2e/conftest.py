@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from kube_in_process.options import ClusterOptions
 
+from claimctl.demo.presets import DIALECTS
 from tests.e2e import harness, playground, selection
 from tests.e2e.harness import NewStage, Stage, embedded_stage
 from tests.e2e.real_cluster import SCENARIO_SECONDS, real_stage
@@ -48,7 +49,9 @@ def new_stage() -> NewStage:
 
     def on_real_cluster(options: ClusterOptions) -> AbstractAsyncContextManager[Stage]:
         if not cluster.can_play(options):
-            pytest.skip(f"the cluster speaks {cluster.dialect}, not {options.dialect}")
+            pytest.skip(
+                f"the cluster speaks {DIALECTS[cluster.dialect]}, not {DIALECTS[options.preset]}"
+            )
         return real_stage(cluster, options)
 
     return on_real_cluster

@@ -17,7 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
@@ -378,11 +378,11 @@ def _stays(pod: Pod) -> bool:
     return not pod.metadata.deleting
 
 
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
-HOLD_136 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
-PODGROUP_136 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36))
-PODGROUP_137 = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
+HOLD_136 = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
+PODGROUP_136 = ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36))
+PODGROUP_137 = ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 37))
 GROUP_136, GROUP_137 = replace(PODGROUP_136, nodes=1), replace(PODGROUP_137, nodes=1)
 """One node only: while the claim is being allocated for the first pod of a PodGroup, the scheduler
 of 1.36.2 may bind another pod of it to a wrong node (kubernetes/kubernetes#140087)."""
-HOLD_134 = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+HOLD_134 = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))

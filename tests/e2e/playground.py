@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import yaml
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.controlplane.plane import ControlPlane, Wanted, running
 from claimctl.controlplane.programs import CannotStart, find_programs
+from claimctl.demo.presets import PRESETS
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
@@ -47,7 +48,7 @@ def shared() -> RealCluster | None:
     return RealCluster(
         given["kubeconfig"],
         (given["version"][0], given["version"][1]),
-        Dialect(given["dialect"]),
+        PRESETS[given["dialect"]],
         keeps=given["keeps"],
         plays_hold=given["plays_hold"],
     )
@@ -60,7 +61,7 @@ def own() -> RealCluster | None:
         return None
     if not _owned:
         plane, cluster = _stack.enter_context(
-            started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Dialect.PODGROUP)
+            started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Preset.POD_GROUPS)
         )
         _owned.append(replace(common, kubeconfig=cluster.kubeconfig, servers=Servers(plane)))
     return _owned[0]
@@ -97,7 +98,7 @@ async def furnished(kubeconfig: str, *, keeps: bool = True) -> RealCluster:
         await _define(documents)
         await allow_refusals(documents)
         found = await DialectProbe(Client(transport, LoopClock()), namespace="default").detect()
-    return RealCluster(kubeconfig, found.version, Dialect(found.dialect), keeps=keeps)
+    return RealCluster(kubeconfig, found.version, PRESETS[found.dialect], keeps=keeps)
 
 
 async def _define(documents: DocumentClient) -> None:

@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controlplane.programs import CannotStart
+from claimctl.demo.presets import DIALECTS
 from claimctl.kube.errors import ConfigError, KubeError
 from tests.e2e import playground, selection
 from tests.e2e.forked import SideBySide
@@ -73,7 +74,7 @@ def _as_json(cluster: RealCluster) -> str:
     shown = {
         "kubeconfig": cluster.kubeconfig,
         "version": cluster.version,
-        "dialect": cluster.dialect,
+        "dialect": DIALECTS[cluster.dialect],
         "keeps": cluster.keeps,
         "plays_hold": cluster.plays_hold,
     }
@@ -91,8 +92,8 @@ def main(arguments: list[str]) -> int:
     try:
         with prepared(os.environ) as cluster:
             version = ".".join(map(str, cluster.version))
-            print(f"Kubernetes {version}, dialect {cluster.dialect}", flush=True)
-            if not core and not named and cluster.dialect is Dialect.PODGROUP:
+            print(f"Kubernetes {version}, dialect {DIALECTS[cluster.dialect]}", flush=True)
+            if not core and not named and cluster.dialect is Preset.POD_GROUPS:
                 cluster = replace(cluster, plays_hold=False)
             return _played(cluster, chosen)
     except CannotStart as error:

@@ -10,12 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.storage.store import Revision
 
 from claimctl.controlplane.kubelet import Kubelets
 from claimctl.controlplane.nodes import NODE, Fleet, leave
 from claimctl.controlplane.pod_worker import Pace
+from claimctl.demo.presets import DIALECTS
 from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -58,7 +59,7 @@ class RealCluster:
 
     kubeconfig: str
     version: tuple[int, int]
-    dialect: Dialect
+    dialect: Preset
     servers: Servers | None = None
     """The servers, if only this scenario uses the cluster: it may pause and kill them."""
     keeps: bool = True
@@ -68,8 +69,8 @@ class RealCluster:
 
     def can_play(self, options: ClusterOptions) -> bool:
         """Whether the cluster can play a scenario; one of ``hold`` can be played everywhere."""
-        return options.dialect is self.dialect or (
-            options.dialect is Dialect.HOLD and self.plays_hold
+        return options.preset is self.dialect or (
+            options.preset is Preset.PLAIN and self.plays_hold
         )
 
 
@@ -85,7 +86,7 @@ class RealSite:
     kubelets: Kubelets
     watched: History
     settings: dict[str, Any]
-    dialect: Dialect
+    dialect: Preset
     authors: Authors = field(default_factory=Authors)
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
@@ -230,7 +231,7 @@ async def _stage(
         client = Client(user, clock, field_manager="kubectl")
         version = site.fleet.resource_api.partition("/")[2]
         client.use_version(RESOURCECLAIMS.group, version)
-        if cluster.dialect is Dialect.PODGROUP:
+        if cluster.dialect is Preset.POD_GROUPS:
             groups = "v1alpha2" if cluster.version < (1, 37) else "v1beta1"
             client.use_version(PODGROUPS.group, groups)
         stage = Stage(client, clock, lambda: site.connection(CONTROLLER_USER), site)
@@ -260,7 +261,7 @@ async def _site(
     )
     times = options.timings
     pace = Pace(start=times.pod_start, stop=times.pod_stop, job=times.job_pod_run)
-    groups = cluster.dialect is Dialect.PODGROUP
+    groups = cluster.dialect is Preset.POD_GROUPS
     kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
     await _working(stack, kubelets)
     if not cluster.keeps:
@@ -278,14 +279,14 @@ async def _site(
         kubelets,
         watched,
         _settings(cluster, options, places),
-        options.dialect,
+        options.preset,
         authors,
     )
 
 
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
     """The controller's settings; ``--dialect hold`` if the scenario needs no PodGroups."""
-    told = {} if options.dialect is cluster.dialect else {"dialect": str(options.dialect)}
+    told = {} if options.preset is cluster.dialect else {"dialect": DIALECTS[options.preset]}
     common = {
         "lease_namespace": places.controllers,
         "lease_seconds": _LEASE_SECONDS,

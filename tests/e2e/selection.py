@@ -66,7 +66,7 @@ def _same(item: pytest.Item) -> str:
     parameters = _parameters(item)
     options = parameters.pop("options", None)
     parameters.pop("minor", None)
-    dialect = options.dialect if isinstance(options, ClusterOptions) else ""
+    dialect = options.preset if isinstance(options, ClusterOptions) else ""
     return f"{item.nodeid.partition('[')[0]} {dialect} {sorted(map(repr, parameters.items()))}"
 
 

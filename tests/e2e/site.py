@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import yaml
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.storage.store import Revision
 
@@ -59,7 +59,7 @@ class Site(Protocol):
     """Factor by which everything may take longer than on an embedded cluster."""
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> Preset:
         """The dialect of the scenario."""
         ...
 
@@ -147,7 +147,7 @@ class EmbeddedSite:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.settings: dict[str, Any] = {}
-        self.dialect = cluster.options.dialect
+        self.dialect = cluster.options.preset
         self._backup = 0
         options = cluster.options
         self.fleet = Fleet(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
@@ -15,7 +15,7 @@ from tests.e2e.commands import Cluster, cluster
 
 pytestmark = pytest.mark.alone
 
-HOLD = ClusterOptions(dialect=Dialect.HOLD)
+HOLD = ClusterOptions(preset=Preset.PLAIN)
 TRAIN = Workload("ml", "train", "slice", 3)
 PLAIN = Workload("ml", "plain", "beside", 1)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.wire.base import to_plain
 from claimctl.wire.resources import (
@@ -26,7 +26,7 @@ VERSIONS = {(1, 32): "v1beta1", (1, 33): "v1beta2"}
 
 
 def hold(minor: int) -> ClusterOptions:
-    return ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, minor))
+    return ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, minor))
 
 
 def claim(version: str, name: str = "slice") -> dict[str, Any]:
@@ -166,7 +166,7 @@ async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_ver
     manager = await stage.started()
     await hold_for_deployment(stage)
     cluster = stage.embedded
-    newer = ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 37))
+    newer = ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 37))
     cluster.switch(newer.features())
     stage.client.use_version(RESOURCECLAIMS.group, "v1")
     await stage.clock.sleep(1500)
@@ -179,7 +179,7 @@ async def test_a_server_upgraded_under_the_controller_is_followed_in_its_new_ver
     assert (await stage.client.list(PODGROUPS)).items == ()
 
 
-@pytest.mark.cluster(ClusterOptions(dialect=Dialect.PODGROUP))
+@pytest.mark.cluster(ClusterOptions(preset=Preset.POD_GROUPS))
 async def test_a_cluster_whose_gate_is_off_is_held_in_the_hold_way(stage: Stage) -> None:
     cluster = stage.embedded
     cluster.switch(replace(cluster.features, api_group_claims=False))

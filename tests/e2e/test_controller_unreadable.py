@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
@@ -46,7 +46,7 @@ async def controlled(stage: Stage) -> Spoiling:
 async def held(stage: Stage, name: str = "train", claim: str = "slice", **spec: Any) -> None:
     """A Deployment of two pods that holds a claim made from a template."""
     body = manifests.deployment(name, 2, claim)
-    shared = stage.site.dialect is Dialect.PODGROUP
+    shared = stage.site.dialect is Preset.POD_GROUPS
     await stage.create(DEPLOYMENTS, manifests.in_group(body, name) if shared else body)
     wanted = {"idleTimeoutSeconds": 1, "forceDeletedPodGraceSeconds": 30} | spec
     body = manifests.reservation(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.audit.witness import DEALLOCATED_IN_USE
 from claimctl.demo import objects
@@ -106,7 +106,7 @@ async def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it(
 
 @pytest.mark.real_time(120)
 async def test_the_witness_sees_through_a_controller_that_deallocates_under_running_pods() -> None:
-    async with staged(ClusterOptions(dialect=Dialect.HOLD)) as stage:
+    async with staged(ClusterOptions(preset=Preset.PLAIN)) as stage:
         acts = Acts(stage, native=False)
         train = Workload("ml", "train", "slice", 3)
         await acts.room("ml")
@@ -123,7 +123,7 @@ async def test_the_witness_sees_through_a_controller_that_deallocates_under_runn
 
 @pytest.mark.real_time(120)
 async def test_a_step_that_does_not_come_true_says_what_it_waited_for() -> None:
-    async with staged(ClusterOptions(dialect=Dialect.HOLD, devices_per_node=0)) as stage:
+    async with staged(ClusterOptions(preset=Preset.PLAIN, devices_per_node=0)) as stage:
         acts = Acts(stage, native=False)
         await acts.room("ml")
         await stage.user.create(objects.claim("ml", "slice"))

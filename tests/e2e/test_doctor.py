@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import NODE, Workload
@@ -20,19 +20,19 @@ TRAIN = Workload("ml", "train", "slice", 2)
 @pytest.mark.parametrize(
     ("dialect", "version", "claims", "groups"),
     [
-        (Dialect.NATIVE, (1, 36), ["v1"], []),
-        (Dialect.PODGROUP, (1, 36), ["v1"], ["v1alpha2"]),
-        (Dialect.PODGROUP, (1, 37), ["v1"], ["v1beta1"]),
-        (Dialect.HOLD, (1, 36), ["v1"], []),
-        (Dialect.HOLD, (1, 34), ["v1"], []),
-        (Dialect.HOLD, (1, 33), ["v1beta2", "v1beta1"], []),
-        (Dialect.HOLD, (1, 32), ["v1beta1"], []),
+        (Preset.RESERVED_FOR_ANY_POD, (1, 36), ["v1"], []),
+        (Preset.POD_GROUPS, (1, 36), ["v1"], ["v1alpha2"]),
+        (Preset.POD_GROUPS, (1, 37), ["v1"], ["v1beta1"]),
+        (Preset.PLAIN, (1, 36), ["v1"], []),
+        (Preset.PLAIN, (1, 34), ["v1"], []),
+        (Preset.PLAIN, (1, 33), ["v1beta2", "v1beta1"], []),
+        (Preset.PLAIN, (1, 32), ["v1beta1"], []),
     ],
 )
 async def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
-    tmp_path: Path, dialect: Dialect, version: tuple[int, int], claims: list[str], groups: list[str]
+    tmp_path: Path, dialect: Preset, version: tuple[int, int], claims: list[str], groups: list[str]
 ) -> None:
-    options = ClusterOptions(dialect=dialect, kubernetes_version=version)
+    options = ClusterOptions(preset=dialect, kubernetes_version=version)
     async with cluster(options, tmp_path) as served:
         answer = await served.claimctl("doctor", "-o", "json")
     document = answer.document
@@ -69,7 +69,7 @@ async def _spoilt(served: Cluster) -> None:
 
 @pytest.mark.real_time(120)
 async def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
-    options = ClusterOptions(dialect=Dialect.PODGROUP)
+    options = ClusterOptions(preset=Preset.POD_GROUPS)
     async with cluster(options, tmp_path) as served:
         acts = await _busy(served)
         with served.without_kcm():
@@ -90,7 +90,7 @@ async def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.real_time(120)
 async def test_a_dialect_that_nobody_speaks_is_bad_input(tmp_path: Path) -> None:
-    async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
+    async with cluster(ClusterOptions(preset=Preset.PLAIN), tmp_path) as served:
         answer = await served.claimctl("doctor", "--dialect", "latin")
     assert answer.code == 2
     assert "--dialect: 'latin' is not one of auto, native, podgroup, hold" in answer.err

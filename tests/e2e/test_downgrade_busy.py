@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 from kube_in_process.errors import StatusError
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.look import PREPARE_FAILED
@@ -37,8 +37,8 @@ from tests.e2e.harness import NAMESPACE, Stage
 
 CLAIMS, MOST = 6, 6
 """How many claims there are, and how many pods each of them has at most."""
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE, nodes=1, devices_per_node=CLAIMS)
-PODGROUP = replace(NATIVE, dialect=Dialect.PODGROUP)
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=1, devices_per_node=CLAIMS)
+PODGROUP = replace(NATIVE, preset=Preset.POD_GROUPS)
 both = pytest.mark.parametrize(
     "options",
     [
@@ -60,7 +60,7 @@ class Busy:
         return [f"train-{number}" for number in range(CLAIMS)]
 
     async def furnish(self) -> None:
-        native = self.stage.embedded.options.dialect is Dialect.NATIVE
+        native = self.stage.embedded.options.preset is Preset.RESERVED_FOR_ANY_POD
         if native:
             await self.stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template())
         for name in self.names:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import DeleteOptions
 
 from claimctl.demo import objects
@@ -21,16 +21,16 @@ from tests.e2e.commands import Cluster, cluster, command_line
 
 pytestmark = pytest.mark.alone
 
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
-HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
+HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 12)
 MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
 NEXT = {
-    Dialect.NATIVE: "next step (SwitchOffSchedulers): switch the feature off in the scheduler, "
-    "then run `claimctl downgrade-prepare -n ml` again",
-    Dialect.HOLD: "next step (Done): nothing is left to do; `claimctl downgrade-restore` is the "
+    Preset.RESERVED_FOR_ANY_POD: "next step (SwitchOffSchedulers): switch the feature off in the "
+    "scheduler, then run `claimctl downgrade-prepare -n ml` again",
+    Preset.PLAIN: "next step (Done): nothing is left to do; `claimctl downgrade-restore` is the "
     "way back",
 }
 
@@ -46,7 +46,7 @@ async def furnished(served: Cluster, native: bool, workload: Workload = TRAIN) -
 @pytest.mark.parametrize("options", [NATIVE, HOLD], ids=["native", "hold-1.34"])
 async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
-        acts = await furnished(served, options.dialect is Dialect.NATIVE)
+        acts = await furnished(served, options.preset is Preset.RESERVED_FOR_ANY_POD)
         answer = await served.claimctl("downgrade-prepare", "-n", "ml", "-o", "json")
         await served.stage.look_closely()
         acts.expect_exactly_its_pods(TRAIN)
@@ -63,7 +63,7 @@ async def test_the_controller_carries_out_the_plan(options: ClusterOptions, tmp_
     assert [each["name"] for each in record["workloadReferences"]] == ["train"]
     assert answer.err.splitlines() == [
         "1 of 1 claims are listed pod by pod",
-        NEXT[options.dialect],
+        NEXT[options.preset],
     ]
     assert again.code == 0
     assert "Expanded" in again.out

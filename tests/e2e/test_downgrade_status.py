@@ -11,22 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from tests.e2e.commands import Cluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(180)]
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
-PODGROUP = ClusterOptions(dialect=Dialect.PODGROUP, nodes=1)
-HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
+PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
+HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 TRAIN = Workload("ml", "train", "slice", 3)
 
 
 async def furnished(served: Cluster, workload: Workload = TRAIN) -> Acts:
-    dialect = served.embedded.options.dialect
-    acts = Acts(served.stage, native=dialect is Dialect.NATIVE, groups=dialect is Dialect.PODGROUP)
+    dialect = served.embedded.options.preset
+    acts = Acts(
+        served.stage,
+        native=dialect is Preset.RESERVED_FOR_ANY_POD,
+        groups=dialect is Preset.POD_GROUPS,
+    )
     await acts.room(workload.namespace)
     await acts.held(workload)
     return acts

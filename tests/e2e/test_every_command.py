@@ -14,7 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 from kube_in_process.http.listener import serve
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli.registry import BY_NAME
@@ -34,10 +34,10 @@ LEFT_OUT = {
 }
 TRAIN = Workload("ml", "train", "slice", 3)
 VERSIONS = [
-    ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 32)),
-    ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34)),
-    ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36)),
-    ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36), nodes=1),
+    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 32)),
+    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34)),
+    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36)),
+    ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), nodes=1),
 ]
 POLICY = """\
 apiVersion: descheduler/v1alpha2
@@ -71,7 +71,7 @@ class Shell:
 @pytest.mark.parametrize("options", VERSIONS, ids=["1.32", "1.34", "1.36", "podgroup"])
 async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Path) -> None:
     async with cluster(options, tmp_path) as served:
-        acts = Acts(served.stage, native=False, groups=options.dialect is Dialect.PODGROUP)
+        acts = Acts(served.stage, native=False, groups=options.preset is Preset.POD_GROUPS)
         shell = Shell(served.kubeconfig)
         # the scheduler may bind the pods of a group to several nodes (kubernetes/kubernetes#140087)
         async with acts.only_node():
@@ -92,7 +92,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
 async def _read(shell: Shell, acts: Acts, directory: Path) -> None:
     pod = acts.pods(TRAIN)[0].metadata.name
     (directory / "policy.yaml").write_text(POLICY)
-    await shell.says("version", "Kubernetes:", "Dialect:")
+    await shell.says("version", "Kubernetes:", "Preset:")
     await shell.says("doctor", "no problems")
     await shell.says("get -n ml", "slice", "Held", "deployments/train")
     await shell.says("explain slice -n ml", "deployments/train is listed (claimctl's)")

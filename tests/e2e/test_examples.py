@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.cli.registry import COMMANDS
 from claimctl.demo import objects
@@ -85,7 +85,7 @@ async def test_every_example_does_what_it_says(tmp_path: Path) -> None:
     (tmp_path / ".config/fish/completions").mkdir(parents=True)
     (tmp_path / "policy.yaml").write_text(POLICY)
     failed = {}
-    async with cluster(ClusterOptions(dialect=Dialect.HOLD), tmp_path) as served:
+    async with cluster(ClusterOptions(preset=Preset.PLAIN), tmp_path) as served:
         await furnished(served)
         for line in examples():
             answer = await by_shell(line, served, tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
@@ -14,7 +14,7 @@ from tests.e2e.runbooks import run
 from tests.support.tutorial import PAGE, Typed, steps
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
-HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
+HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
 TRAIN = Workload("default", "train", "train-slice", 2)
 FINDINGS = 3
 """The exit code of ``claimctl doctor`` if it finds something, as it does beside this controller."""

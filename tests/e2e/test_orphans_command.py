@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
@@ -18,7 +18,7 @@ from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 
 pytestmark = pytest.mark.alone
 
-HOLD = ClusterOptions(dialect=Dialect.HOLD)
+HOLD = ClusterOptions(preset=Preset.PLAIN)
 TRAIN = Workload("ml", "train", "slice", 2)
 VM = {"apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "vm-1"}
 QUICK = ("--settle-seconds", "0.1", "--force-deleted-pod-grace-seconds", "1")

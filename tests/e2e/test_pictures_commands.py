@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from tests.e2e.commands import cluster
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
-HOLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36))
+HOLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36))
 TRAIN = Workload("ml", "train", "slice", 2)
 
 

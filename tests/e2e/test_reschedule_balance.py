@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS
@@ -24,8 +24,8 @@ from tests.e2e.rescheduling import (
     workload,
 )
 
-THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
-FIVE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=5)
+THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
+FIVE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=5)
 
 three = pytest.mark.cluster(THREE)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
@@ -27,7 +27,7 @@ from tests.e2e.rescheduling import (
     workload,
 )
 
-THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
+THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 TEN_DEVICES = replace(THREE, devices_per_node=10)
 DEVICES = f"deviceclass.resource.kubernetes.io/{DEVICE_CLASS}"
 

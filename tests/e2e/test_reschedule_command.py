@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 from tests.e2e.moving import plain_deployment
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 POLICY = """\
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.rescheduling.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
@@ -27,7 +27,7 @@ from tests.e2e.rescheduling import (
     workload,
 )
 
-TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
+TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
 ADMINISTRATORS = {"key": KEY, "value": "true", "effect": "NoSchedule"}
 
 two = pytest.mark.cluster(TWO)

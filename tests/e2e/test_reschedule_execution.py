@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.rescheduler.steps import Report, Result
@@ -27,7 +27,7 @@ from tests.e2e.moving import (
     until_evicted,
 )
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 
 
 def results(report: Report) -> list[tuple[Result, Reason | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.rescheduler.steps import Result
 from claimctl.rescheduling.own_taints import AVOID_TAINT
@@ -47,8 +47,8 @@ from tests.e2e.unplaceable import (
     unplaceable,
 )
 
-THREE = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=3)
-TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
+THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
+TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
 EXAMPLE_2018 = """
 apiVersion: descheduler/v1alpha1
 kind: DeschedulerPolicy

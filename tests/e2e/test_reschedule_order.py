@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace as changed
 
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
 from claimctl.rescheduler.steps import Result
@@ -24,7 +24,7 @@ from tests.e2e.moving import (
     taints,
 )
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 
 
 def to(pod: SchedulingPod, node: str, **parts: str) -> Move:

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
 from claimctl.kube.errors import KubeError
@@ -27,7 +27,7 @@ from tests.e2e.moving import (
     taints,
 )
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 ASKED = "claimctl.io/reallocate"
 
 

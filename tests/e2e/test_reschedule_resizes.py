@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.rescheduling.reasons import Reason
 from tests.e2e.harness import Stage
@@ -20,7 +20,7 @@ from tests.e2e.resizing import (
     waits,
 )
 
-TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2)
+TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 POLICY = resizes()
 
 two = pytest.mark.cluster(TWO)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import KubeError
@@ -30,7 +30,7 @@ from tests.e2e.resizing import (
     until_deferred,
 )
 
-OPTIONS = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2)
+OPTIONS = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 NEWER = replace(OPTIONS, kubernetes_version=(1, 37))
 POLICY = resizes()
 WRITES = 9

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace as changed
 
 from claimctl.kube.client import Client
@@ -99,7 +99,7 @@ async def _is_done(stage: Stage) -> bool:
 
 async def test_the_gate_is_asked_for_with_its_right() -> None:
     """Without the right, claimctl does not guess."""
-    newer = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 37), nodes=2)
+    newer = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 37), nodes=2)
     async with embedded_stage(strict(newer)) as stage:
         register = watched(stage.embedded, USER)
         given = permissions(RIGHTS)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from structlog.testing import capture_logs
 
 from claimctl.kube.client import Client
@@ -31,7 +31,7 @@ from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 SPREAD = translated(
     checked(
         {

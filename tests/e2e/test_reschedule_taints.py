@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.kube.errors import KubeError
@@ -37,7 +37,7 @@ from tests.e2e.moving import (
 )
 from tests.e2e.uninstalling import Remover
 
-OPTIONS = ClusterOptions(nodes=3)
+OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 WRITES = 12
 """The writes of the plan below: record made, entry, taint, two dry runs, two evictions, memory,
 taint removed, entry removed, memory at the end; and one more, which is never reached."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 from structlog.testing import capture_logs
 
 from claimctl.kube.errors import KubeError
@@ -42,7 +42,7 @@ from tests.e2e.unplaceable import (
     unplaceable,
 )
 
-TWO = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2)
+TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 SLOW = replace(TWO, timings=Timings(pod_start=1.0))
 OLD = replace(SLOW, kubernetes_version=(1, 34))
 BUDGET = 5

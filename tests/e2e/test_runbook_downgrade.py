@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.wire.resources import DOWNGRADEPLANS
@@ -15,7 +15,7 @@ from tests.e2e.gates import TRAIN, refused, restarts, scale, switch
 from tests.e2e.runbooks import Runbook
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(300)]
-PODGROUP = ClusterOptions(dialect=Dialect.PODGROUP, nodes=1)
+PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 
 
 async def step(served: Cluster, *arguments: str) -> str:

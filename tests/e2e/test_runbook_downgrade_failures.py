@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kube_in_process.cluster import Cluster as EmbeddedCluster
 from kube_in_process.http.listener import serve
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 from kube_in_process.storage.requests import DeleteOptions
 
@@ -34,8 +34,8 @@ from tests.support.runbooks import sections
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(300)]
 PAGE = "downgrade-failures.md"
 WIDE = replace(TRAIN, pods=258)
-NATIVE = ClusterOptions(dialect=Dialect.NATIVE)
-PODGROUP = ClusterOptions(dialect=Dialect.PODGROUP, nodes=1)
+NATIVE = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD)
+PODGROUP = ClusterOptions(preset=Preset.POD_GROUPS, nodes=1)
 MACHINE = Reference(api_group="kubevirt.io", resource="virtualmachines", name="vm", uid="v-1")
 
 
@@ -45,7 +45,7 @@ async def held(
 ) -> AsyncIterator[tuple[Cluster, Acts, Runbook]]:
     """A cluster where the workload holds its claim."""
     async with cluster(options, tmp_path) as served:
-        native = options.dialect is Dialect.NATIVE
+        native = options.preset is Preset.RESERVED_FOR_ANY_POD
         acts = Acts(served.stage, native=native, groups=not native)
         await acts.room("ml")
         await acts.held(workload)

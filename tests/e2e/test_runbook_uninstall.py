@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo import objects
 from claimctl.demo.acts import Acts
@@ -22,9 +22,9 @@ PAGE = "uninstall.md"
 TRAIN = Workload("ml", "train", "slice", 2, reserve=True)
 BATCH = Workload("ml", "once", "slice", 1)
 OPTIONS = [
-    ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34)),
-    ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36)),
-    ClusterOptions(dialect=Dialect.PODGROUP, kubernetes_version=(1, 36), nodes=1),
+    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34)),
+    ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36)),
+    ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), nodes=1),
 ]
 DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 NAMESPACE = ("v1", "Namespace")
@@ -34,7 +34,7 @@ GONE_SECONDS = 30.0
 
 
 def acts(served: Cluster, options: ClusterOptions) -> Acts:
-    return Acts(served.stage, native=False, groups=options.dialect is Dialect.PODGROUP)
+    return Acts(served.stage, native=False, groups=options.preset is Preset.POD_GROUPS)
 
 
 async def installed(served: Cluster) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from tests.e2e.commands import cluster
@@ -14,7 +14,7 @@ from tests.e2e.gates import TRAIN
 from tests.e2e.runbooks import Runbook
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(300)]
-OLD = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 34))
+OLD = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 34))
 
 
 async def test_kubernetes_is_upgraded_under_a_held_claim(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from tests.e2e.places import Places
 from tests.e2e.playground import ASSETS
@@ -18,7 +18,7 @@ from tests.e2e.skipped import SKIPPED, Skipped, reason_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 HERE = Path(__file__).parent
-ON_134 = RealCluster("", (1, 34), Dialect.HOLD)
+ON_134 = RealCluster("", (1, 34), Preset.PLAIN)
 
 
 def shown(each: Skipped) -> str:

@@ -7,14 +7,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import Workload
 from tests.e2e.commands import SECONDS, Cluster, cluster, command_line
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(240)]
-HOLD = ClusterOptions(dialect=Dialect.HOLD)
+HOLD = ClusterOptions(preset=Preset.PLAIN)
 TRAIN = Workload("ml", "train", "slice", 2, reserve=True)
 TAKES_OVER = b"no controller runs: this command does its work"
 

@@ -13,7 +13,7 @@ from unicodedata import category
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.http.handler import ADMINISTRATOR, Handler
-from kube_in_process.options import Authorization, ClusterOptions, Dialect
+from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 
 from claimctl.wire.seams import Response
@@ -54,7 +54,7 @@ class Tally:
 def furnished() -> Handler:
     """A server with RBAC and a namespace in which the recordings' objects find their like."""
     options = ClusterOptions(
-        dialect=Dialect.PODGROUP, kubernetes_version=(1, 36), authorization=Authorization.RBAC
+        preset=Preset.POD_GROUPS, kubernetes_version=(1, 36), authorization=Authorization.RBAC
     )
     handler = api_server(options, LoopClock(EPOCH))
     admin = ApiFor(handler.api, ADMINISTRATOR)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.demo.acts import Acts
 from claimctl.demo.objects import DEPLOYMENT, Workload
@@ -21,7 +21,7 @@ from tests.support.builders import NOW
 
 TRAIN = Workload("train", "train", "slice", 12)
 IDLE_SECONDS = 60
-OPTIONS = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=(1, 36), nodes=2)
+OPTIONS = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 
 
 async def play() -> Timeline:

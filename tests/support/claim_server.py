@@ -11,7 +11,7 @@ from typing import Any
 
 from kube_in_process.api_server import api_server
 from kube_in_process.http.handler import Handler
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
@@ -50,11 +50,11 @@ class Server:
 
     @classmethod
     def started(
-        cls, *namespaces: str, crds: bool = True, dialect: Dialect = Dialect.NATIVE
+        cls, *namespaces: str, crds: bool = True, dialect: Preset = Preset.RESERVED_FOR_ANY_POD
     ) -> Server:
         """In a running event loop."""
         clock = LoopClock(NOW)
-        handler = api_server(ClusterOptions(dialect=dialect), clock)
+        handler = api_server(ClusterOptions(preset=dialect), clock)
         admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
         for name in namespaces or (NAMESPACE,):
             admin.create("namespaces", {"metadata": {"name": name}})

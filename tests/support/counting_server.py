@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_in_process.api_server import api_server
 from kube_in_process.http.handler import Handler
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import MASTERS, Actor
 
@@ -47,10 +47,10 @@ class Server:
         return self.admin.create(plural, body)
 
 
-def server(dialect: Dialect = Dialect.NATIVE, **options: Any) -> Server:
+def server(dialect: Preset = Preset.RESERVED_FOR_ANY_POD, **options: Any) -> Server:
     """A server with the namespace of the builders; only in a running event loop."""
     clock = LoopClock(NOW)
-    handler = api_server(ClusterOptions(dialect=dialect, **options), clock)
+    handler = api_server(ClusterOptions(preset=dialect, **options), clock)
     admin = ApiFor(handler.api, Actor("admin", (MASTERS,), "kubectl"))
     for name in ("default", NAMESPACE):
         admin.create("namespaces", {"metadata": {"name": name}})

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.requests import DeleteOptions
 from kube_in_process.virtual import run
 
@@ -39,13 +39,15 @@ LIMIT = 20_000.0
 
 def dialects() -> dict[str, ClusterOptions]:
     """The clusters of all dialects."""
-    base = ClusterOptions(nodes=2, devices_per_node=2, timings=TIMINGS)
+    base = ClusterOptions(
+        preset=Preset.RESERVED_FOR_ANY_POD, nodes=2, devices_per_node=2, timings=TIMINGS
+    )
     known = get_args(Settings.model_fields["dialect"].annotation)
     found = {
-        "native": replace(base, dialect=Dialect.NATIVE),
-        "hold-1.34": replace(base, dialect=Dialect.HOLD, kubernetes_version=(1, 34)),
-        "hold-1.36": replace(base, dialect=Dialect.HOLD),
-        "podgroup": replace(base, dialect=Dialect.PODGROUP),
+        "native": replace(base, preset=Preset.RESERVED_FOR_ANY_POD),
+        "hold-1.34": replace(base, preset=Preset.PLAIN, kubernetes_version=(1, 34)),
+        "hold-1.36": replace(base, preset=Preset.PLAIN),
+        "podgroup": replace(base, preset=Preset.POD_GROUPS),
     }
     return {name: each for name, each in found.items() if name in known or "hold" in name}
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from .trace import Action, Event, Fields, Name, Trace
 from .watching import events
@@ -54,10 +54,10 @@ class Replay:
 
 
 def options(trace: Trace, **more: Any) -> ClusterOptions:
-    dialect = Dialect.PODGROUP if trace.version >= (1, 36) else Dialect.HOLD
+    dialect = Preset.POD_GROUPS if trace.version >= (1, 36) else Preset.PLAIN
     timings = Timings(job_sync=1.0, garbage_collection=0.02)
     return ClusterOptions(
-        dialect=dialect,
+        preset=dialect,
         kubernetes_version=trace.version,
         devices_per_node=0,
         timings=timings,

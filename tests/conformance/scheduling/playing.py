@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Clock
@@ -28,7 +28,7 @@ def recorded(version: str) -> dict[str, Any]:
 
 async def play_embedded(case: Case, version: tuple[int, int], clock: Clock) -> dict[str, Any]:
     """Play a case on an embedded cluster without kubelets, on the virtual clock."""
-    options = ClusterOptions(Dialect.HOLD, kubernetes_version=version, nodes=0)
+    options = ClusterOptions(Preset.PLAIN, kubernetes_version=version, nodes=0)
     cluster = Cluster(options, clock)
     cluster.pause("kubelet")
     await cluster.start()

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from kube_in_process.cluster import Cluster
 from kube_in_process.components.kubelet.nodes import UNREACHABLE
-from kube_in_process.options import ClusterOptions, Dialect, Timings
+from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.store import Revision
 
 from claimctl.controlplane.following import Follower
@@ -549,7 +549,7 @@ async def embedded(
     version: tuple[int, int], pod_groups: bool, namespace: str, nodes: int, devices: int
 ) -> EmbeddedStage:
     options = ClusterOptions(
-        dialect=Dialect.PODGROUP if pod_groups else Dialect.HOLD,
+        preset=Preset.POD_GROUPS if pod_groups else Preset.PLAIN,
         kubernetes_version=version,
         nodes=0,
         devices_per_node=0,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.errors import StatusError
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor
 from kube_in_process.virtual import run
@@ -24,7 +24,7 @@ def served(story: Story) -> None:
     """Tell a story to a server that has the CRDs."""
 
     async def tell() -> None:
-        cluster = Cluster(ClusterOptions(nodes=0), LoopClock())
+        cluster = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=0), LoopClock())
         await cluster.start()
         api = ApiFor(cluster.api, Actor("admin", ("system:masters",)))
         for definition in custom_resource_definitions():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kube_in_process.http.listener import serve
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli import access
@@ -25,14 +25,14 @@ PATIENT = access.Access(request_timeout=0.0, first_timeout=30.0)
 @pytest.mark.parametrize(
     ("dialect", "minor", "resource", "version"),
     [
-        (Dialect.HOLD, 32, RESOURCECLAIMS, "v1beta1"),
-        (Dialect.HOLD, 33, RESOURCECLAIMS, "v1beta2"),
-        (Dialect.HOLD, 34, RESOURCECLAIMS, "v1"),
-        (Dialect.PODGROUP, 36, PODGROUPS, "v1alpha2"),
+        (Preset.PLAIN, 32, RESOURCECLAIMS, "v1beta1"),
+        (Preset.PLAIN, 33, RESOURCECLAIMS, "v1beta2"),
+        (Preset.PLAIN, 34, RESOURCECLAIMS, "v1"),
+        (Preset.POD_GROUPS, 36, PODGROUPS, "v1alpha2"),
     ],
 )
 async def test_it_speaks_the_versions_that_the_cluster_serves(
-    dialect: Dialect,
+    dialect: Preset,
     minor: int,
     resource: Resource[Any],
     version: str,

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.caches.informers import Caches
@@ -88,7 +88,7 @@ def _deployment() -> dict[str, Any]:
 
 def groups_server() -> tuple[Server, Spoiling]:
     """A server with PodGroups, and what puts bad values into its answers."""
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     spoiling = Spoiling(made.transport)
     made.client = Client(spoiling, LoopClock(NOW))
     return made, spoiling

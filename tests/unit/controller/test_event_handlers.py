@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
@@ -62,7 +62,7 @@ class Followed:
 async def following(
     before: Callable[[Server], object] = lambda _: None, *, leads: bool = True
 ) -> AsyncIterator[Followed]:
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     before(made)
     spoilt, clock = Spoiling(made.transport), LoopClock(NOW)

@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.controller.checkpoint import ANNOTATION
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.virtual_limit(200)
 
 
 def furnished() -> Server:
-    made = server(Dialect.HOLD)
+    made = server(Preset.PLAIN)
     furnish(made)
     return made
 

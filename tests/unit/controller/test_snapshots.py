@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, WorkloadKey
@@ -44,7 +44,7 @@ def copied(copies: Snapshots, caches: Caches) -> Snapshot:
 
 
 async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_from_a_copy() -> None:
-    made, clock = server(Dialect.PODGROUP, kubernetes_version=(1, 37)), HandClock()
+    made, clock = server(Preset.POD_GROUPS, kubernetes_version=(1, 37)), HandClock()
     furnish(made)
     made.admin.delete("claimreservations", NAMESPACE, "train-slice")
     copies = snapshots(await filled(made), clock)
@@ -102,7 +102,7 @@ async def test_a_snapshot_has_what_cannot_be_read_and_may_concern_the_claim(
 
 @pytest.mark.parametrize(("phase", "dead"), [("Running", 0), ("Succeeded", 1)])
 async def test_a_listed_pod_is_dead_once_it_is_done(phase: str, dead: int) -> None:
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     pod = made.admin.get("pods", NAMESPACE, "train-1")
     made.admin.update("pods", pod | {"status": {"phase": phase}}, "status")
@@ -113,7 +113,7 @@ async def test_a_listed_pod_is_dead_once_it_is_done(phase: str, dead: int) -> No
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "gone"])
 async def test_a_listed_group_is_dead_if_it_is_gone(there: bool) -> None:
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     uid = "gone"
     if there:
@@ -158,7 +158,7 @@ async def test_a_plan_that_cannot_be_read_freezes_what_it_may_name(
 @pytest.mark.parametrize("recorded", [True, False], ids=["the status", "the claim alone"])
 async def test_replica_sets_of_a_deployment_that_is_gone_are_known_by(recorded: bool) -> None:
     """The status of a new hold is written a moment after the hold."""
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     deployment = made.admin.get("deployments", NAMESPACE, "train")
     uid = deployment["metadata"]["uid"]
@@ -188,7 +188,7 @@ async def test_replica_sets_of_a_deployment_that_is_gone_are_known_by(recorded: 
 
 
 async def test_one_live_read_of_a_workload_that_is_gone_serves_the_next_decisions() -> None:
-    made, clock = server(Dialect.PODGROUP, kubernetes_version=(1, 37)), HandClock()
+    made, clock = server(Preset.POD_GROUPS, kubernetes_version=(1, 37)), HandClock()
     furnish(made)
     made.admin.delete("deployments", NAMESPACE, "train")
     copies = snapshots(await filled(made), clock)

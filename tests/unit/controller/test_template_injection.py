@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
@@ -69,7 +69,7 @@ class Injecting:
         **change: Any,
     ) -> Injecting:
         """A reserved Deployment with these annotations; ``change`` is a further merge patch."""
-        made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+        made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
         furnish(made)
         patch = {"metadata": {"annotations": dict(annotations)}, **change}
         made.admin.patch("deployments", NAMESPACE, "train", patch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.wire.resources import (
@@ -29,7 +29,7 @@ UNREADABLE = b'{"spec": 5}'
 
 def furnished() -> Server:
     """A reserved claim of a Deployment, and two claims without ClaimReservation."""
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     request = {"name": "tpu", "exactly": {"deviceClassName": "tpu.example.com"}}
     for key in (BESIDE, ELSEWHERE):

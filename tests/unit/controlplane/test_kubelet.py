@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 from kube_in_process.virtual import run
 
@@ -46,7 +46,9 @@ def play(story: Callable[[Cluster, Kubelets, Away], Any]) -> list[str]:
     """A story of one pod; gives the phases that the pod went through."""
 
     async def scenario() -> list[str]:
-        cluster = Cluster(ClusterOptions(nodes=0), LoopClock(NOW))
+        cluster = Cluster(
+            ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=0), LoopClock(NOW)
+        )
         await cluster.start()
         cluster.pause("kubelet")
         kubelets = Kubelets(cluster.transport(), Fleet((1, 36), count=1))

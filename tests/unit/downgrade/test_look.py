@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.downgrade.look import PREPARE_FAILED, look
 from claimctl.downgrade.standing import Standing
@@ -45,7 +45,7 @@ async def test_after_a_run_the_record_keeps_the_claim_in_view() -> None:
 
 
 async def test_without_groups_and_without_any_pod_the_feature_was_not_used() -> None:
-    server = Server.started(dialect=Dialect.HOLD)
+    server = Server.started(dialect=Preset.PLAIN)
     server.claim("slice", TRAIN, shared=False)
     server.write_list(TRAIN, server.pod("a"))
     found = await look(server.client, False)

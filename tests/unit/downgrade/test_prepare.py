@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import prepare
@@ -126,7 +126,7 @@ async def test_pods_that_were_bound_unseen_are_added_after_the_settle_time() -> 
 
 
 async def test_pods_that_a_scheduler_may_be_binding_for_a_listed_group_are_listed_as_well() -> None:
-    server = Server.started(dialect=Dialect.PODGROUP)
+    server = Server.started(dialect=Preset.POD_GROUPS)
     server.claim("slice", GANG, shared=False)
     server.pod("a", group="gang")
     server.pod("waits", group="gang", node="")
@@ -143,7 +143,7 @@ async def test_pods_that_a_scheduler_may_be_binding_for_a_listed_group_are_liste
 
 
 async def test_pods_that_the_scheduler_lists_itself_by_now_hold_no_plan_up() -> None:
-    server = Server.started(dialect=Dialect.PODGROUP)
+    server = Server.started(dialect=Preset.POD_GROUPS)
     server.claim("slice", GANG, shared=False)
     server.pod("a", group="gang")
 
@@ -570,7 +570,7 @@ async def test_a_claim_in_which_only_pods_wait_that_were_listed_ahead_stays_as_i
 
 
 async def test_pods_that_a_downgrade_has_listed_on_purpose_stay_in_the_next_run() -> None:
-    server = Server.started(dialect=Dialect.PODGROUP)
+    server = Server.started(dialect=Preset.POD_GROUPS)
     server.claim("slice", GANG, shared=False)
     server.pod("a", group="gang")
     server.pod("waits", group="gang", node="")

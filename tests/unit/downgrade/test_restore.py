@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import plans
@@ -173,7 +173,7 @@ async def test_a_claim_without_its_allocation_has_nothing_to_restore(plural: str
 async def test_a_pod_group_returns_where_pods_can_share_a_claim_through_groups(
     dialect: str, phase: str, last: str
 ) -> None:
-    server = Server.started(dialect=Dialect.PODGROUP)
+    server = Server.started(dialect=Preset.POD_GROUPS)
     spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     body = {"metadata": {"name": "gang", "namespace": NAMESPACE}, "spec": spec}
     uid = server.admin.create("podgroups", body)["metadata"]["uid"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.install.apply import (
     MANAGER,
@@ -59,7 +59,7 @@ class World:
 @pytest.fixture
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
-    cluster = Cluster(ClusterOptions(dialect=Dialect.HOLD, nodes=2), LoopClock())
+    cluster = Cluster(ClusterOptions(preset=Preset.PLAIN, nodes=2), LoopClock())
     await cluster.start()
     yield World(cluster)
     await cluster.stop()

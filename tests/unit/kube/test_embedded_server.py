@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 from kube_in_process.api_server import handler_of
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self) -> None:
         self.clock = LoopClock(EPOCH)
-        self.api = Cluster(ClusterOptions(), self.clock).api
+        self.api = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD), self.clock).api
         self.handler = handler_of(self.api)
         self.client = Client(self.handler, self.clock, rng=Random(1))
         self.other = ApiFor(self.api, Actor("other"))

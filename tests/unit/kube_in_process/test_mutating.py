@@ -10,7 +10,7 @@ import pytest
 import yaml
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
-from kube_in_process.options import ClusterOptions, Dialect
+from kube_in_process.options import ClusterOptions, Preset
 
 from tests.conformance.definitions import definitions
 
@@ -29,7 +29,7 @@ AVOIDANCES = [
 
 class Server:
     def __init__(self, version: tuple[int, int] = (1, 36)) -> None:
-        options = ClusterOptions(dialect=Dialect.HOLD, kubernetes_version=version)
+        options = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=version)
         self._handler = api_server(options, LoopClock(EPOCH))
 
     async def sent(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.client import Client
@@ -56,7 +56,7 @@ class World:
 @pytest.fixture
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
-    cluster = Cluster(ClusterOptions(nodes=1), LoopClock())
+    cluster = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=1), LoopClock())
     await cluster.start()
     cluster.admin.create("namespaces", {"metadata": {"name": HERE}})
     yield World(cluster)

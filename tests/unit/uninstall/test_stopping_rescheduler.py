@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kube_in_process.cluster import Cluster
-from kube_in_process.options import ClusterOptions
+from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.install.manifests import Choice, chosen
 from claimctl.install.rescheduling import Rescheduling, pod_spec
@@ -74,7 +74,7 @@ class World:
 @pytest.fixture
 @asynccontextmanager
 async def world() -> AsyncIterator[World]:
-    cluster = Cluster(ClusterOptions(nodes=1), LoopClock())
+    cluster = Cluster(ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=1), LoopClock())
     await cluster.start()
     cluster.admin.create("namespaces", {"metadata": {"name": HERE}})
     yield World(cluster)

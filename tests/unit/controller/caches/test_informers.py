@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from tests.support.builders import CLAIM, NAMESPACE
@@ -16,7 +16,7 @@ TRAIN = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
 
 def furnished() -> Server:
     """A cluster where the claim is reserved for a Deployment, whose pods share it in a PodGroup."""
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     furnish(made)
     group: dict[str, Any] = {"schedulingGroup": {"podGroupName": "gang"}}
     change = {"spec": {"template": {"spec": group}}}

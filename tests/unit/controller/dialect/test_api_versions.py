@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
@@ -13,15 +13,15 @@ from tests.support.counting_server import server
 @pytest.mark.parametrize(
     ("dialect", "version", "served"),
     [
-        (Dialect.HOLD, (1, 32), Served(("v1beta1",))),
-        (Dialect.HOLD, (1, 33), Served(("v1beta2", "v1beta1"))),
-        (Dialect.NATIVE, (1, 36), Served(("v1",))),
-        (Dialect.PODGROUP, (1, 36), Served(("v1",), ("v1alpha2",))),
-        (Dialect.PODGROUP, (1, 37), Served(("v1",), ("v1beta1",))),
+        (Preset.PLAIN, (1, 32), Served(("v1beta1",))),
+        (Preset.PLAIN, (1, 33), Served(("v1beta2", "v1beta1"))),
+        (Preset.RESERVED_FOR_ANY_POD, (1, 36), Served(("v1",))),
+        (Preset.POD_GROUPS, (1, 36), Served(("v1",), ("v1alpha2",))),
+        (Preset.POD_GROUPS, (1, 37), Served(("v1",), ("v1beta1",))),
     ],
 )
 async def test_the_preferred_version_of_each_group_is_spoken(
-    dialect: Dialect, version: tuple[int, int], served: Served
+    dialect: Preset, version: tuple[int, int], served: Served
 ) -> None:
     made = server(dialect, kubernetes_version=version)
     assert await look(made.client) == served

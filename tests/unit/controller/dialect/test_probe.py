@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.virtual import run
 
@@ -12,7 +12,7 @@ from claimctl.kube.errors import KubeError
 from tests.support.counting_server import server
 
 
-def detect(dialect: Dialect, version: tuple[int, int], **probe: str) -> Detection:
+def detect(dialect: Preset, version: tuple[int, int], **probe: str) -> Detection:
     async def main() -> Detection:
         made = server(dialect, kubernetes_version=version)
         found = await DialectProbe(made.client, **probe).detect()
@@ -23,7 +23,7 @@ def detect(dialect: Dialect, version: tuple[int, int], **probe: str) -> Detectio
 
 
 def test_a_server_that_gives_the_field_back_speaks_native() -> None:
-    assert detect(Dialect.NATIVE, (1, 36)) == Detection(
+    assert detect(Preset.RESERVED_FOR_ANY_POD, (1, 36)) == Detection(
         "native",
         (1, 36),
         (
@@ -34,20 +34,20 @@ def test_a_server_that_gives_the_field_back_speaks_native() -> None:
 
 
 def test_a_server_that_drops_the_field_is_held_in_the_hold_way() -> None:
-    found = detect(Dialect.HOLD, (1, 34))
+    found = detect(Preset.PLAIN, (1, 34))
     assert (found.dialect, found.version, found.needs_binding) == ("hold", (1, 34), False)
-    assert detect(Dialect.HOLD, (1, 36)).needs_binding
+    assert detect(Preset.PLAIN, (1, 36)).needs_binding
 
 
 def test_the_operator_is_believed() -> None:
-    found = detect(Dialect.NATIVE, (1, 36), override="hold")
+    found = detect(Preset.RESERVED_FOR_ANY_POD, (1, 36), override="hold")
     assert found == Detection(
         "hold", (1, 36), ("set to hold by the operator", "server version 1.36")
     )
 
 
 def test_the_namespace_of_the_probe_need_not_exist() -> None:
-    assert detect(Dialect.NATIVE, (1, 36), namespace="nosuch").dialect == "native"
+    assert detect(Preset.RESERVED_FOR_ANY_POD, (1, 36), namespace="nosuch").dialect == "native"
 
 
 async def test_a_server_that_does_not_let_us_ask_leaves_the_question_open() -> None:
@@ -61,7 +61,7 @@ async def test_a_server_that_does_not_let_us_ask_leaves_the_question_open() -> N
 
 def ask_about_groups(status: int, reason: str) -> Detection:
     async def main() -> Detection:
-        made = server(Dialect.PODGROUP)
+        made = server(Preset.POD_GROUPS)
         refused = Fault(status=status, reason=reason, message="no")
         made.handler.fault = lambda point: (
             refused if (point.verb, point.plural) == ("create", "podgroups") else None

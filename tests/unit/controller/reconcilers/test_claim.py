@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
 from claimctl.controller.caches.informers import Caches
@@ -72,7 +72,7 @@ async def working_bench(
     late: str = "", before: Callable[[Server], None] = lambda _: None
 ) -> AsyncIterator[Bench]:
     """A bench; the cache of one resource is never told more than it listed."""
-    made = server(Dialect.HOLD)
+    made = server(Preset.PLAIN)
     furnish(made)
     before(made)
     bench, caches = _bench(made)

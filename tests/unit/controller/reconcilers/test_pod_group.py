@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kube_in_process.options import Dialect
+from kube_in_process.options import Preset
 
 from claimctl.kube.errors import UnreadableObject
 from claimctl.wire.reservations import FINALIZER
@@ -35,7 +35,7 @@ async def test_a_group_is_let_go_only_when_a_live_list_shows_no_pod_of_it(
     late: tuple[dict[str, Any], ...], guarded: bool
 ) -> None:
     """KCM would take the group out of the claim, deallocate, and the pod be bound all the same."""
-    made = server(Dialect.PODGROUP, kubernetes_version=(1, 37))
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
     deleted_group(made)
     caches = await filled(made)
     for body in late:
