@@ -23,6 +23,7 @@ RUN python -m venv /opt/build \
     && /opt/build/bin/pip install --require-hashes --no-deps -r requirements-build.lock
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY claimctl claimctl
+COPY claimctl_demo claimctl_demo
 COPY crds crds
 COPY rbac rbac
 COPY deploy deploy

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.presets import PRESETS
+from claimctl_demo.story.presets import PRESETS
 
 WORKLOAD = {"apiGroup": "apps", "resource": "deployments", "name": "work", "uid": "work-uid"}
 

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 
 from bench.jobs import POD, Bench, claim, common_flags, deployment, made, play
 from bench.table import Line, Part, at_most, medians, register, tell
-from claimctl.controlplane.following import Follower
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.following import Follower
 
 GROUP = ("scheduling.k8s.io/v1alpha2", "PodGroup")
 DEPLOYMENT = ("apps/v1", "Deployment")

@@ -22,15 +22,15 @@ from typing import Any
 from kube_in_process.components.kubelet.statuses import finished
 
 from bench.table import ASSETS, Line, tell
-from claimctl.controlplane.following import Follower
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import find_programs
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.following import Follower
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import find_programs
 from tests.torture_real.controllers import Controllers, install, token
 
 POD, JOB = ("v1", "Pod"), ("batch/v1", "Job")

@@ -20,8 +20,8 @@ import yaml
 
 from bench.jobs import JOB, POD, Bench, claim, common_flags, deployment, job, made, play
 from bench.table import Line, Part, at_most, register, tell
-from claimctl.controlplane.plane import Wanted
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.plane import Wanted
 from tests.torture_real.controllers import USER
 
 DEPLOYMENT = ("apps/v1", "Deployment")

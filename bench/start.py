@@ -28,16 +28,16 @@ import yaml
 
 from bench.jobs import limited, limits_flag
 from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
-from claimctl.controlplane.following import Follower
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import Programs, find_programs
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.following import Follower
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import Programs, find_programs
 
 CRDS = Path(__file__).parent.parent / "crds"
 CONFLICT = re.compile(r'^apiserver_request_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)$', re.M)

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 class Entry:
     name: str
     help: str
+    package: str = "claimctl.cli"
 
     @property
     def module(self) -> str:
         """The module that has the function ``command``."""
-        return "claimctl.cli." + self.name.replace("-", "_")
+        return f"{self.package}.{self.name.replace('-', '_')}"
+
+
+_DEMO = "claimctl_demo.commands"
 
 
 COMMANDS = (
@@ -32,8 +36,8 @@ COMMANDS = (
     Entry("install", "Install claimctl in the cluster."),
     Entry("manifests", "Print the manifests that install claimctl."),
     Entry("controller", "Run the controller."),
-    Entry("embedded", "Serve an embedded cluster."),
-    Entry("demo", "Show the whole story on an embedded cluster."),
+    Entry("embedded", "Serve an embedded cluster.", _DEMO),
+    Entry("demo", "Show the whole story on an embedded cluster.", _DEMO),
     Entry("report", "Write a bundle for a bug report, without secrets."),
     Entry("version", "Print the versions of client and cluster."),
     Entry("completion", "Print a shell's completion script."),

@@ -15,16 +15,16 @@ from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import write_kubeconfig
 from kube_in_process.serving.serve import listen
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane, running
-from claimctl.controlplane.programs import find_programs
-from claimctl.demo import objects
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.plane import ControlPlane, running
+from claimctl_demo.real_servers.programs import find_programs
+from claimctl_demo.story import objects
 from tests.chart import containers
 from tests.chart.containers import Containers
 

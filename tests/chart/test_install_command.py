@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.demo import objects
 from claimctl.wire.base import encode
 from claimctl.wire.reservations import RESERVE_ANNOTATION
+from claimctl_demo.story import objects
 from tests.chart.containers import IMAGE
 from tests.chart.sites import ASSETS, CLUSTERS, TRAIN, Site, site
 from tests.e2e.commands import Answer, claimctl

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.demo.objects import NODE
+from claimctl_demo.story.objects import NODE
 from tests.chart.sites import ASSETS, Site, site
 
 pytestmark = [

@@ -12,7 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from claimctl.cli.main import run as claimctl
-from claimctl.demo import objects
+from claimctl_demo.story import objects
 from tests.chart.containers import IMAGE
 from tests.chart.helm import CHART, Helm, needs_helm
 from tests.chart.sites import CLUSTERS, TRAIN, Site, site

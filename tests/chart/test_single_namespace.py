@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.demo import objects
-from claimctl.demo.objects import RESERVATION, Workload
 from claimctl.install.apply import Installer
 from claimctl.kube.clock import LoopClock
+from claimctl_demo.story import objects
+from claimctl_demo.story.objects import RESERVATION, Workload
 from tests.chart.containers import IMAGE
 from tests.chart.sites import CLUSTERS, Site, site
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import structlog
 
-from claimctl.controlplane.programs import CannotStart
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.differential import requests
 from tests.differential.actions import part
 from tests.differential.assets import programs_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from claimctl.controlplane.programs import (
+from claimctl_demo.real_servers.programs import (
     API_SERVER,
     ETCD,
     CannotStart,

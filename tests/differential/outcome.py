@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claimctl.controlplane.programs import Programs
+from claimctl_demo.real_servers.programs import Programs
 
 
 @dataclass(frozen=True, slots=True)

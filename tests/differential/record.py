@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from claimctl.controlplane.programs import CannotStart
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.conformance.replay import DIRECTORY
 from tests.differential.again import side_of
 from tests.differential.assets import programs_of

@@ -15,9 +15,9 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from claimctl.controlplane.files import ADMIN_USER
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import API_SERVER, ETCD
+from claimctl_demo.real_servers.files import ADMIN_USER
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import API_SERVER, ETCD
 from tests.conformance.definitions import definitions
 from tests.differential.outcome import Run
 

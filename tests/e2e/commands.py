@@ -17,13 +17,13 @@ from kube_in_process.cluster import Cluster as EmbeddedCluster
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl.controlplane.programs import CONTROLLER_MANAGER
-from claimctl.demo import objects
-from claimctl.demo.presets import DIALECTS
-from claimctl.demo.real import RealScene, real_plane, really_staged
-from claimctl.demo.stage import Stage, staged
 from claimctl.documents.models import MODELS
 from claimctl.kube.documents import Version
+from claimctl_demo.real_servers.programs import CONTROLLER_MANAGER
+from claimctl_demo.story import objects
+from claimctl_demo.story.presets import DIALECTS
+from claimctl_demo.story.real import RealScene, real_plane, really_staged
+from claimctl_demo.story.stage import Stage, staged
 from tests.e2e.harness import chosen
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.rights import bodies

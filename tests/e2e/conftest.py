@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from kube_in_process.options import ClusterOptions
 
-from claimctl.demo.presets import DIALECTS
+from claimctl_demo.story.presets import DIALECTS
 from tests.e2e import harness, playground, selection
 from tests.e2e.harness import NewStage, Stage, embedded_stage
 from tests.e2e.real_cluster import SCENARIO_SECONDS, real_stage

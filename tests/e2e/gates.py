@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
 from claimctl.downgrade.look import PREPARE_FAILED
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import Cluster
 
 TRAIN = Workload("ml", "train", "slice", 4)

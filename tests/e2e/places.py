@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.controlplane.nodes import FLEET_LABEL
 from claimctl.wire.seams import Query, Response, Transport
+from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE
 
 DEVICE_CLASS = "gpu.example.com"

@@ -15,14 +15,14 @@ import yaml
 from kube_in_process.options import Preset
 
 from claimctl.controller.dialect.probe import DialectProbe
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import CannotStart, find_programs
-from claimctl.demo.presets import PRESETS
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import CannotStart, find_programs
+from claimctl_demo.story.presets import PRESETS
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.refusals import allow_refusals
 from tests.e2e.servers import Servers

@@ -13,10 +13,6 @@ from typing import Any
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.storage.store import Revision
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import NODE, Fleet, leave
-from claimctl.controlplane.pod_worker import Pace
-from claimctl.demo.presets import DIALECTS
 from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -27,6 +23,10 @@ from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import NODE, Fleet, leave
+from claimctl_demo.real_servers.pod_worker import Pace
+from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
 from tests.e2e.harness import Stage
 from tests.e2e.heartbeats import beat

@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from claimctl.controlplane.nodes import FLEET_LABEL
 from claimctl.kube.client import Client
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.retry import Backoff
@@ -30,6 +29,7 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.scheduling import LabelSelector
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
 

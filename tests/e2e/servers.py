@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claimctl.controlplane.plane import ControlPlane
-from claimctl.controlplane.process import Server
-from claimctl.controlplane.programs import API_SERVER, SCHEDULER
+from claimctl_demo.real_servers.plane import ControlPlane
+from claimctl_demo.real_servers.process import Server
+from claimctl_demo.real_servers.programs import API_SERVER, SCHEDULER
 
 
 @dataclass(slots=True)

@@ -16,11 +16,11 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.storage.store import Revision
 
-from claimctl.audit.witness import Witness
-from claimctl.audit.world import World
-from claimctl.controlplane.nodes import Fleet
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.witness.witness import Witness
+from claimctl_demo.witness.world import World
 from tests.support.drivers import Drivers
 
 Object = dict[str, Any]

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo import objects
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import DEPLOYMENT, Workload
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import DEPLOYMENT, Workload
 from tests.e2e.commands import Cluster, cluster
 
 pytestmark = pytest.mark.alone

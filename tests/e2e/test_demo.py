@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.audit.witness import DEALLOCATED_IN_USE
-from claimctl.demo import objects
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import CLAIM, Workload
-from claimctl.demo.stage import CONTROLLER, staged
 from claimctl.kube.documents import DocumentClient
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import CLAIM, Workload
+from claimctl_demo.story.stage import CONTROLLER, staged
+from claimctl_demo.witness.witness import DEALLOCATED_IN_USE
 from tests.e2e.commands import claimctl, command_line
 
 BOTH = ("shared-claim", "rolling-restart", "scale-to-zero")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.controlplane.programs import API_SERVER, CannotStart, find_programs
+from claimctl_demo.real_servers.programs import API_SERVER, CannotStart, find_programs
 from tests.e2e.commands import Answer, claimctl
 from tests.support.scripts import folder_of, write
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.demo.page import page
-from claimctl.demo.report import Figures, Report, Step
 from claimctl.timeline import html
+from claimctl_demo.story.page import page
+from claimctl_demo.story.report import Figures, Report, Step
 from tests.e2e.browser import look
 from tests.e2e.commands import claimctl
 from tests.support.builders import after

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import NODE, Workload
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import NODE, Workload
 from tests.e2e.commands import Cluster, cluster
 
 pytestmark = pytest.mark.alone

@@ -11,12 +11,12 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import DeleteOptions
 
-from claimctl.demo import objects
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DOWNGRADEPLANS
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import Cluster, cluster, command_line
 
 pytestmark = pytest.mark.alone

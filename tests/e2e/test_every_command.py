@@ -18,10 +18,10 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
 from claimctl.cli.registry import BY_NAME
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
-from claimctl.demo.stage import Stage as DemoStage
 from claimctl.wire.resources import DEPLOYMENTS
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
+from claimctl_demo.story.stage import Stage as DemoStage
 from tests.e2e.commands import Answer, Cluster, cluster, command_line
 from tests.e2e.harness import HOLD_134, NAMESPACE, NewStage, Stage
 from tests.e2e.real_cluster import RealSite

@@ -12,9 +12,9 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.cli.registry import COMMANDS
-from claimctl.demo import objects
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import Answer, Cluster, cluster
 
 pytestmark = pytest.mark.alone

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import SECONDS, Answer, Cluster, cluster, command_line
 
 pytestmark = pytest.mark.alone

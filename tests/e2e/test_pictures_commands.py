@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import cluster
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
 from claimctl.wire.resources import DOWNGRADEPLANS
+from claimctl_demo.story.acts import Acts
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.gates import TRAIN, refused, restarts, scale, switch
 from tests.e2e.runbooks import Runbook

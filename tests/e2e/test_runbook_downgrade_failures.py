@@ -16,12 +16,12 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 from kube_in_process.storage.requests import DeleteOptions
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import Workload
 from claimctl.kube.client import Client
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.resources import DEPLOYMENTS, DOWNGRADEPLANS, RESOURCECLAIMS
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import Workload
 from tests.e2e import manifests
 from tests.e2e.commands import Cluster, claimctl, cluster, command_line
 from tests.e2e.gates import TRAIN, refused, restarts, scale, switch

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo import objects
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import DEPLOYMENT, RESERVATION, Workload
 from claimctl.kube.documents import Refused
 from claimctl.wire.resources import CLAIMRESERVATIONS
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import DEPLOYMENT, RESERVATION, Workload
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.runbooks import Runbook, run
 

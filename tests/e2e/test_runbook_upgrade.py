@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
+from claimctl_demo.story.acts import Acts
 from tests.e2e.commands import cluster
 from tests.e2e.gates import TRAIN
 from tests.e2e.runbooks import Runbook

@@ -11,11 +11,11 @@ from operator import attrgetter
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.controlplane.following import Follower
-from claimctl.controlplane.nodes import Fleet
 from claimctl.kube.documents import DocumentClient, NotServed, Version
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.following import Follower
+from claimctl_demo.real_servers.nodes import Fleet
 from tests.e2e.authors import Authors
 
 _NAMESPACED: tuple[Version, ...] = (

@@ -13,15 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane, running
-from claimctl.controlplane.pod_worker import Pace
-from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.plane import ControlPlane, running
+from claimctl_demo.real_servers.pod_worker import Pace
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.differential.assets import programs_of
 from tests.moving.cells import Cell, Closing, cells
 from tests.moving.tries import Try

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from kube_in_process.components.objects import deleting, name, uid
 from kube_in_process.components.pods import ended, node_name, phase
 
-from claimctl.controlplane.nodes import NODE
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.nodes import NODE
 from tests.moving.cells import CELL_LABEL, Cell
 
 POD: Version = ("v1", "Pod")

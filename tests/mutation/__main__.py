@@ -30,7 +30,7 @@ PACKAGES = ("reservation", "controller", "downgrade", "kube", "rescheduling")
 TESTS = ("tests/unit", "tests/model", "tests/e2e")
 ELSEWHERE = (
     "kube-in-process/kube_in_process_tests",
-    "tests/unit/controlplane",
+    "tests/unit/claimctl_demo/real_servers",
     "tests/unit/packaging",
 )
 """Tests of code that does not import the packages."""

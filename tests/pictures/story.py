@@ -9,14 +9,20 @@ from dataclasses import replace
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.demo.acts import Acts
-from claimctl.demo.objects import DEPLOYMENT, Workload
-from claimctl.demo.stage import BINDING_SECONDS, CONTROLLER, SETTLE_SECONDS, EmbeddedStage, set_up
-from claimctl.demo.timelines import timelines
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient
 from claimctl.timeline.model import Timeline
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import DEPLOYMENT, Workload
+from claimctl_demo.story.stage import (
+    BINDING_SECONDS,
+    CONTROLLER,
+    SETTLE_SECONDS,
+    EmbeddedStage,
+    set_up,
+)
+from claimctl_demo.story.timelines import timelines
 from tests.support.builders import NOW
 
 TRAIN = Workload("train", "train", "slice", 12)

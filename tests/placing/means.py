@@ -8,10 +8,10 @@ from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
 
-from claimctl.controlplane.nodes import NODE
 from claimctl.kube.documents import DocumentClient, Version
 from claimctl.rescheduling.own_taints import AVOID_TAINT
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.nodes import NODE
 
 RECORD: Version = ("claimctl.io/v1alpha1", "RescheduleRecord")
 CELL_LABEL = "claimctl.io/cell"

@@ -14,7 +14,6 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON
 from kube_in_process.components.objects import name, uid
 from kube_in_process.components.pods import node_name, phase
 
-from claimctl.controlplane.nodes import NODE
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient, Version
@@ -30,6 +29,7 @@ from claimctl.rescheduler.signs import Signs
 from claimctl.rescheduling.planning import plan
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.nodes import NODE
 from tests.placing.means import CELL_LABEL, Cell, apply, deployment
 
 POD: Version = ("v1", "Pod")

@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import NODE, Fleet
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import SCHEDULER, CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import NODE, Fleet
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import SCHEDULER, CannotStart
 from tests.slow_scheduler.options import VOLUME, Options
 from tests.slow_scheduler.tries import STORAGE_CLASS, Act, Try
 from tests.support.directories import kept_or_temporary

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.controlplane.programs import CannotStart, Programs
+from claimctl_demo.real_servers.programs import CannotStart, Programs
 from tests.slow_scheduler import options
 from tests.slow_scheduler.options import Options
 from tests.support.variables import BadOption

@@ -14,8 +14,8 @@ from typing import Any
 
 from kube_in_process.components.pods import allocation_of, reserved_for
 
-from claimctl.controlplane.nodes import NODE, Fleet
 from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl_demo.real_servers.nodes import NODE, Fleet
 from tests.slow_scheduler.options import VOLUME, Options
 from tests.torture_real.bodies import RESERVATION, App, Bodies, Body
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from claimctl.controlplane.programs import ALL, ETCD
+from claimctl_demo.real_servers.programs import ALL, ETCD
 
 WAITS = "exec sleep 600"
 

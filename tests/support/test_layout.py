@@ -30,7 +30,6 @@ def test_no_module_imports_from_a_test_module() -> None:
 
 
 DECIDING = (
-    "audit",
     "controller",
     "downgrade",
     "inspect",
@@ -42,8 +41,10 @@ DECIDING = (
     "uninstall",
 )
 """The packages whose modules decide something. A module has its tests in a file of its name."""
+WITNESS = "claimctl_demo/witness"
+"""The same, outside of the product."""
 NO_TESTS_OF_ITS_NAME = {
-    "audit/world.py": "the tests of the witness read every history by it",
+    "claimctl_demo/witness/world.py": "the tests of the witness read every history by it",
     "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
@@ -96,14 +97,17 @@ NO_MODULE_OF_ITS_NAME = {
 
 
 def modules() -> set[str]:
-    product = TESTS.parent / "claimctl"
-    paths = (path for package in DECIDING for path in (product / package).rglob("*.py"))
-    return {str(path.relative_to(product)) for path in paths if path.name != "__init__.py"}
+    root = TESTS.parent
+    paths = [path for package in DECIDING for path in (root / "claimctl" / package).rglob("*.py")]
+    names = {str(path.relative_to(root / "claimctl")) for path in paths}
+    names |= {str(path.relative_to(root)) for path in (root / WITNESS).rglob("*.py")}
+    return {name for name in names if Path(name).name != "__init__.py"}
 
 
 def files_of_tests() -> set[str]:
     unit = TESTS / "unit"
-    paths = (path for package in DECIDING for path in (unit / package).rglob("test_*.py"))
+    folders = (*DECIDING, WITNESS)
+    paths = (path for package in folders for path in (unit / package).rglob("test_*.py"))
     return {str(path.relative_to(unit)) for path in paths}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from claimctl.controlplane.programs import Programs
+from claimctl_demo.real_servers.programs import Programs
 
 
 class BadOption(Exception):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.support.directories import kept_or_temporary
 from tests.support.variables import BadOption
 from tests.switching.options import Options

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from claimctl.controlplane.programs import Programs
+from claimctl_demo.real_servers.programs import Programs
 from tests.differential.assets import programs_of
 from tests.support.variables import BadOption, check_gates, number_of
 

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.plane import ControlPlane
-from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.plane import ControlPlane
+from claimctl_demo.real_servers.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 from tests.e2e.runbooks import Runbook
 from tests.switching.options import NAIVE, Options
 from tests.switching.workloads import NAMESPACE, Workloads

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.controlplane.programs import Programs
+from claimctl_demo.real_servers.programs import Programs
 from tests.support.variables import BadOption
 from tests.switching import options
 from tests.switching.options import Options

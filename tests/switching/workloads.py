@@ -10,13 +10,13 @@ from random import Random
 
 from kube_in_process.components.pods import allocation_of, ended, node_name, reserved_for
 
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.pod_worker import POD
-from claimctl.demo import objects
-from claimctl.demo.objects import DEPLOYMENT, Workload
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.pod_worker import POD
+from claimctl_demo.story import objects
+from claimctl_demo.story.objects import DEPLOYMENT, Workload
 
 NAMESPACE = "ml"
 GRACE = 20

@@ -19,12 +19,12 @@ from kube_in_process.errors import StatusError
 from kube_in_process.options import ClusterOptions
 from kube_in_process.storage.store import Revision
 
-from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
-from claimctl.audit.world import World
 from claimctl.controller.caches import informers as caches
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
+from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
+from claimctl_demo.witness.world import World
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.telemetry import Recorder

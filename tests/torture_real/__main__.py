@@ -10,12 +10,12 @@ import signal
 import sys
 import time
 
-from claimctl.controlplane.history import HistoryLost
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.history import HistoryLost
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.support.directories import kept_or_temporary
 from tests.support.variables import BadOption
 from tests.torture_real.controllers import USER, Controllers, install, token

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from kube_in_process.storage.store import Revision
 
-from claimctl.controlplane.pod_worker import Finding
+from claimctl_demo.real_servers.pod_worker import Finding
 from tests.torture_real.judge import Verdict, judge
 
 

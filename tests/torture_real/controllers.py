@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from claimctl.controlplane.files import Files
-from claimctl.controlplane.process import Server, free_port
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.files import Files
+from claimctl_demo.real_servers.process import Server, free_port
 from tests.e2e.rights import ACCOUNT, bodies
 
 CRDS = Path(__file__).parents[2] / "crds"

@@ -8,9 +8,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.controlplane.process import Server
-from claimctl.controlplane.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER, CannotStart
 from claimctl.kube.documents import DocumentClient, Version
+from claimctl_demo.real_servers.process import Server
+from claimctl_demo.real_servers.programs import (
+    API_SERVER,
+    CONTROLLER_MANAGER,
+    SCHEDULER,
+    CannotStart,
+)
 from tests.torture_real.controllers import Controllers
 from tests.torture_real.stage import Stage
 from tests.torture_real.user_actions import TROUBLE

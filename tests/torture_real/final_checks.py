@@ -14,10 +14,10 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.controlplane.nodes import NODE
-from claimctl.controlplane.pod_worker import POD
 from claimctl.kube.documents import Refused, Version
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.nodes import NODE
+from claimctl_demo.real_servers.pod_worker import POD
 from tests.torture.blocked import blocked
 from tests.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
 from tests.torture_real.controllers import SLOW_BINDING_SECONDS, USER

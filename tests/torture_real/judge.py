@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.audit.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
-from claimctl.audit.world import World
-from claimctl.controlplane.pod_worker import Finding
 from claimctl.wire.base import Object
+from claimctl_demo.real_servers.pod_worker import Finding
+from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
+from claimctl_demo.witness.world import World
 from tests.torture_real.controllers import USER
 
 Line = tuple[float, str]

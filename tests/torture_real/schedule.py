@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
-from claimctl.controlplane.features import features_of
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import Fleet, leave
-from claimctl.controlplane.pod_worker import Pace
 from claimctl.kube.documents import DocumentClient, Version
+from claimctl_demo.real_servers.features import features_of
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet, leave
+from claimctl_demo.real_servers.pod_worker import Pace
 from tests.torture_real.again import keep
 from tests.torture_real.bodies import Bodies
 from tests.torture_real.final_checks import FinalChecks

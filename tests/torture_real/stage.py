@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from kube_in_process.storage.store import Revision, decode
 
-from claimctl.controlplane.history import History
-from claimctl.controlplane.plane import ControlPlane
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.history import History
+from claimctl_demo.real_servers.plane import ControlPlane
 
 Key = tuple[str, str, str]
 """Plural, namespace and name."""

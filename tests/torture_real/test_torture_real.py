@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Address, Author, Revision, Store
 
-from claimctl.controlplane.nodes import Fleet
-from claimctl.controlplane.pod_worker import Finding
-from claimctl.controlplane.programs import CannotStart
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.pod_worker import Finding
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.support.scripts import folder_of
 from tests.support.variables import BadOption
 from tests.torture.mutants import MUTANTS

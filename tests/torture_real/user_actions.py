@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from claimctl.controlplane.kubelet import Kubelets
-from claimctl.controlplane.nodes import NODE
-from claimctl.controlplane.pod_worker import POD
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object, encode
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import NODE
+from claimctl_demo.real_servers.pod_worker import POD
 from tests.torture.drivers import DEVICE, Driver, results_of
 from tests.torture_real.bodies import API, RESERVATION, TAINT_RULE, App, Bodies
 from tests.torture_real.stage import Stage

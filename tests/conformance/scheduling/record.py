@@ -11,11 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from claimctl.controlplane.plane import ControlPlane, running
-from claimctl.controlplane.programs import CannotStart
 from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_servers.plane import ControlPlane, running
+from claimctl_demo.real_servers.programs import CannotStart
 from tests.conformance.scheduling.cases import CASES
 from tests.conformance.scheduling.playing import make_namespace, recorded, recording_of
 from tests.conformance.scheduling.stage import Case, Stage

@@ -17,11 +17,11 @@ from kube_in_process.components.kubelet.nodes import UNREACHABLE
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.store import Revision
 
-from claimctl.controlplane.following import Follower
-from claimctl.controlplane.nodes import Fleet, join, leave, report
 from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_servers.following import Follower
+from claimctl_demo.real_servers.nodes import Fleet, join, leave, report
 from tests.differential.actions.level import shortened
 
 Object = dict[str, Any]

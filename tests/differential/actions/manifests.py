@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.controlplane.features import resource_api
+from claimctl_demo.real_servers.features import resource_api
 from tests.differential.actions.story import Step, send
 
 Object = dict[str, Any]

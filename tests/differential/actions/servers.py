@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from claimctl.controlplane.plane import ControlPlane, Wanted, running
-from claimctl.controlplane.programs import Programs
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
+from claimctl_demo.real_servers.programs import Programs
 from tests.differential.actions.clusters import NODE_GRACE
 
 _SCHEDULER = """\

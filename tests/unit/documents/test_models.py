@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from claimctl.audit.witness import Violation
 from claimctl.cli import doctor, explain, explain_claims, get, release, version
 from claimctl.cli.explain_pods import pod_document, workload_document
-from claimctl.demo.claims_seen import ClaimSeen
-from claimctl.demo.play import PlayReport
-from claimctl.demo.report import Figures, Report, Step
 from claimctl.documents.models import API_VERSION, MODELS, schema
 from claimctl.inspect.diagnosis import diagnosis
 from claimctl.inspect.examination import examine
@@ -25,6 +21,10 @@ from claimctl.timeline import document as timelines
 from claimctl.timeline.read import read as read_timeline
 from claimctl.tree import document as trees
 from claimctl.tree.read import read as read_tree
+from claimctl_demo.story.claims_seen import ClaimSeen
+from claimctl_demo.story.play import PlayReport
+from claimctl_demo.story.report import Figures, Report, Step
+from claimctl_demo.witness.witness import Violation
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import deployed, elected
 from tests.support.waiting import asks, has_devices

@@ -11,8 +11,6 @@ from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import MASTERS, Actor
 from kube_in_process.storage.store import Revision
 
-from claimctl.audit.witness import Witness
-from claimctl.audit.world import World
 from claimctl.downgrade import plans
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
@@ -20,6 +18,8 @@ from claimctl.wire.base import decode, encode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanSpec
 from claimctl.wire.seams import Query, Response, Transport
+from claimctl_demo.witness.witness import Witness
+from claimctl_demo.witness.world import World
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 
 US = "claimctl"

@@ -23,7 +23,7 @@ def test_it_copies_only_files_that_are_there_and_that_docker_may_see() -> None:
 
 def test_what_the_wheel_needs_is_copied() -> None:
     copied = set(re.findall(r"^COPY (\w+) \1$", TEXT, re.MULTILINE))
-    assert copied == {"claimctl", "crds", "rbac", "deploy", "sbom", "man"}
+    assert copied == {"claimctl", "claimctl_demo", "crds", "rbac", "deploy", "sbom", "man"}
 
 
 def test_everything_that_is_installed_is_locked_with_hashes() -> None:

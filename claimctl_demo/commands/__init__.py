@@ -1,0 +1,1 @@
+"""The commands of ``claimctl`` that need a cluster in a process."""

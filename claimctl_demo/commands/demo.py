@@ -1,0 +1,261 @@
+"""``claimctl demo``: the whole story on an embedded cluster, or the user's own manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
+from claimctl.cli.formats import FactsOption, Output
+
+if TYPE_CHECKING:
+    from claimctl_demo.real_servers.plane import ControlPlane
+    from claimctl_demo.story.play import PlayReport
+    from claimctl_demo.story.report import Printer, Report
+
+
+class Dialects(StrEnum):
+    NATIVE = "native"
+    PODGROUP = "podgroup"
+    HOLD = "hold"
+
+
+class Versions(StrEnum):
+    V1_32 = "1.32"
+    V1_33 = "1.33"
+    V1_34 = "1.34"
+    V1_35 = "1.35"
+    V1_36 = "1.36"
+    V1_37 = "1.37"
+
+
+DialectOption = Annotated[
+    Dialects | None,
+    typer.Option(
+        "--dialect",
+        help="Reservation API of the cluster. [default: native; hold with --assets or before 1.34]",
+        show_default=False,
+    ),
+]
+AssetsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--assets",
+        metavar="DIR",
+        help="Play on the real programs in this folder: etcd, kube-apiserver, "
+        "kube-controller-manager and kube-scheduler. A stand-in plays the kubelets.",
+    ),
+]
+VersionOption = Annotated[
+    Versions | None,
+    typer.Option(
+        "--kubernetes-version",
+        help="Kubernetes version to emulate. [default: each version that the dialect plays "
+        "differently on]",
+    ),
+]
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="Play these manifests instead of the story; - is stdin; may be repeated.",
+    ),
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Write a page that shows what happened. [default: none]",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json. [default: off]")]
+
+
+EXAMPLES = (
+    "claimctl demo",
+    "claimctl demo --dialect hold --kubernetes-version 1.34",
+    "claimctl demo -f manifests.yaml",
+)
+
+
+def command(
+    dialect: DialectOption = None,
+    kubernetes_version: VersionOption = None,
+    assets: AssetsOption = None,
+    files: FilesOption = None,
+    html: HtmlOption = None,
+    output: FactsOption = Output.TABLE,
+    json: JsonOption = False,
+) -> int:
+    """Start a cluster, run the controller against it, and show what it does.
+
+    The cluster is an embedded one, or a real control plane with --assets.
+
+    Exit code 3: the server's history shows a violation of a promise.
+    """
+    import asyncio
+
+    from claimctl.cli.progress import progress
+    from claimctl.telemetry import logs
+    from claimctl_demo.story.stage import StoryFailed
+
+    logs.configure(level=logs.Level.ERROR)
+    version = kubernetes_version.value if kubernetes_version else None
+    results = Results(Output.JSON if json else output, html)
+    results.check()
+    chosen = _dialect(dialect, kubernetes_version)
+    if assets is not None:
+        _check_for_assets(dialect, version, files)
+    try:
+        with progress("playing", prints=True):
+            if assets is not None:
+                return _on_real_programs(assets, dialect or Dialects.HOLD, results)
+            if files:
+                version = version or Versions.V1_36.value
+                return asyncio.run(_manifests(files, chosen, version, results))
+            return asyncio.run(_story(chosen, version, results))
+    except StoryFailed as failed:
+        raise CommandFailed(str(failed)) from failed
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Where the results go: lines or one document on stdout, and a page."""
+
+    output: Output
+    html: Path | None
+
+    def check(self) -> None:
+        """Raise UsageError if the page cannot be written, before anything is played."""
+        if self.html is None:
+            return
+        new = not self.html.exists()
+        try:
+            with self.html.open("a", encoding="utf-8"):
+                pass
+            if new:
+                self.html.unlink()
+        except OSError as error:
+            raise UsageError(f"--html: cannot write {self.html}: {error.strerror}") from error
+
+    def printer(self) -> Printer:
+        from claimctl_demo.story.report import Printer, Quiet
+
+        return Printer() if self.output.for_people else Quiet()
+
+    def story(self, report: Report) -> None:
+        from claimctl_demo.story.page import page
+
+        self._print(report.document())
+        self._write(lambda: page(report))
+
+    def play(self, report: PlayReport) -> None:
+        from claimctl_demo.story.page import play_page
+
+        self._print(report.document())
+        self._write(lambda: play_page(report))
+
+    def _print(self, document: Mapping[str, Any]) -> None:
+        from claimctl.cli.output import print_document
+
+        if self.output.is_data:
+            print_document(document, self.output)
+
+    def _write(self, page: Callable[[], str]) -> None:
+        if self.html is None:
+            return
+        try:
+            self.html.write_text(page(), encoding="utf-8")
+        except OSError as error:
+            raise CommandFailed(f"--html: cannot write {self.html}: {error.strerror}") from error
+        if self.output.for_people:
+            typer.echo(f"{self.html} shows what happened: open it in a browser")
+
+
+def _dialect(given: Dialects | None, version: Versions | None) -> Dialects:
+    """The dialect to play. Before 1.34 there is only ``hold``."""
+    if version not in (Versions.V1_32, Versions.V1_33):
+        return given or Dialects.NATIVE
+    if given not in (None, Dialects.HOLD):
+        raise UsageError(
+            f"--dialect: the demonstration plays {given} from Kubernetes 1.34; "
+            f"with --kubernetes-version {version} choose hold"
+        )
+    return Dialects.HOLD
+
+
+def _check_for_assets(
+    dialect: Dialects | None, version: str | None, files: list[str] | None
+) -> None:
+    """Raise UsageError for an option that does not go with ``--assets``."""
+    if dialect is Dialects.NATIVE:
+        raise UsageError(
+            "--dialect: no released Kubernetes speaks native; choose hold or podgroup, "
+            "or leave --assets out"
+        )
+    if version is not None:
+        raise UsageError(
+            "--kubernetes-version: the programs of --assets have a version of their own; "
+            "leave one of the two out"
+        )
+    if files:
+        raise UsageError("--filename: manifests are played without --assets only; leave it out")
+
+
+def _on_real_programs(assets: Path, dialect: Dialects, results: Results) -> int:
+    """Start the servers before the event loop, so that Ctrl-C during the start stops them."""
+    import asyncio
+
+    from claimctl_demo.real_servers.programs import CannotStart
+    from claimctl_demo.story.real import real_plane
+
+    try:
+        with real_plane(assets, pod_groups=dialect is Dialects.PODGROUP) as plane:
+            return asyncio.run(_real_story(plane, dialect, results))
+    except CannotStart as error:
+        raise CommandFailed(f"--assets: {error}") from error
+
+
+async def _real_story(plane: ControlPlane, dialect: Dialects, results: Results) -> int:
+    from claimctl_demo.story.show import play_real
+
+    report = await play_real(plane, dialect.value, results.printer())
+    results.story(report)
+    return exit_code(report)
+
+
+async def _story(dialect: str, version: str | None, results: Results) -> int:
+    from claimctl_demo.story.show import play
+
+    report = await play(dialect, version, results.printer())
+    results.story(report)
+    return exit_code(report)
+
+
+def exit_code(report: Report) -> int:
+    """Violations are findings; a step that did not come true is a failure."""
+    if report.violations:
+        return ExitCode.FINDINGS
+    return ExitCode.OK if report.ok else ExitCode.FAILED
+
+
+async def _manifests(files: list[str], dialect: str, version: str, results: Results) -> int:
+    from claimctl_demo.story.applying import BadManifests
+    from claimctl_demo.story.play import play_files
+
+    try:
+        report = await play_files(files, dialect, version, results.printer())
+    except BadManifests as bad:
+        for problem in bad.problems:
+            typer.echo(f"error: {one_line(problem)}", err=True)
+        return ExitCode.USAGE
+    results.play(report)
+    return ExitCode.FINDINGS if report.violations else ExitCode.OK

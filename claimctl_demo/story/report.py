@@ -1,0 +1,145 @@
+"""The results: one line per step for people, one object for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, TextIO
+
+from claimctl.timeline.model import Timeline
+from claimctl_demo.witness.witness import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a step. None means that the step does not measure it."""
+
+    pods: int | None = None
+    """Pods that used the claim at the end of the step."""
+    references: int | None = None
+    """Entries of the claim's list at the end of the step."""
+    writes: int | None = None
+    """Revisions of the claim that claimctl wrote during the step."""
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The result of one step."""
+
+    name: str
+    ok: bool
+    seconds: float
+    figures: Figures
+    message: str
+    version: str
+    began: datetime | None = None
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "version": self.version,
+            "pods": self.figures.pods,
+            "references": self.figures.references,
+            "writes": self.figures.writes,
+            "seconds": round(self.seconds, 2),
+            "message": self.message,
+            **self.figures.more,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    dialect: str
+    versions: tuple[str, ...]
+    steps: list[Step] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """Errors inside the cluster itself."""
+    played_on: str = "an embedded cluster"
+    seconds: float = 0.0
+    timelines: dict[str, list[Timeline]] = field(default_factory=dict)
+    """By version: the timelines of all claims. Only the page needs them."""
+
+    @property
+    def ok(self) -> bool:
+        return all(step.ok for step in self.steps) and not self.violations and not self.errors
+
+    def conclusion(self) -> str:
+        """The result in one line."""
+        good = sum(step.ok for step in self.steps)
+        return (
+            f"{good} of {len(self.steps)} steps as they should be, {len(self.violations)} "
+            f"violations in the server's history, {self.seconds:.1f}s"
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "cli.claimctl.io/v1alpha1",
+            "kind": "DemoReport",
+            "dialect": self.dialect,
+            "version": ",".join(self.versions),
+            "playedOn": self.played_on,
+            "ok": self.ok,
+            "seconds": round(self.seconds, 2),
+            "steps": [step.document() for step in self.steps],
+            "violations": len(self.violations),
+            "errors": self.errors,
+            "violationDetails": [asdict(violation) for violation in self.violations],
+        }
+
+
+class Printer:
+    """Prints lines for people as things happen; with colours on a terminal."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._colours = self._out.isatty()
+
+    def head(self, text: str) -> None:
+        self._line(text, "bold")
+
+    def step(self, step: Step) -> None:
+        mark, colour = ("ok  ", "green") if step.ok else ("FAIL", "red")
+        figures = f" {found}" if (found := figures_of(step)) else ""
+        self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", colour)
+
+    def text(self, text: str) -> None:
+        self._line(text, "")
+
+    def end(self, report: Report) -> None:
+        for violation in report.violations:
+            self._line(f"VIOLATION {violation.rule}: {violation.message}", "red")
+        for error in report.errors:
+            self._line(f"ERROR in the cluster: {error}", "red")
+        self._line(report.conclusion(), "bold" if report.ok else "red")
+
+    def _line(self, text: str, style: str) -> None:
+        if not self._colours:
+            print(text, file=self._out, flush=True)
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        Console(file=self._out, soft_wrap=True).print(Text(text, style=style))
+
+
+class Quiet(Printer):
+    """Prints nothing: the command prints the report at the end."""
+
+    def _line(self, text: str, style: str) -> None:
+        return None
+
+
+def figures_of(step: Step) -> str:
+    """The figures of a step in brackets; empty if it has none."""
+    known = (
+        ("pods", step.figures.pods),
+        ("references", step.figures.references),
+        ("writes by claimctl", step.figures.writes),
+    )
+    shown: Sequence[str] = [f"{title} {value}" for title, value in known if value is not None]
+    return f"[{', '.join(shown)}]" if shown else ""

@@ -1,0 +1,200 @@
+"""Revisions from what etcd's watch says, and their writers from the audit log."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claimctl_demo.real_servers.audit import AuditLog
+from claimctl_demo.real_servers.history import History, HistoryLost
+
+CLAIM, POD = "/registry/resourceclaims/team/slice", "/registry/pods/team/train-0"
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def stored(api: str, version: int, manager: str = "kubectl") -> dict[str, Any]:
+    fields = [{"manager": manager, "time": f"2026-01-01T00:00:{version:02}Z"}]
+    meta = {"name": "slice", "namespace": "team", "managedFields": fields}
+    return {"apiVersion": api, "kind": "X", "metadata": meta}
+
+
+def event(key: str, version: int, value: dict[str, Any] | None, before: int = 0) -> dict[str, Any]:
+    kv = {"key": b64(key), "mod_revision": str(version)}
+    found: dict[str, Any] = {"kv": kv}
+    if value is None:
+        found["type"] = "DELETE"
+    else:
+        kv["value"] = b64(json.dumps(value))
+    if before:
+        old = json.dumps(stored("resource.k8s.io/v1", before))
+        found["prev_kv"] = {"key": kv["key"], "mod_revision": str(before), "value": b64(old)}
+    return found
+
+
+REF = {"resource": "resourceclaims", "namespace": "team", "name": "slice"}
+
+
+def audited(verb: str, version: str, user: str, code: int = 200, **more: Any) -> str:
+    """``more`` is further metadata of the answer, or ``asked``: the version the request names."""
+    asked = more.pop("asked", "")
+    answer = {"name": "slice", "resourceVersion": version, **more}
+    return json.dumps(
+        {
+            "verb": verb,
+            "stage": "ResponseComplete",
+            "user": {"username": user},
+            "objectRef": REF,
+            "responseStatus": {"code": code},
+            "requestObject": {"metadata": {"resourceVersion": asked}},
+            "responseObject": {"metadata": answer},
+        }
+    )
+
+
+def begun(user: str, agent: str, at: datetime) -> str:
+    """A request that was received; the API server was killed before its end."""
+    return json.dumps(
+        {
+            "auditID": f"{user} {at}",
+            "verb": "patch",
+            "stage": "RequestReceived",
+            "user": {"username": user},
+            "userAgent": f"{agent}/1.0",
+            "objectRef": REF,
+            "requestReceivedTimestamp": at.isoformat(),
+        }
+    )
+
+
+def read(
+    log: Path, entries: list[str], events: list[dict[str, Any]], waited: float = 0.0
+) -> History:
+    log.write_text("".join(f"{entry}\n" for entry in entries))
+    history = History("", AuditLog(log), {"claimctl": "the-controller"})
+    history._take({"events": events})
+    history._release(history._waiting[0][0] + waited if history._waiting else 0.0)
+    return history
+
+
+def test_a_claim_from_its_creation_to_its_end(tmp_path: Path) -> None:
+    entries = [
+        audited("create", "5", "anna"),
+        audited("update", "7", "scheduler"),
+        audited("update", "7", "somebody", 409),
+        audited("patch", "7", "idle"),
+        audited("delete", "9", "kcm"),
+    ]
+    claim = stored("resource.k8s.io/v1", 0)
+    history = read(
+        tmp_path / "log",
+        entries,
+        [event(CLAIM, 5, claim), event(CLAIM, 7, claim, 5), event(CLAIM, 9, None, 7)],
+    )
+    found = [(each.number, each.type, each.actor, each.verb) for each in history.revisions]
+    assert found == [
+        (5, "ADDED", "anna", "create"),
+        (7, "MODIFIED", "scheduler", "update"),
+        (9, "DELETED", "kcm", "delete"),
+    ]
+    last = history.revisions[-1]
+    assert (last.group, last.plural) == ("resource.k8s.io", "resourceclaims")
+    assert last.object()["metadata"]["resourceVersion"] == "9"
+    previous = last.previous_object()
+    assert previous is not None
+    assert previous["metadata"]["resourceVersion"] == "7"
+
+
+def test_who_takes_the_last_finalizer_off_deletes(tmp_path: Path) -> None:
+    going: Any = {"deletionTimestamp": "2026-01-01T00:00:00Z", "uid": ""}
+    entries = [
+        audited("update", "7", "scheduler", finalizers=["a"], **going),
+        audited("patch", "7", "idle", finalizers=["a"], **going),
+        audited("patch", "7", "of another life", **{**going, "uid": "other"}),
+        audited("update", "7", "kcm", **going),
+    ]
+    history = read(tmp_path / "log", entries, [event(CLAIM, 9, None, 7)])
+    assert [each.actor for each in history.revisions] == ["kcm"]
+
+
+def test_a_deletion_that_is_answered_with_a_status_has_its_user(tmp_path: Path) -> None:
+    history = read(tmp_path / "log", [audited("delete", "", "anna")], [event(CLAIM, 9, None, 7)])
+    assert [each.actor for each in history.revisions] == ["anna"]
+
+
+def test_what_the_log_does_not_have_yet_is_waited_for_in_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    claim = stored("resource.k8s.io/v1", 5)
+    events = [event(CLAIM, 5, claim), event(POD, 6, stored("v1", 6))]
+    history = read(log, [], events)
+    assert (history.revisions, history.position) == ([], 4)
+    whole = audited("create", "5", "anna") + "\n"
+    log.write_text(whole[:20])
+    history._release(history._waiting[0][0])
+    assert history.revisions == []
+    log.write_text(whole)
+    history._release(history._waiting[0][0])
+    assert [(each.number, each.actor) for each in history.revisions] == [
+        (5, "anna"),
+        (6, "kubectl"),
+    ]
+    assert history.position == 6
+
+
+def test_who_names_the_version_before_wrote_and_who_names_it_did_not(tmp_path: Path) -> None:
+    entries = [
+        audited("patch", "7", "idle, earlier in the log"),
+        audited("patch", "7", "idle", asked="7"),
+        audited("patch", "7", "the-controller", asked="5"),
+    ]
+    claim = stored("resource.k8s.io/v1", 7)
+    history = read(tmp_path / "log", entries, [event(CLAIM, 7, claim, 5)])
+    assert [each.actor for each in history.revisions] == ["the-controller"]
+
+
+def test_a_write_whose_end_was_not_logged_is_of_a_request_under_way(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    claim = stored("resource.k8s.io/v1", 5, "claimctl")
+    entries = [
+        begun("the-controller", "claimctl", now - timedelta(seconds=1)),
+        begun("somebody", "kubectl", now - timedelta(seconds=2)),
+        begun("another", "claimctl", now - timedelta(hours=1)),
+    ]
+    history = read(tmp_path / "log", entries, [event(CLAIM, 5, claim)], waited=10.0)
+    assert [each.actor for each in history.revisions] == ["the-controller"]
+    alone = read(tmp_path / "alone", entries[1:], [event(CLAIM, 5, claim)], waited=10.0)
+    assert [each.actor for each in alone.revisions] == ["somebody"]
+
+
+def test_a_write_that_no_request_explains_is_nobodys_who_is_known(tmp_path: Path) -> None:
+    claim = stored("resource.k8s.io/v1", 5, "claimctl")
+    history = read(tmp_path / "log", [], [event(CLAIM, 5, claim)], waited=10.0)
+    assert [each.actor for each in history.revisions] == ["claimctl"]
+
+
+def test_keys_of_other_kinds_only_move_the_position(tmp_path: Path) -> None:
+    lease = event("/registry/leases/kube-system/x", 8, stored("coordination.k8s.io/v1", 8))
+    history = read(tmp_path / "log", [], [lease])
+    assert (history.revisions, history.position) == ([], 8)
+
+
+def test_custom_resources_and_nodes_have_their_plural(tmp_path: Path) -> None:
+    plan = stored("claimctl.io/v1alpha1", 3)
+    events = [
+        event("/registry/claimctl.io/downgradeplans/slice", 3, plan),
+        event("/registry/minions/slice", 4, stored("v1", 4)),
+    ]
+    history = read(tmp_path / "log", [], events, waited=10.0)
+    assert [each.plural for each in history.revisions] == ["downgradeplans", "nodes"]
+
+
+def test_a_compaction_ahead_of_the_history_is_an_end() -> None:
+    with pytest.raises(HistoryLost, match="begins with revision 100 now"):
+        History("")._take({"compact_revision": "100"})

@@ -1,0 +1,56 @@
+"""The page of the demonstration says what the report says."""
+
+from __future__ import annotations
+
+from claimctl_demo.story.page import page, play_page
+from claimctl_demo.story.play import PlayReport
+from claimctl_demo.story.report import Figures, Report, Step
+from claimctl_demo.witness.witness import Violation
+from tests.support.builders import after
+from tests.unit.timeline.stories import life, timeline
+
+STEPS = [
+    Step("shared-claim", True, 1.5, Figures(40, 41, 1), "shares node-0/gpu-0", "1.36", after(0)),
+    Step("job-ended", False, 2.0, Figures(), "not within 20 s: <it>", "1.36", after(50)),
+]
+
+
+def report() -> Report:
+    return Report(
+        "hold",
+        ("1.36",),
+        steps=STEPS,
+        seconds=3.5,
+        timelines={"1.36": [timeline(life(pods=8))]},
+    )
+
+
+def test_steps_devices_and_claims() -> None:
+    found = page(report())
+    assert "1 of 2 steps as they should be, 0 violations" in found
+    assert "<b>shared-claim</b> (ok, 1.5 s): shares node-0/gpu-0" in found
+    assert '<b>job-ended</b> (<span class="bad">FAILED</span>, 2.0 s)' in found
+    assert "&lt;it&gt;" in found
+    assert "<h3>A: claim train/slice</h3>" in found
+    assert "12:00:02 node-0/gpu-0 allocated by kube-scheduler." in found
+    assert "http" not in found
+
+
+def test_violations_and_errors_come_first() -> None:
+    bad = report()
+    bad.violations.append(Violation("DeallocatedInUse", 7, "ml", "slice", ("p",), "under p"))
+    bad.errors.append("etcd has ended")
+    found = page(bad)
+    assert found.index("DeallocatedInUse: under p") < found.index("Kubernetes 1.36")
+    assert "Error in the cluster: etcd has ended" in found
+
+
+def test_a_chart_ends_soon_after_the_last_change_of_its_claim() -> None:
+    found = page(report())
+    assert "12:01:01 UTC (61s)" in found
+
+
+def test_the_page_of_own_manifests_names_pods_that_wait() -> None:
+    played = PlayReport("native", "1.36", pending=["pod ml/x: no device"])
+    assert "pod ml/x: no device" in play_page(played)
+    assert "There were no claims." in play_page(played)
