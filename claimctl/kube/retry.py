@@ -8,6 +8,7 @@ from random import Random
 from typing import TypeVar
 
 import structlog
+from tenacity import AsyncRetrying, RetryCallState
 
 from claimctl.kube.errors import (
     ApiError,
@@ -111,22 +112,33 @@ async def with_retries(
         KubeError: the error of the last attempt, or the first error that the policy does not retry.
     """
 
-    for number in range(policy.attempts):
-        try:
-            return await attempt(number)
-        except KubeError as error:
-            if number + 1 == policy.attempts or not policy.retryable(error):
-                raise
-            seconds = _pause(policy, rng, number + 1, error)
-            log.debug("request is repeated", error=str(error), after_seconds=round(seconds, 3))
-        await clock.sleep(seconds)
-    raise AssertionError("a policy has at least one attempt")
+    def again(state: RetryCallState) -> bool:
+        error = _error(state)
+        left = state.attempt_number < policy.attempts
+        return isinstance(error, KubeError) and left and policy.retryable(error)
+
+    def pause(state: RetryCallState) -> float:
+        error = _error(state)
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        delay = policy.backoff.delay(state.attempt_number, rng)
+        if asked is None:
+            return delay
+        # all clients got the same number; the jitter keeps them from coming back at the same time
+        return min(asked, policy.longest_retry_after) + delay
+
+    retrying = AsyncRetrying(
+        retry=again, wait=pause, sleep=clock.sleep, before_sleep=_log, reraise=True
+    )
+    async for one in retrying:
+        with one:
+            return await attempt(one.retry_state.attempt_number - 1)
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _pause(policy: RetryPolicy, rng: Random, failures: int, error: KubeError) -> float:
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    delay = policy.backoff.delay(failures, rng)
-    if asked is None:
-        return delay
-    # all clients got the same number; the jitter keeps them from coming back at the same time
-    return min(asked, policy.longest_retry_after) + delay
+def _error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None
+
+
+def _log(state: RetryCallState) -> None:
+    after = round(state.upcoming_sleep, 3)
+    log.debug("request is repeated", error=str(_error(state)), after_seconds=after)
