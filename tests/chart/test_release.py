@@ -19,7 +19,7 @@ from tests.chart.sites import CLUSTERS, TRAIN, Site, site
 
 pytestmark = [needs_helm, pytest.mark.real_time(600)]
 WHERE = ("-n", "gpus")
-RUN_SECONDS = r"podAnnotations.kube-in-process/run-seconds"
+RUN_SECONDS = "podAnnotations.kube-in-process/run-seconds"
 SETTINGS = (
     *("--set", f"image.repository={IMAGE}"),
     # the process of a hook decides when its pod ends, not the stand-in for kubelets
