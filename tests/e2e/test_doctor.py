@@ -9,6 +9,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import NODE, Workload
+from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.commands import Cluster, cluster
 
 pytestmark = pytest.mark.alone
@@ -36,7 +37,7 @@ async def test_a_healthy_cluster_has_a_dialect_with_reasons_and_no_findings(
     async with cluster(options, tmp_path) as served:
         answer = await served.claimctl("doctor", "-o", "json")
     document = answer.document
-    assert (answer.code, document["dialect"], document["findings"]) == (0, dialect, [])
+    assert (answer.code, document["dialect"], document["findings"]) == (0, DIALECTS[dialect], [])
     assert document["reasons"][0].startswith("a dry-run create of a ResourceClaim")
     assert document["servedVersions"] == {
         "resource.k8s.io": claims,

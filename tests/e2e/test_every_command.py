@@ -92,7 +92,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
 async def _read(shell: Shell, acts: Acts, directory: Path) -> None:
     pod = acts.pods(TRAIN)[0].metadata.name
     (directory / "policy.yaml").write_text(POLICY)
-    await shell.says("version", "Kubernetes:", "Preset:")
+    await shell.says("version", "Kubernetes:", "Dialect:")
     await shell.says("doctor", "no problems")
     await shell.says("get -n ml", "slice", "Held", "deployments/train")
     await shell.says("explain slice -n ml", "deployments/train is listed (claimctl's)")
