@@ -22,7 +22,7 @@ from claimctl_demo.real_servers.programs import CannotStart
 from tests.differential import requests
 from tests.differential.actions import part
 from tests.differential.assets import programs_of
-from tests.differential.ledger import add_seen, allowances, allowed, seen, summary
+from tests.differential.ledger import allowances, allowed
 from tests.differential.outcome import Outcome, Run
 
 Part = Callable[[Run], Outcome]
@@ -39,19 +39,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, default=600.0, help="seconds for all parts")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=sorted(PARTS), help="one part, with the whole budget")
-    parser.add_argument("--note", action="store_true", help="add new kinds to seen.yaml")
     parser.add_argument("--keep", type=Path, help="add all transcripts to this file")
     return parser
 
 
-def _report(outcome: Outcome, note: bool) -> int:
+def _report(outcome: Outcome) -> int:
     """Print new differences; returns the number of kinds that are not allowed."""
     rules = allowances()
     new = {kind for kind in outcome.kinds if not allowed(kind, rules)}
     for kind in sorted(new, key=lambda each: -outcome.kinds[each]):
         print(f"\n=== {outcome.kinds[kind]} x {kind}\n{outcome.findings[kind].shown}")
-    if note:
-        add_seen(outcome.kinds, rules)
     print(
         f"{outcome.part}: {outcome.compared} {outcome.unit} compared, "
         f"{len(new)} kinds of difference ({sum(outcome.kinds[k] for k in new)} in all), "
@@ -77,12 +74,11 @@ def main(arguments: list[str]) -> int:
             begun = time.monotonic()
             seconds = wanted.budget * share / whole
             outcome = part(Run(programs, seconds, wanted.seed, wanted.keep))
-            new += _report(outcome, wanted.note)
+            new += _report(outcome)
             print(f"{outcome.part}: {time.monotonic() - begun:.0f} s", flush=True)
     except CannotStart as error:
         print(f"differential: {error}", file=sys.stderr)
         return 1
-    print(summary(seen()))
     return 1 if new else 0
 
 

@@ -1,9 +1,8 @@
-"""The kinds of difference that are allowed, and all kinds ever seen with their states."""
+"""The kinds of difference that are allowed."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,8 @@ from pathlib import Path
 import yaml
 
 ALLOWED = Path(__file__).parent / "allowed.yaml"
-SEEN = Path(__file__).parent / "seen.yaml"
-ENDS = ("fixed", "refused", "allowed", "open")
-HEAD = "# Every kind of difference ever seen, and how it ended: fixed, refused, allowed, or open.\n"
-LIMIT = 0.03
-"""The largest share of allowed kinds among all kinds ever seen."""
+LIMIT = 10
+"""The largest number of allowed kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +31,3 @@ def allowances(path: Path = ALLOWED) -> list[Allowance]:
 
 def allowed(kind: str, among: Iterable[Allowance]) -> bool:
     return any(each.covers(kind) for each in among)
-
-
-def seen(path: Path = SEEN) -> dict[str, str]:
-    """The state of each kind: fixed, refused (as not emulated), allowed, open."""
-    content = yaml.safe_load(path.read_text()) or []
-    return {str(each["kind"]): str(each["ended"]) for each in content}
-
-
-def add_seen(kinds: Iterable[str], among: Iterable[Allowance], path: Path = SEEN) -> None:
-    """Add kinds to the file. New ones are open until someone edits their state."""
-    rules = list(among)
-    content = seen(path)
-    for kind in kinds:
-        content[kind] = "allowed" if allowed(kind, rules) else "open"
-    listed = [{"kind": kind, "ended": content[kind]} for kind in sorted(content)]
-    text = yaml.safe_dump(listed, sort_keys=False, width=1000, allow_unicode=True)
-    path.write_text(f"{HEAD}{text}")
-
-
-def summary(content: dict[str, str]) -> str:
-    ended = Counter(content.values())
-    told = ", ".join(f"{each} {ended[each]}" for each in ENDS)
-    share = ended["allowed"] / max(len(content), 1)
-    return f"kinds of difference ever seen: {len(content)} ({told}; allowed are {share:.1%})"

@@ -1,6 +1,6 @@
 """The scenarios that are not played on real clusters, each with its reason.
 
-docs/testing.md shows the same list; a test compares them.
+README.md shows the same list; a test compares them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tests.e2e.real import KUBECONFIG
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.skipped import SKIPPED, Skipped, reason_for
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parent / "README.md"
 HERE = Path(__file__).parent
 ON_134 = RealCluster("", (1, 34), Preset.PLAIN)
 
