@@ -240,11 +240,11 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
         waiting: critical pods that wait for devices; 0 for the case ``balance``.
     """
     from claimctl.kube.codec import decode_page
-    from claimctl.rescheduler import observing
-    from claimctl.rescheduler.policyfile.reading import checked
-    from claimctl.rescheduler.policyfile.translating import translated
-    from claimctl.rescheduling.observed import Observed
-    from claimctl.rescheduling.planning import plan
+    from claimctl.reschedule.plan.observed import Observed
+    from claimctl.reschedule.plan.planning import plan
+    from claimctl.reschedule.policyfile.reading import checked
+    from claimctl.reschedule.policyfile.translating import translated
+    from claimctl.reschedule.run import observing
 
     decoding = 0.0
 

@@ -10,7 +10,7 @@ from claimctl.api.definitions import custom_resource_definitions
 from claimctl.cli.main import load
 from claimctl.cli.registry import COMMANDS, Entry
 from claimctl.inspect.meanings import MEANINGS, Topic
-from claimctl.rescheduling.meanings import MEANINGS as STAYS
+from claimctl.reschedule.plan.meanings import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
 
 FOLDER = Path("docs/reference")

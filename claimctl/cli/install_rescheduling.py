@@ -69,7 +69,7 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
 
 def _policy(path: Path) -> str:
     """The text of a policy that ``claimctl reschedule`` takes."""
-    from claimctl.cli.reschedule_policy import policy_of
+    from claimctl.cli.reschedule.policy import policy_of
 
     policy_of(path)
     return path.read_text(encoding="utf-8")

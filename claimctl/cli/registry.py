@@ -27,7 +27,7 @@ COMMANDS = (
     Entry("tree", "Show what hangs together, from workloads to nodes."),
     Entry("release", "Release a claim by hand."),
     Entry("orphans", "Find and free claims that nobody will ever free."),
-    Entry("reschedule", "Move pods to better nodes, aware of claims."),
+    Entry("reschedule", "Move pods to better nodes, aware of claims.", "claimctl.cli.reschedule"),
     Entry("doctor", "Check the cluster and the installation."),
     Entry("downgrade-prepare", "Replace workload references by pod references."),
     Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it."),

@@ -22,9 +22,9 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden
 from claimctl.orphans.scan import Scan, scan_claims
-from claimctl.rescheduling.avoidance import complaints
-from claimctl.rescheduling.own_taints import stale_taints
-from claimctl.rescheduling.rounds import in_vain
+from claimctl.reschedule.plan.avoidance import complaints
+from claimctl.reschedule.plan.own_taints import stale_taints
+from claimctl.reschedule.plan.rounds import in_vain
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from claimctl.inspect.claim_view import ClaimView
 from claimctl.inspect.explain import Explanation
-from claimctl.rescheduling.refusals import AVOIDS, is_braked
+from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted

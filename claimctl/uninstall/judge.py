@@ -13,7 +13,7 @@ from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.orphans.judge import judge, own_holds, snapshot_of
 from claimctl.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
-from claimctl.rescheduling.plan import PodRef
+from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import shares
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from claimctl.orphans.model import ScannedClaim
-from claimctl.rescheduling.plan import PodRef
+from claimctl.reschedule.plan.plan import PodRef
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup

@@ -27,10 +27,10 @@ from claimctl.kube.parallel import in_parallel
 from claimctl.orphans.judge import own_holds
 from claimctl.orphans.model import ScannedClaim, WatchTimes
 from claimctl.orphans.reclaim import Reclaim
-from claimctl.rescheduler.avoiding import Avoiding
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.taints import Taints
-from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.reschedule.plan.refusals import BRAKE_GATE
+from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.taints import Taints
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone, listed_ahead

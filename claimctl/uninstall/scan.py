@@ -16,9 +16,9 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.orphans.scan import Scan as ClaimScan
 from claimctl.orphans.scan import scan_claims
-from claimctl.rescheduler.avoiding import braked_pods
-from claimctl.rescheduling.own_taints import own_taints
-from claimctl.rescheduling.plan import PodRef
+from claimctl.reschedule.plan.own_taints import own_taints
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.avoiding import braked_pods
 from claimctl.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta

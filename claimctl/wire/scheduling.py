@@ -4,7 +4,7 @@
 ``wire.nodes``, whose caches stay small because they lack these fields. Decode a document with
 ``base.from_plain(document, SchedulingPod)`` and bytes with ``base.decode``.
 
-Quantities stay as the server sends them: ``claimctl.rescheduling.quantities`` computes with them.
+Quantities stay as the server sends them: ``reschedule.plan.quantities`` computes with them.
 """
 
 from __future__ import annotations

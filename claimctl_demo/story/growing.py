@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from claimctl.rescheduler.evicting import SCHEDULING_PODS
-from claimctl.rescheduling.kubelet import deferred
+from claimctl.reschedule.plan.kubelet import deferred
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts

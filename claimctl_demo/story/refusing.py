@@ -9,7 +9,7 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON
 
 from claimctl.install.manifests import documents
 from claimctl.kube.documents import NotServed
-from claimctl.rescheduling.avoidance import ENOUGH
+from claimctl.reschedule.plan.avoidance import ENOUGH
 from claimctl.wire.base import Object
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts

@@ -7,16 +7,16 @@ from random import Random
 from typing import Any
 
 from claimctl.controller.dialect.api_versions import look
-from claimctl.rescheduler.policyfile.reading import checked
-from claimctl.rescheduler.policyfile.translating import translated
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.own_taints import own_taints
-from claimctl.rescheduling.planning import plan
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.own_taints import own_taints
+from claimctl.reschedule.plan.planning import plan
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
 from claimctl_demo.story.objects import DEVICE_CLASS

@@ -11,14 +11,14 @@ from kube_in_process.cluster import Cluster
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.retry import Backoff
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.steps import Report, Result, Step
-from claimctl.rescheduling.own_taints import is_own
-from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.record import Outcome
+from claimctl.reschedule.plan.own_taints import is_own
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.steps import Report, Result, Step
 from tests.clusters.making import Made, made
 from tests.clusters.names import SPACES, SYSTEM, Body
 from tests.clusters.workloads import Workload

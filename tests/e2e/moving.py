@@ -9,18 +9,18 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
-from claimctl.rescheduler.evicting import SCHEDULING_PODS
-from claimctl.rescheduler.observing import cluster_uid
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.taints import TAINTED_NODES
-from claimctl.rescheduling.facts import CRITICAL, facts_of
-from claimctl.rescheduling.observed import Observed
-from claimctl.rescheduling.own_taints import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
-from claimctl.rescheduling.plan import Move, Owner, Plan, PodRef, TaintStep
-from claimctl.rescheduling.policy import Policy
+from claimctl.reschedule.plan.facts import CRITICAL, facts_of
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, TaintStep
+from claimctl.reschedule.plan.policy import Policy
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS
+from claimctl.reschedule.run.observing import cluster_uid
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.taints import TAINTED_NODES
 from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Transport

@@ -13,17 +13,17 @@ import yaml
 from claimctl.kube.client import Client
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.retry import Backoff
-from claimctl.rescheduler.policyfile.reading import checked
-from claimctl.rescheduler.policyfile.translating import translated
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.steps import Report
-from claimctl.rescheduler.taints import TAINTED_NODES
-from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.planning import plan as planner
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.planning import plan as planner
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Report
+from claimctl.reschedule.run.taints import TAINTED_NODES
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource

@@ -7,8 +7,8 @@ from typing import Any
 
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.errors import AlreadyExists, ApiError
-from claimctl.rescheduler.evicting import SCHEDULING_PODS
-from claimctl.rescheduling.kubelet import deferred
+from claimctl.reschedule.plan.kubelet import deferred
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl.wire.scheduling import SchedulingPod

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import NAMESPACE, NewStage, Stage
 from tests.e2e.rescheduling import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, Stage

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.reasons import Reason
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (

@@ -16,12 +16,12 @@ from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import Forbidden
-from claimctl.rescheduler.observing import Observation
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.observed import Observed
-from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.planning import plan as planner
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.planning import plan as planner
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.observing import Observation
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS, PODGROUPS
 from tests.clusters.making import Made, made
 from tests.clusters.names import SPACES

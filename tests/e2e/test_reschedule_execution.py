@@ -9,9 +9,9 @@ from dataclasses import replace
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.rescheduler.steps import Report, Result
-from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.record import Outcome
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.run.steps import Report, Result
 from claimctl.wire.resources import PODS
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.own_taints import AVOID_TAINT
-from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.refusals import AVOIDS
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.refusals import AVOIDS
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import (

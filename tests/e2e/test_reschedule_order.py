@@ -7,9 +7,9 @@ from dataclasses import replace as changed
 from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.plan import Move
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.plan import Move
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.scheduling import SchedulingPod
 from tests.e2e.harness import Stage, embedded_stage
 from tests.e2e.moving import (

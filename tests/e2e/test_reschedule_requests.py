@@ -10,7 +10,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
 from claimctl.kube.errors import KubeError
-from claimctl.rescheduling.plan import Plan, Reallocation
+from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests

@@ -12,7 +12,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import KubeError
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.reasons import Reason
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.dying_transport import DyingTransport

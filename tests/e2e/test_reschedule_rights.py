@@ -12,12 +12,12 @@ from msgspec.structs import replace as changed
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.rescheduler.loop import Loop, election_settings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduling.plan import Plan, PodRef, Reallocation, Release
-from claimctl.rescheduling.policy import Policy, Profile, UnplaceablePods
-from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation, Release
+from claimctl.reschedule.plan.policy import Policy, Profile, UnplaceablePods
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.refusals import BRAKE_GATE
+from claimctl.reschedule.run.loop import Loop, election_settings
+from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, PODS
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests

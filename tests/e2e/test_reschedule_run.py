@@ -16,16 +16,16 @@ from structlog.testing import capture_logs
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
-from claimctl.rescheduler.loop import Loop, election_settings
-from claimctl.rescheduler.policyfile.reading import checked
-from claimctl.rescheduler.policyfile.translating import translated
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.planning import plan
-from claimctl.rescheduling.policy import Policy
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.planning import plan
+from claimctl.reschedule.plan.policy import Policy
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.loop import Loop, election_settings
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import EVENTS, LEASES
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import QUICK, evictions, pods, running

@@ -11,12 +11,12 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.kube.errors import KubeError
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.taints import Taints
-from claimctl.rescheduling.own_taints import CRITICAL_TAINT
-from claimctl.rescheduling.plan import Plan
-from claimctl.rescheduling.reasons import Reason
-from claimctl.rescheduling.record import Outcome
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.taints import Taints
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import PODS
 from claimctl.wire.scheduling import SchedulingPod

@@ -12,10 +12,10 @@ from kube_in_process.options import ClusterOptions, Preset, Timings
 from structlog.testing import capture_logs
 
 from claimctl.kube.errors import KubeError
-from claimctl.rescheduler.loop import Loop
-from claimctl.rescheduler.waking import Refusals
-from claimctl.rescheduling.own_taints import AVOID_TAINT
-from claimctl.rescheduling.reasons import Reason
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.loop import Loop
+from claimctl.reschedule.run.waking import Refusals
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock

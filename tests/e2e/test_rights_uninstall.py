@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.reschedule.plan.refusals import BRAKE_GATE
+from claimctl.reschedule.run.records import Records
 from claimctl.uninstall.stopping_rescheduler import CRONJOBS, RESCHEDULER
 from claimctl.wire.records import RecordedAvoidance, RecordedTaint, RescheduleRecordStatus
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS

@@ -15,11 +15,11 @@ from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 from claimctl.kube.documents import DocumentClient, NotServed, Refused
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.rescheduler.evicting import SCHEDULING_PODS
-from claimctl.rescheduler.loop import Loop, election_settings
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduling.refusals import is_braked, refusal
+from claimctl.reschedule.plan.refusals import is_braked, refusal
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS
+from claimctl.reschedule.run.loop import Loop, election_settings
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl.wire.scheduling import SchedulingPod

@@ -26,7 +26,7 @@ from tests.mutation.sampling import sample
 from tests.mutation.trials import Result, Trials
 from tests.support.imports import ChangedImports
 
-PACKAGES = ("reservation", "controller", "downgrade", "kube", "rescheduling")
+PACKAGES = ("reservation", "controller", "downgrade", "kube", "reschedule")
 TESTS = ("tests/unit", "tests/model", "tests/e2e")
 ELSEWHERE = (
     "kube-in-process/kube_in_process_tests",

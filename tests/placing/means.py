@@ -9,7 +9,7 @@ from typing import Any
 from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
 
 from claimctl.kube.documents import DocumentClient, Version
-from claimctl.rescheduling.own_taints import AVOID_TAINT
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.nodes import NODE
 

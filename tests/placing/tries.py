@@ -19,14 +19,14 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
-from claimctl.rescheduler.loop import Loop, election_settings
-from claimctl.rescheduler.policyfile.reading import checked
-from claimctl.rescheduler.policyfile.translating import translated
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduling.planning import plan
+from claimctl.reschedule.plan.planning import plan
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.loop import Loop, election_settings
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.nodes import NODE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from claimctl.rescheduling.observed import Observed
+from claimctl.reschedule.plan.observed import Observed
 from claimctl.wire.base import from_plain
 from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.reservations import ClaimReservation

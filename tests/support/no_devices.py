@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from claimctl.rescheduling.devices import DeviceCount, Placement, Unit
-from claimctl.rescheduling.policy import Evictor
-from claimctl.rescheduling.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.devices import DeviceCount, Placement, Unit
+from claimctl.reschedule.plan.policy import Evictor
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.scheduling import SchedulingPod
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from claimctl.rescheduling.observed import Observed
-from claimctl.rescheduling.plan import Plan
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.plan import Plan
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod

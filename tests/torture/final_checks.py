@@ -12,7 +12,7 @@ from typing import Any
 from kube_in_process.errors import StatusError
 from kube_in_process.storage.store import Revision
 
-from claimctl.rescheduling.refusals import AVOIDS
+from claimctl.reschedule.plan.refusals import AVOIDS
 from tests.e2e import manifests
 from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
 from tests.torture.blocked import blocked

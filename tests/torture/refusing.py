@@ -14,9 +14,9 @@ import yaml
 from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 from kube_in_process.components.kubelet.kubelet import PREPARE_FAILS
 
-from claimctl.rescheduler.reallocating import FOR_AVOIDANCE
-from claimctl.rescheduling.own_taints import AVOID_TAINT
-from claimctl.rescheduling.refusals import BRAKE_GATE
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT
+from claimctl.reschedule.plan.refusals import BRAKE_GATE
+from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from tests.e2e.harness import NAMESPACE
 from tests.torture.testbed import Testbed

@@ -22,16 +22,16 @@ from claimctl.kube.errors import KubeError
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
 from claimctl.kube.retry import Backoff
-from claimctl.rescheduler.loop import LEASE, Loop
-from claimctl.rescheduler.policyfile.reading import checked
-from claimctl.rescheduler.policyfile.translating import translated
-from claimctl.rescheduler.records import Records
-from claimctl.rescheduler.run import Runner
-from claimctl.rescheduler.settings import RunSettings
-from claimctl.rescheduler.signs import Signs
-from claimctl.rescheduler.steps import Result
-from claimctl.rescheduling.own_taints import CRITICAL_TAINT, is_own
-from claimctl.rescheduling.planning import plan
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, is_own
+from claimctl.reschedule.plan.planning import plan
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.loop import LEASE, Loop
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
 from tests.torture import refusing

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from claimctl.cli.main import run
-from claimctl.rescheduler import planfile
-from claimctl.rescheduling.plan import Plan
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.run import planfile
 
 POLICY = """\
 apiVersion: descheduler/v1alpha2

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from claimctl.controller.checkpoint import ANNOTATION
-from claimctl.rescheduler.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import checked
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION
 from claimctl.wire.reservations import (
     FINALIZER,

@@ -1,0 +1,1 @@
+"""Moves pods to better nodes: ``claimctl reschedule``. The controller has no part in it."""

@@ -1,0 +1,119 @@
+"""PodDisruptionBudgets in the plan: what the eviction subresource would allow.
+
+The rules are those of the API server (recorded on real servers). A plan spends what a budget
+allows now and does not count on pods becoming ready again during the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from claimctl.reschedule.plan.facts import is_ready
+from claimctl.reschedule.plan.labels import selects
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.world import WorldPod
+from claimctl.reservation.facts.pods import TERMINAL_PHASES
+from claimctl.wire.scheduling import DisruptionBudget
+from claimctl.wire.unreadable import Unreadable
+
+ALWAYS_ALLOW = "AlwaysAllow"
+_KIND = "PodDisruptionBudget"
+_Key = tuple[str, str, str]
+
+
+class Budgets:
+    """Args:
+    unreadable: the objects that cannot be read. If there is a budget among them, no pod of its
+        namespace is moved.
+    """
+
+    def __init__(
+        self, budgets: Iterable[DisruptionBudget], unreadable: Iterable[Unreadable] = ()
+    ) -> None:
+        self._by_label: dict[_Key, list[DisruptionBudget]] = {}
+        """By namespace and one label that the selector asks for."""
+        self._others: dict[str, list[DisruptionBudget]] = {}
+        self._spent: Counter[tuple[str, str]] = Counter()
+        self._unreadable = [each for each in unreadable if each.resource.kind == _KIND]
+        for budget in sorted(budgets, key=_name):
+            self._file(budget)
+
+    def _file(self, budget: DisruptionBudget) -> None:
+        namespace, selector = budget.metadata.namespace, budget.spec.selector
+        wanted = selector.match_labels if selector else None
+        if wanted:
+            key, value = min(wanted.items())
+            self._by_label.setdefault((namespace, key, value), []).append(budget)
+        else:
+            self._others.setdefault(namespace, []).append(budget)
+
+    def of(self, pod: WorldPod) -> list[DisruptionBudget]:
+        """The budgets that select the pod."""
+        return [each for each in self._near(pod) if selects(each.spec.selector, pod.labels)]
+
+    def _near(self, pod: WorldPod) -> Iterator[DisruptionBudget]:
+        yield from self._others.get(pod.namespace, ())
+        if self._by_label:
+            for key, value in pod.labels.items():
+                yield from self._by_label.get((pod.namespace, key, value), ())
+
+    def obstacle(self, pods: Sequence[WorldPod]) -> Obstacle | None:
+        """Why the evictions of all these pods together would be refused."""
+        wanted: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            if any(each.may_be_in(pod.namespace) for each in self._unreadable):
+                return Obstacle(Reason.UNREADABLE, f"a {_KIND} of the namespace cannot be read")
+            budgets = self.of(pod)
+            if len(budgets) > 1 and _counts(pod):
+                names = ", ".join(sorted(each.metadata.name for each in budgets))
+                return Obstacle(Reason.TWO_BUDGETS, f"{_KIND}s {names} select the pod")
+            for budget in budgets:
+                if problem := self._problem(budget, pod, wanted):
+                    return problem
+        return None
+
+    def _problem(
+        self, budget: DisruptionBudget, pod: WorldPod, wanted: Counter[tuple[str, str]]
+    ) -> Obstacle | None:
+        if not _charges(budget, pod):
+            return None
+        name = _name(budget)
+        if budget.status.observed_generation < budget.metadata.generation:
+            detail = f"{_KIND} {name[1]} has changed and is not counted yet"
+            return Obstacle(Reason.BUDGET_NOT_OBSERVED, detail)
+        wanted[name] += 1
+        allowed = budget.status.disruptions_allowed
+        if self._spent[name] + wanted[name] > allowed:
+            detail = f"{_KIND} {name[1]} allows {allowed}, {self._spent[name]} of it planned"
+            return Obstacle(Reason.BUDGET_SPENT, detail)
+        return None
+
+    def spend(self, pods: Iterable[WorldPod]) -> None:
+        """Count the evictions of these pods."""
+        for pod in pods:
+            for budget in self.of(pod):
+                if _charges(budget, pod):
+                    self._spent[_name(budget)] += 1
+
+
+def _name(budget: DisruptionBudget) -> tuple[str, str]:
+    return budget.metadata.namespace, budget.metadata.name
+
+
+def _counts(pod: WorldPod) -> bool:
+    """Whether the API server asks budgets about the pod at all."""
+    phase = pod.pod.status.phase
+    return not (phase in TERMINAL_PHASES or phase == "Pending" or pod.pod.metadata.deleting)
+
+
+def _charges(budget: DisruptionBudget, pod: WorldPod) -> bool:
+    """Whether an eviction of the pod counts against the budget."""
+    if not _counts(pod):
+        return False
+    if is_ready(pod.pod):
+        return True
+    if budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
+        return False
+    status = budget.status
+    return not status.current_healthy >= status.desired_healthy > 0

@@ -1,0 +1,229 @@
+"""The claims of the cluster, and the pods that use them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from claimctl.reschedule.plan.devices import DeviceId
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
+from claimctl.reservation.facts.references import (
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    uids_written_by,
+)
+from claimctl.reservation.facts.workloads import group_of
+from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
+from claimctl.wire.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
+from claimctl.wire.pods import PodResourceClaim
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.scheduling import SchedulingPod
+
+ClaimKey = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClaim:
+    """A claim with all that uses it, as it was read."""
+
+    claim: SchedulingClaim
+    consumers: frozenset[str] = frozenset()
+    """UIDs of the bound pods that use it and are not done."""
+    reservations: tuple[ClaimReservation, ...] = ()
+    """Its ClaimReservations, by name."""
+    ghosts: tuple[str, ...] = ()
+    """Names of the pods that vanished and whose grace is not over."""
+
+    @property
+    def key(self) -> ClaimKey:
+        return self.claim.metadata.namespace, self.claim.metadata.name
+
+    @property
+    def name(self) -> str:
+        return self.claim.metadata.name
+
+    @property
+    def uid(self) -> str:
+        return self.claim.metadata.uid
+
+    @property
+    def spec(self) -> DeviceClaim:
+        return self.claim.spec.devices
+
+    @property
+    def allocated(self) -> bool:
+        return self.claim.status.allocation is not None
+
+    @property
+    def results(self) -> tuple[DeviceRequestAllocationResult, ...]:
+        allocation = self.claim.status.allocation
+        return (allocation.devices.results or ()) if allocation else ()
+
+    @property
+    def devices(self) -> tuple[DeviceId, ...]:
+        """The devices that nothing else may get. Admin access takes none."""
+        return tuple((r.driver, r.pool, r.device) for r in self.results if not r.admin_access)
+
+    @property
+    def node_selector(self) -> NodeSelector | None:
+        allocation = self.claim.status.allocation
+        return allocation.node_selector if allocation else None
+
+    @property
+    def entries(self) -> int:
+        return len(self.claim.status.reserved_for)
+
+    @property
+    def shared(self) -> bool:
+        """Whether another pod needs no entry of its own (reservedForAnyPod, or a PodGroup)."""
+        allocation = self.claim.status.allocation
+        any_pod = allocation is not None and allocation.reserved_for_any_pod
+        return any_pod or any(map(is_pod_group, self.claim.status.reserved_for))
+
+    @property
+    def holders(self) -> tuple[Reference, ...]:
+        """The entries that keep the claim allocated without pods. A PodGroup's does not."""
+        listed = self.claim.status.reserved_for
+        return tuple(
+            each
+            for each in listed
+            if not is_pod(each) and not is_tombstone(each) and not is_pod_group(each)
+        )
+
+    @property
+    def foreign_holders(self) -> tuple[Reference, ...]:
+        """Those that the controller does not remove: no ClaimReservation asks for them."""
+        own = uids_written_by(self.claim)
+        for each in self.reservations:
+            recorded = each.status.reserved_for
+            own |= {recorded.uid} if recorded and each.status.claim_uid == self.uid else set()
+        if self.claim.spec.reserved_for is not None and self.reservations:
+            own |= {self.claim.spec.reserved_for.uid}
+        return tuple(each for each in self.holders if not self.reservations or each.uid not in own)
+
+    @property
+    def held(self) -> bool:
+        """Whether the claim stays allocated when its last pod goes.
+
+        A ClaimReservation that has not added its hold yet counts: it may do so at any moment.
+        """
+        return bool(self.holders or self.reservations)
+
+    @property
+    def group_listed(self) -> bool:
+        return any(map(is_pod_group, self.claim.status.reserved_for))
+
+    def lists(self, uid: str) -> bool:
+        return self.shared or any(each.uid == uid for each in self.claim.status.reserved_for)
+
+    def owned_by(self, pods: frozenset[str]) -> bool:
+        """Whether the claim was generated for one of the pods, and goes with it."""
+        owner = self.claim.metadata.controller()
+        return owner is not None and owner.uid in pods
+
+    def used_only_by(self, pods: frozenset[str]) -> bool:
+        """Whether nothing but these pods, and holds that claimctl can end, keeps the devices."""
+        return self.consumers <= pods and not self.ghosts and not self.foreign_holders
+
+
+class Claims:
+    """All claims, by name and by pod."""
+
+    def __init__(self, observed: Observed) -> None:
+        consumers: dict[ClaimKey, set[str]] = defaultdict(set)
+        self._pods: dict[str, SchedulingPod] = {}
+        for pod in observed.pods:
+            if is_bound(pod) and not is_done(pod):
+                self._pods[pod.metadata.uid] = pod
+                for name in claim_names(pod):
+                    consumers[pod.metadata.namespace, name].add(pod.metadata.uid)
+        reservations = _by_claim(observed)
+        self._claims = {
+            (key := (each.metadata.namespace, each.metadata.name)): KnownClaim(
+                each,
+                frozenset(consumers.get(key, ())),
+                reservations.get(key, ()),
+                tuple(_ghosts(reservations.get(key, ()), observed.now)),
+            )
+            for each in observed.claims
+        }
+        self._templates: dict[ClaimKey, ClaimTemplate] = {
+            (each.metadata.namespace, each.metadata.name): each for each in observed.claim_templates
+        }
+
+    def all(self) -> Iterator[KnownClaim]:
+        yield from self._claims.values()
+
+    def users(self, claim: KnownClaim) -> tuple[SchedulingPod, ...]:
+        """The bound pods that use the claim, by name."""
+        pods = (self._pods[uid] for uid in claim.consumers)
+        return tuple(sorted(pods, key=lambda pod: (pod.metadata.name, pod.metadata.uid)))
+
+    def of(self, pod: SchedulingPod) -> tuple[KnownClaim, ...]:
+        """The claims that a pod uses, by name; those that do not exist are left out."""
+        keys = ((pod.metadata.namespace, name) for name in sorted(claim_names(pod)))
+        return tuple(self._claims[key] for key in keys if key in self._claims)
+
+    def named_by(self, pod: SchedulingPod) -> Iterator[KnownClaim | DeviceClaim | Obstacle]:
+        """What a pod that waits, or the replacement of a pod, asks for.
+
+        A DeviceClaim stands for a claim that is yet to be generated.
+        """
+        statuses = {each.name: each for each in pod.status.resource_claim_statuses}
+        for entry in pod.spec.resource_claims:
+            generated = statuses.get(entry.name)
+            name = entry.resource_claim_name or (generated and generated.resource_claim_name)
+            if name:
+                yield self._named(pod, entry, name)
+            elif generated is None:
+                yield self._from_template(pod, entry)
+        extended = pod.status.extended_resource_claim_status
+        if extended is not None and extended.resource_claim_name:
+            yield self._named(pod, PodResourceClaim(), extended.resource_claim_name)
+
+    def _named(
+        self, pod: SchedulingPod, entry: PodResourceClaim, name: str
+    ) -> KnownClaim | DeviceClaim | Obstacle:
+        claim = self._claims.get((pod.metadata.namespace, name))
+        if claim is not None and not claim.claim.metadata.deleting:
+            return claim
+        if entry.resource_claim_template_name:
+            return self._from_template(pod, entry)
+        if claim is not None:
+            return Obstacle(Reason.CLAIM_UNREACHABLE, f"claim {name} is being deleted")
+        return Obstacle(Reason.FIT_UNKNOWN, f"claim {name} was not read")
+
+    def _from_template(self, pod: SchedulingPod, entry: PodResourceClaim) -> DeviceClaim | Obstacle:
+        name = entry.resource_claim_template_name or ""
+        template = self._templates.get((pod.metadata.namespace, name))
+        if template is None:
+            return Obstacle(Reason.FIT_UNKNOWN, f"ResourceClaimTemplate {name} was not read")
+        return template.spec.spec.devices
+
+
+def shares_group(pod: SchedulingPod) -> ClaimKey | None:
+    """Namespace and name of the pod's PodGroup."""
+    name = group_of(pod.spec)
+    return (pod.metadata.namespace, name) if name else None
+
+
+def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
+    found: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
+    for each in sorted(observed.reservations, key=lambda each: each.metadata.name):
+        found[each.metadata.namespace, each.spec.resource_claim_name].append(each)
+    return {key: tuple(each) for key, each in found.items()}
+
+
+def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:
+    """The longest grace that a reservation asks for counts, as in ``reservation.ghosts``."""
+    grace = max((each.spec.force_deleted_pod_grace_seconds for each in reservations), default=0)
+    for each in reservations:
+        for ghost in each.status.force_deleted_pods:
+            if ghost.since is None or now < ghost.since + timedelta(seconds=grace):
+                yield ghost.name

@@ -1,0 +1,174 @@
+"""Whether a node fits a pod, or the replacement of a pod: everything but its claims.
+
+The rules are those of the scheduler's filters. ``inventory`` judges the claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from claimctl.reschedule.plan import affinity, spread
+from claimctl.reschedule.plan.quantities import PODS
+from claimctl.reschedule.plan.volumes import UnknownVolume, Volumes
+from claimctl.reschedule.plan.world import (
+    ANY_ADDRESS,
+    Port,
+    World,
+    WorldNode,
+    WorldPod,
+    host_ports,
+)
+from claimctl.wire.claims import NodeSelector
+from claimctl.wire.nodes import Node, Toleration
+from claimctl.wire.placement import admits, matches_term, taints_of
+from claimctl.wire.scheduling import SchedulingPod
+
+_KNOWN_OPERATORS = frozenset({"", "Equal", "Exists"})
+
+
+class Unknown(Exception):
+    """claimctl cannot judge where the pod fits; the text says why."""
+
+
+@dataclass(slots=True)
+class Fitting:
+    """One pod's question to all nodes, at one moment of the ``World``."""
+
+    pod: WorldPod
+    still: Callable[[WorldNode], str]
+    """The checks whose answer no move changes."""
+    ports: tuple[Port, ...]
+    pods: affinity.PodAffinityCheck | None
+    spreads: tuple[spread.SpreadCheck, ...]
+    by_devices: frozenset[str]
+    """Resources that devices can provide where a node has none of them."""
+
+    def problem(self, node: WorldNode) -> str:
+        """Why the node does not fit, in a few words; '' if it fits."""
+        if problem := self.still(node) or self._lacking(node):
+            return problem
+        if self.ports and _taken(self.ports, node):
+            return "host port in use"
+        if self.pods is not None and (problem := self.pods.problem(node)):
+            return problem
+        for check in self.spreads:
+            if problem := check.problem(node):
+                return problem
+        return ""
+
+    def _lacking(self, node: WorldNode) -> str:
+        left = node.left
+        for name, number in self.pod.requests.items():
+            if number > left.get(name, 0) and number:
+                if name in self.by_devices and not node.allocatable.get(name):
+                    continue
+                return "too many pods" if name == PODS else f"insufficient {name}"
+        return ""
+
+
+@dataclass(slots=True)
+class Fitter:
+    """Asks where pods fit, and remembers the answers that no move changes.
+
+    Attributes:
+        by_devices: the extended resources that a DeviceClass provides.
+    """
+
+    world: World
+    volumes: Volumes
+    by_devices: frozenset[str] = frozenset()
+    _still: dict[object, dict[str, str]] = field(default_factory=dict)
+
+    def of(self, pod: WorldPod) -> Fitting:
+        """What the pod needs of a node. The pod itself must not be on a node.
+
+        Raises:
+            Unknown: a toleration or a volume of the pod cannot be judged.
+        """
+        return Fitting(
+            pod=pod,
+            still=self.still(pod.pod),
+            ports=host_ports(pod.pod),
+            pods=affinity.check_of(self.world, pod),
+            spreads=spread.checks_of(self.world, pod, wanted_nodes(pod.pod)),
+            by_devices=self.by_devices,
+        )
+
+    def still(self, pod: SchedulingPod) -> Callable[[WorldNode], str]:
+        """The checks whose answer no move changes: why the node does not fit, '' if it does.
+
+        Raises:
+            Unknown: a toleration or a volume of the pod cannot be judged.
+        """
+        spec = pod.spec
+        _refuse_unknown(spec.tolerations)
+        try:
+            volumes = self.volumes.affinity_of(pod)
+        except UnknownVolume as error:
+            raise Unknown(str(error)) from None
+        key = (wanted_nodes(pod).shape, spec.tolerations, volumes)
+        answers = self._still.setdefault(key, {})
+
+        def judge(node: WorldNode) -> str:
+            found = answers.get(node.name)
+            if found is None:
+                found = answers[node.name] = _still_problem(pod, volumes, node)
+            return found
+
+        return judge
+
+
+def wanted_nodes(pod: SchedulingPod) -> spread.Wanted:
+    """The nodes that the pod's node selector and required node affinity name."""
+    affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    selector = tuple(sorted((pod.spec.node_selector or {}).items()))
+    shape = (selector, affinity_.required if affinity_ else None)
+    return spread.Wanted(shape, lambda node: matches_affinity(pod, node.node))
+
+
+def matches_affinity(pod: SchedulingPod, node: Node) -> bool:
+    """Whether the node matches the pod's node selector and required node affinity."""
+    labels = node.metadata.labels or {}
+    wanted = pod.spec.node_selector or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return affinity_ is None or affinity_.required is None or _selected(affinity_.required, node)
+
+
+def _selected(selector: NodeSelector, node: Node) -> bool:
+    """A term without requirements selects no node."""
+    return any(
+        (term.match_expressions or term.match_fields) and matches_term(term, node)
+        for term in selector.node_selector_terms or ()
+    )
+
+
+def _still_problem(pod: SchedulingPod, volumes: tuple[NodeSelector, ...], node: WorldNode) -> str:
+    if node.closed:
+        return node.closed
+    if not matches_affinity(pod, node.node):
+        return "node selector or affinity"
+    if not admits(taints_of(node.node), pod.spec.tolerations):
+        return "cordoned" if node.node.spec.unschedulable else "taint"
+    if not all(_selected(each, node.node) for each in volumes):
+        return "volume node affinity"
+    return ""
+
+
+def _refuse_unknown(tolerations: tuple[Toleration, ...]) -> None:
+    for each in tolerations:
+        if each.operator not in _KNOWN_OPERATORS:
+            raise Unknown(f"claimctl does not know the operator {each.operator} of a toleration")
+
+
+def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:
+    return any(
+        protocol == other_protocol
+        and number == other_number
+        and (address == other_address or ANY_ADDRESS in (address, other_address))
+        for protocol, address, number in ports
+        for others in node.ports.values()
+        for other_protocol, other_address, other_number in others
+    )

@@ -1,0 +1,296 @@
+"""The devices and claims of the cluster, in the state after the moves chosen so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim
+from claimctl.reschedule.plan.devices import DeviceCount, DeviceId, Placement
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.published import PublishedOn, catalogue
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.search import CannotTell, Chosen, Here, find_devices, least_devices
+from claimctl.reschedule.plan.selectors import selects as selected
+from claimctl.reservation.facts.pods import unschedulable_since
+from claimctl.reservation.facts.references import LIMIT
+from claimctl.wire.devices import DeviceClaim
+from claimctl.wire.placement import admits, selects
+from claimctl.wire.scheduling import SchedulingPod
+
+K = TypeVar("K")
+V = TypeVar("V")
+_Wanted = tuple[ClaimKey | None, DeviceClaim]
+"""A claim that gets an allocation; without a key, the claim of one pod alone."""
+
+
+class Inventory:
+    """Implements ``devices.Devices``."""
+
+    def __init__(self, observed: Observed, claims: Claims | None = None) -> None:
+        self._claims = claims or Claims(observed)
+        self._nodes = {node.metadata.name: node for node in observed.nodes}
+        self._classes = {each.metadata.name: each for each in observed.device_classes}
+        self._catalogue = catalogue(observed.slices)
+        self._on_node: dict[str, list[PublishedOn]] = {}
+        self._in_use: Counter[DeviceId] = Counter(
+            device for claim in self._claims.all() for device in claim.devices
+        )
+        used = {device for device, number in self._in_use.items() if number > 0}
+        self._free_on: Counter[str] = Counter(
+            device.node for id_, device in self._catalogue.by_id.items() if id_ not in used
+        )
+        """How many devices are free by node; '' for those that several nodes can reach."""
+        self._awaited = any(map(self._waits_for_devices, observed.pods))
+        """Whether a pod waits that may take devices which several nodes can reach: once a move
+        makes room for it, it comes before the replacement."""
+        self._least: dict[int, int] = {}
+        """The fewest devices that a claim needs, by the identity of its request."""
+        self._free: set[ClaimKey] = set()
+        """Claims that have lost their allocation in this plan."""
+        self._allocated: dict[ClaimKey, tuple[DeviceId, ...]] = {}
+        """Claims that have got an allocation in this plan."""
+        self._joined: Counter[ClaimKey] = Counter()
+        """Entries added to the lists of claims."""
+        self._left: dict[str, SchedulingPod] = {}
+        """The pods that have left, by UID."""
+        self._log: list[Callable[[], None]] = []
+        self._usage: dict[str, _Usage] = {}
+
+    def _waits_for_devices(self, pod: SchedulingPod) -> bool:
+        if unschedulable_since(pod) is None or pod.spec.node_name:
+            return False
+        wanted = self._claims.named_by(pod)
+        return any(not (isinstance(each, KnownClaim) and each.allocated) for each in wanted)
+
+    # moves
+
+    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
+        uids = frozenset(pod.metadata.uid for pod in pods)
+        for pod in pods:
+            self._left[pod.metadata.uid] = pod
+            self._log.append(_forget(self._left, pod.metadata.uid))
+        known = {each.key: each for pod in pods for each in self._claims.of(pod)}
+        for key in sorted(known):
+            claim = known[key]
+            if claim.owned_by(uids) or (source_closed and claim.used_only_by(uids)):
+                self._release(claim)
+
+    def undo(self) -> None:
+        while self._log:
+            self._log.pop()()
+
+    def commit(self) -> None:
+        self._log.clear()
+
+    def take(self, placement: Placement) -> None:
+        for device in placement.devices:
+            self._use(device, 1)
+        for key, devices in placement.allocates:
+            self._allocated[key] = devices
+            self._log.append(_forget(self._allocated, key))
+        for key in placement.joins:
+            self._joined[key] += 1
+            self._log.append(_less(self._joined, key))
+
+    def _release(self, claim: KnownClaim) -> None:
+        self._free.add(claim.key)
+        self._log.append(lambda: self._free.discard(claim.key))
+        for device in claim.devices:
+            self._use(device, -1)
+
+    def _use(self, device: DeviceId, change: int) -> None:
+        self._count(device, change)
+        self._log.append(lambda: self._count(device, -change))
+
+    def _count(self, device: DeviceId, change: int) -> None:
+        before = self._in_use[device] > 0
+        self._in_use[device] += change
+        after = self._in_use[device] > 0
+        if before != after:
+            if (published := self._catalogue.by_id.get(device)) is not None:
+                self._free_on[published.node] += 1 if before else -1
+            for usage in self._usage.values():
+                usage.change(device, 1 if after else -1)
+
+    # places
+
+    def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
+        joins: list[ClaimKey] = []
+        wanted: list[_Wanted] = []
+        for claim in self._claims.named_by(pod):
+            if isinstance(claim, Obstacle):
+                return claim
+            if not isinstance(claim, KnownClaim):
+                wanted.append((None, claim))
+            elif (found := self._existing(pod, claim, node)) is None:
+                joins.append(claim.key)
+            elif isinstance(found, Obstacle):
+                return found
+            else:
+                wanted.append(found)
+        return self._searched(pod, node, tuple(joins), wanted)
+
+    def _existing(
+        self, pod: SchedulingPod, claim: KnownClaim, node: str
+    ) -> _Wanted | Obstacle | None:
+        """None if the allocated claim can be used on the node; what to allocate if it is free."""
+        own = claim.owned_by(frozenset({pod.metadata.uid}))
+        if own and claim.key in self._free:
+            return None, claim.spec
+        given = self._allocated.get(claim.key)
+        if given is not None:
+            return self._joins_new(claim, given, node)
+        if not claim.allocated or claim.key in self._free:
+            return claim.key, claim.spec
+        return self._joins_old(pod, claim, node)
+
+    def _joins_new(
+        self, claim: KnownClaim, devices: Iterable[DeviceId], node: str
+    ) -> Obstacle | None:
+        """Whether a claim that this plan allocates elsewhere can be used on the node, too."""
+        known = (self._catalogue.by_id.get(device) for device in devices)
+        if all(each is not None and each.on(self._nodes[node]) for each in known):
+            return self._room_in(claim)
+        return Obstacle(Reason.PINNED, f"claim {claim.name} goes to another node")
+
+    def _joins_old(self, pod: SchedulingPod, claim: KnownClaim, node: str) -> Obstacle | None:
+        if not selects(claim.node_selector, self._nodes[node]):
+            return Obstacle(Reason.PINNED, f"claim {claim.name} is allocated elsewhere")
+        if lost := self.unusable(claim):
+            return Obstacle(Reason.CLAIM_UNREACHABLE, lost)
+        if pod.metadata.uid not in self._left and claim.lists(pod.metadata.uid):
+            return None
+        return self._room_in(claim)
+
+    def unusable(self, claim: KnownClaim) -> str:
+        """Why devices of an allocated claim cannot be used; '' if they can."""
+        for result in claim.results:
+            device = self._catalogue.by_id.get((result.driver, result.pool, result.device))
+            if device is None:
+                if result.driver in self._catalogue.drivers:
+                    return f"device {result.device} of claim {claim.name} is not published"
+            elif not admits(device.taints, result.tolerations):
+                return f"device {result.device} of claim {claim.name} is tainted"
+        return ""
+
+    def _room_in(self, claim: KnownClaim) -> Obstacle | None:
+        new = claim.key in self._allocated
+        places = (0 if new else claim.entries) + self._joined[claim.key]
+        if places < LIMIT or (claim.shared and not new):
+            return None
+        return Obstacle(Reason.NO_PLACE_IN_CLAIM, f"claim {claim.name} has {places} entries")
+
+    def _searched(
+        self, pod: SchedulingPod, node: str, joins: tuple[ClaimKey, ...], wanted: list[_Wanted]
+    ) -> Placement | Obstacle:
+        if not wanted:
+            return Placement(pod.metadata.uid, node, joins=joins)
+        if sum(map(self._needs, wanted)) > self._free_on[node] + self._free_on[""]:
+            return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
+        try:
+            sure = not self._awaited or not pod.spec.node_name
+            chosen = find_devices([spec for _, spec in wanted], self._here(node, shared=sure))
+        except CannotTell as why:
+            return Obstacle(Reason.FIT_UNKNOWN, str(why))
+        if chosen is None:
+            return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
+        allocates = [
+            (key, _devices_of(chosen, number))
+            for number, (key, _) in enumerate(wanted)
+            if key is not None
+        ]
+        return Placement(
+            pod.metadata.uid,
+            node,
+            tuple(each.device.id for each in chosen if not each.admin),
+            joins,
+            tuple(allocates),
+        )
+
+    def _needs(self, wanted: _Wanted) -> int:
+        _, spec = wanted
+        found = self._least.get(id(spec))
+        if found is None:
+            found = self._least[id(spec)] = least_devices(spec)
+        return found
+
+    def _here(self, name: str, *, shared: bool) -> Here:
+        """The devices of a node.
+
+        Args:
+            shared: whether free devices that other nodes can reach, too, count.
+        """
+        node = self._nodes[name]
+        if name not in self._on_node:
+            self._on_node[name] = self._catalogue.on(node)
+        return Here(
+            devices=self._on_node[name],
+            is_free=lambda device: (
+                self._in_use[device] <= 0 and (shared or bool(self._catalogue.by_id[device].node))
+            ),
+            classes=self._classes.get,
+            complete=self._catalogue.complete_on(node),
+        )
+
+    # usage
+
+    def usage(self, device_class: str) -> Mapping[str, DeviceCount]:
+        return self._usage_of(device_class).by_node
+
+    def requested(self, pod: SchedulingPod, device_class: str) -> int:
+        counted = self._usage_of(device_class).nodes
+        return sum(device in counted for claim in self._claims.of(pod) for device in claim.devices)
+
+    def _usage_of(self, device_class: str) -> _Usage:
+        if device_class not in self._usage:
+            found = self._usage[device_class] = _Usage({}, {})
+            for local in self._catalogue.by_node.values():
+                for device in local:
+                    if self._counts(device, device_class):
+                        found.publish(device, used=self._in_use[device.id] > 0)
+        return self._usage[device_class]
+
+    def _counts(self, device: PublishedOn, device_class: str) -> bool:
+        known = self._classes.get(device_class)
+        return (
+            known is not None
+            and not device.taints
+            and all(
+                each.cel is not None and selected(each.cel.expression, device.described) is True
+                for each in known.spec.selectors
+            )
+        )
+
+
+@dataclass(slots=True)
+class _Usage:
+    """The devices of one class that are tied to a node."""
+
+    nodes: dict[DeviceId, str]
+    by_node: dict[str, DeviceCount]
+
+    def publish(self, device: PublishedOn, *, used: bool) -> None:
+        self.nodes[device.id] = device.node
+        known = self.by_node.get(device.node, DeviceCount(0, 0))
+        self.by_node[device.node] = DeviceCount(known.used + used, known.published + 1)
+
+    def change(self, device: DeviceId, change: int) -> None:
+        node = self.nodes.get(device)
+        if node is not None:
+            known = self.by_node[node]
+            self.by_node[node] = DeviceCount(known.used + change, known.published)
+
+
+def _devices_of(chosen: Iterable[Chosen], number: int) -> tuple[DeviceId, ...]:
+    return tuple(each.device.id for each in chosen if each.claim == number)
+
+
+def _forget(known: dict[K, V], key: K) -> Callable[[], None]:
+    return lambda: known.__delitem__(key)
+
+
+def _less(counted: Counter[ClaimKey], key: ClaimKey) -> Callable[[], None]:
+    return lambda: counted.update({key: -1})

@@ -1,0 +1,130 @@
+"""What a kubelet says about the resizes that wait on its node.
+
+The rules are those of k8s.io/kubernetes/pkg/kubelet/allocation: a resize is granted if what the pod
+wants fits beside what all other pods hold, for cpu and memory. A pod that is being deleted holds
+its part until it has gone. Waiting resizes are tried in one order: those that grow nothing, then by
+priority, Guaranteed before the others, and the longest waiting first. One that does not fit does
+not stop those behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from claimctl.reschedule.plan.quantities import CPU, MEMORY
+from claimctl.reschedule.plan.requests import desired_requests, held_requests
+from claimctl.reschedule.plan.world import WorldNode, WorldPod
+from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.scheduling import SchedulingPod
+
+RESIZE_PENDING, DEFERRED = "PodResizePending", "Deferred"
+Amounts = tuple[int, int]
+"""Milli-CPU and bytes of memory."""
+_GUARANTEED = "Guaranteed"
+
+
+def deferred(pod: SchedulingPod) -> Condition | None:
+    """The condition by which a kubelet says that a resize has no room now."""
+    found = find_condition(pod.status.conditions, RESIZE_PENDING)
+    waits = found is not None and found.status == "True" and found.reason == DEFERRED
+    return found if waits else None
+
+
+def held(pod: SchedulingPod) -> Amounts:
+    """What the pod takes up for its kubelet.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    return _both(held_requests(pod))
+
+
+def _both(requests: Mapping[str, int]) -> Amounts:
+    return requests.get(CPU, 0), requests.get(MEMORY, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod whose resize waits."""
+
+    pod: WorldPod
+    desired: Amounts
+    held: Amounts
+    since: datetime
+    """When the kubelet deferred it."""
+
+    @property
+    def grows(self) -> bool:
+        return any(wanted > has for wanted, has in zip(self.desired, self.held, strict=True))
+
+    @property
+    def more(self) -> Amounts:
+        """What it takes beyond what it holds, once it is granted."""
+        cpu, memory = (
+            max(wanted - has, 0) for wanted, has in zip(self.desired, self.held, strict=True)
+        )
+        return cpu, memory
+
+    def fits(self, free: Amounts) -> bool:
+        there = zip(self.desired, self.held, free, strict=True)
+        return all(not wanted or wanted <= has + left for wanted, has, left in there)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A node as its kubelet counts it."""
+
+    allocatable: Amounts
+    held: Mapping[str, Amounts]
+    """By the UID of a pod on the node."""
+    waiting: tuple[Waiting, ...]
+    """In the kubelet's order."""
+
+    def free(self, without: Collection[str] = ()) -> Amounts:
+        """What nobody holds once these pods (UIDs) have gone."""
+        here = [each for uid, each in self.held.items() if uid not in without]
+        cpu, memory = (
+            there - sum(each[at] for each in here) for at, there in enumerate(self.allocatable)
+        )
+        return cpu, memory
+
+    def granted(self, without: Collection[str] = ()) -> set[str]:
+        """The pods whose resizes get room once these pods have gone."""
+        return set(_granted(self.waiting, self.free(without), without))
+
+
+def _granted(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) -> Iterator[str]:
+    for each in waiting:
+        if each.pod.uid not in without and each.fits(free):
+            free = (free[0] - each.more[0], free[1] - each.more[1])
+            yield each.pod.uid
+
+
+def account(node: WorldNode) -> Account:
+    """The account of a node, with the pods that are on it in the ``World``.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    bound = [pod for pod in node.pods.values() if pod.pod.spec.node_name == node.name]
+    amounts = {pod.uid: held(pod.pod) for pod in bound}
+    return Account((node.cpu, node.memory), amounts, tuple(_in_order(_waiting(bound, amounts))))
+
+
+def _waiting(pods: Iterable[WorldPod], amounts: Mapping[str, Amounts]) -> Iterator[Waiting]:
+    for pod in pods:
+        found = deferred(pod.pod)
+        if found is not None and not pod.pod.metadata.deleting:
+            since = found.last_transition_time or datetime.min.replace(tzinfo=UTC)
+            yield Waiting(pod, _both(desired_requests(pod.pod)), amounts[pod.uid], since)
+
+
+def _in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
+    def rank(each: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
+        pod = each.pod.pod
+        guaranteed = pod.status.qos_class == _GUARANTEED
+        return each.grows, -(pod.spec.priority or 0), not guaranteed, each.since, each.pod.key
+
+    return sorted(waiting, key=rank)

@@ -1,0 +1,135 @@
+"""What limits moves: the limits of one run, and the memory of earlier runs.
+
+An owner whose pods were moved by a strategy rests from that strategy for ten minutes. The rest
+doubles with each replacement that came back or found no node, up to a day. After three that came
+back, the owner's pods stay until its template changes. A move that would undo one of the last day
+is not made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from claimctl.reschedule.plan.policy import Limits
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.world import WorldPod
+
+COOLDOWN = timedelta(minutes=10)
+LONGEST_COOLDOWN = timedelta(days=1)
+PING_PONG = timedelta(days=1)
+MOST_BOUNCES = 3
+_FAILED = frozenset({Outcome.BOUNCED, Outcome.PENDING})
+REVISION = "controller-revision-hash"
+"""The label by which the pods of a StatefulSet or DaemonSet name their template."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    limits: Limits
+    record: Record
+    now: datetime
+    _total: int = 0
+    _nodes: Counter[str] = field(default_factory=Counter)
+    _namespaces: Counter[str] = field(default_factory=Counter)
+    _strategies: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _planned: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Source and destination of the moves of this plan, by owner."""
+
+    def obstacle(
+        self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None = None
+    ) -> Obstacle | None:
+        """Why these pods may not be moved by the strategy now, wherever they go.
+
+        Args:
+            pods: they are still on their nodes.
+            limit_per_node: the strategy's own limit.
+        """
+        for pod in pods:
+            memory = self._memory(pod)
+            if memory and (problem := self._rest(strategy, memory)):
+                return problem
+        return self._beyond(strategy, pods, limit_per_node)
+
+    def _beyond(
+        self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None
+    ) -> Obstacle | None:
+        limits = self.limits
+        if limits.total is not None and self._total + len(pods) > limits.total:
+            return Obstacle(Reason.LIMIT_TOTAL, str(limits.total))
+        for name, count in Counter(pod.node for pod in pods).items():
+            if limits.per_node is not None and self._nodes[name] + count > limits.per_node:
+                return Obstacle(Reason.LIMIT_PER_NODE, f"{limits.per_node} from {name}")
+            done = self._strategies[strategy, name]
+            if limit_per_node is not None and done + count > limit_per_node:
+                return Obstacle(Reason.LIMIT_OF_STRATEGY, f"{limit_per_node} from {name}")
+        for name, count in Counter(pod.namespace for pod in pods).items():
+            most = limits.per_namespace
+            if most is not None and self._namespaces[name] + count > most:
+                return Obstacle(Reason.LIMIT_PER_NAMESPACE, f"{most} of {name}")
+        return None
+
+    def returns(self, pod: WorldPod, source: str, destination: str) -> Obstacle | None:
+        """Whether the move would undo an earlier one of the same owner."""
+        memory = self._memory(pod)
+        past = [] if memory is None else list(_targets(memory, self.now - PING_PONG))
+        if (destination, source) in (*past, *self._planned.get(pod.owner_uid, ())):
+            return Obstacle(Reason.PING_PONG, f"a pod of its owner moved {destination} -> {source}")
+        return None
+
+    def count(self, strategy: str, pod: WorldPod, source: str, destination: str) -> None:
+        """Count one chosen move."""
+        self._total += 1
+        self._nodes[source] += 1
+        self._namespaces[pod.namespace] += 1
+        self._strategies[strategy, source] += 1
+        if destination:
+            self._planned.setdefault(pod.owner_uid, []).append((source, destination))
+
+    def _memory(self, pod: WorldPod) -> WorkloadMemory | None:
+        """What is remembered of the pod's owner; None if its template has changed since."""
+        memory = self.record.workloads.get(pod.owner_uid)
+        revision = pod.labels.get(REVISION, "")
+        return memory if memory and memory.revision == revision else None
+
+    def _rest(self, strategy: str, memory: WorkloadMemory) -> Obstacle | None:
+        moves = [move for move in memory.moves if move.strategy == strategy]
+        if not moves:
+            return None
+        bounces = _last_in_a_row(moves, frozenset({Outcome.BOUNCED}))
+        if bounces >= MOST_BOUNCES:
+            return Obstacle(Reason.BOUNCES, f"{bounces} replacements came back")
+        rest = cooldown(_last_in_a_row(moves, _FAILED))
+        until = max(move.at for move in moves) + rest
+        if self.now < until:
+            return Obstacle(Reason.COOLDOWN, f"until {until.isoformat(timespec='seconds')}")
+        return None
+
+
+def cooldown(failures: int) -> timedelta:
+    """How long an owner rests after this many failed moves in a row."""
+    return min(COOLDOWN * (1 << min(failures, 10)), LONGEST_COOLDOWN)
+
+
+def _last_in_a_row(moves: Sequence[PastMove], outcomes: frozenset[Outcome]) -> int:
+    """How many of the last moves had one of these outcomes. Moves under way do not count."""
+    count = 0
+    for move in reversed(moves):
+        if move.outcome is Outcome.UNDER_WAY:
+            continue
+        if move.outcome not in outcomes:
+            break
+        count += 1
+    return count
+
+
+def _targets(memory: WorkloadMemory, since: datetime) -> list[tuple[str, str]]:
+    """Source and destination of the moves that did not come back, since a time."""
+    return [
+        (move.source, move.landed or move.predicted)
+        for move in memory.moves
+        if move.at >= since and move.outcome is not Outcome.BOUNCED
+    ]

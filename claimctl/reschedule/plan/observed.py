@@ -1,0 +1,78 @@
+"""Everything that one run has read of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from claimctl.reschedule.plan.record import Record
+from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.releases import Release
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.scheduling import (
+    DisruptionBudget,
+    PersistentVolume,
+    PriorityClass,
+    SchedulingNode,
+    SchedulingPod,
+    SchedulingPodGroup,
+    VolumeClaim,
+)
+from claimctl.wire.unreadable import Unreadable
+
+
+class Gate(StrEnum):
+    """Whether the API server has the gate by which the scheduler makes room for resizes."""
+
+    OFF = "Off"
+    ON = "On"
+    UNKNOWN = "Unknown"
+    """The server may have it, and claimctl may not ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One picture of the cluster. The order of objects in a field has no meaning.
+
+    Claims are read before pods: every pod that a claim lists and that existed is in ``pods``.
+
+    Attributes:
+        now: the time of the decision, UTC.
+        cluster_uid: the UID of the namespace kube-system.
+        server: the release of the API server.
+        pods: all pods, in every phase.
+        namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
+            workload above a pod's controller.
+        record: None if the cluster has no RescheduleRecord.
+        resize_gate: asked for only where a policy makes room for resizes.
+        admission: whether the policy claimctl-avoidance and its binding are in the cluster.
+        unprepared: what kubelets reported with FailedPrepareDynamicResources, by the pod's UID.
+        unreadable: objects that could not be decoded. What they concern is not moved.
+    """
+
+    now: datetime
+    cluster_uid: str = ""
+    server: Release = (0, 0)
+    pods: tuple[SchedulingPod, ...] = ()
+    nodes: tuple[SchedulingNode, ...] = ()
+    namespaces: tuple[ObjectHeader, ...] = ()
+    owners: tuple[ObjectHeader, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    volume_claims: tuple[VolumeClaim, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    claims: tuple[SchedulingClaim, ...] = ()
+    claim_templates: tuple[ClaimTemplate, ...] = ()
+    slices: tuple[SchedulingSlice, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    pod_groups: tuple[SchedulingPodGroup, ...] = ()
+    reservations: tuple[ClaimReservation, ...] = ()
+    downgrade_plans: tuple[DowngradePlan, ...] = ()
+    record: Record | None = None
+    resize_gate: Gate = Gate.OFF
+    admission: bool = False
+    unprepared: Mapping[str, str] = field(default_factory=dict)
+    unreadable: tuple[Unreadable, ...] = ()

@@ -1,0 +1,215 @@
+"""Decide which pods to move: one plan over one picture of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.reschedule.plan.budgets import Budgets
+from claimctl.reschedule.plan.claims import Claims
+from claimctl.reschedule.plan.devices import Devices, Units
+from claimctl.reschedule.plan.fit import Fitter
+from claimctl.reschedule.plan.inventory import Inventory
+from claimctl.reschedule.plan.ledger import Ledger
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.plan import Note, Plan
+from claimctl.reschedule.plan.policy import (
+    DEVICE_CLASS_PREFIX,
+    CriticalPods,
+    DeferredResizes,
+    LowNodeUtilization,
+    Policy,
+    PriorityThreshold,
+    Profile,
+    RemoveDuplicates,
+    Strategy,
+    UnplaceablePods,
+)
+from claimctl.reschedule.plan.prediction import Predictor
+from claimctl.reschedule.plan.protections import Protections
+from claimctl.reschedule.plan.record import Record
+from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.strategies.critical import rescue_critical
+from claimctl.reschedule.plan.strategies.duplicates import remove_duplicates
+from claimctl.reschedule.plan.strategies.resizes import make_room_for_resizes
+from claimctl.reschedule.plan.strategies.unplaceable import place_elsewhere, stop_avoiding
+from claimctl.reschedule.plan.strategies.utilization import balance_usage
+from claimctl.reschedule.plan.units import ClaimUnits
+from claimctl.reschedule.plan.volumes import Volumes
+from claimctl.reschedule.plan.world import World
+from claimctl.wire.base import Wire
+from claimctl.wire.resources import PODS
+
+
+class UnknownPriorityClass(Exception):
+    """A policy names a PriorityClass that the cluster does not have."""
+
+
+class _BoundSpec(Wire, frozen=True, kw_only=True):
+    node_name: str = ""
+
+
+class _Bound(Wire, frozen=True, kw_only=True):
+    """What is needed of a pod that cannot be read as a whole."""
+
+    spec: _BoundSpec = _BoundSpec()
+
+
+def plan(observed: Observed, policy: Policy) -> Plan:
+    """Choose the moves of one run, with a reason for every pod that was considered and stays.
+
+    The strategies of ``deschedule`` run once. Those of ``balance`` run until none of them finds
+    another move, so that a run on the result has nothing left to do.
+
+    Raises:
+        UnknownPriorityClass: a priority threshold names a class that was not observed.
+    """
+    devices, units = _claims(observed)
+    return plan_with(observed, policy, devices, units)
+
+
+def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units) -> Plan:
+    """``plan`` with another knowledge of claims."""
+    volumes = Volumes(observed.volume_claims, observed.volumes)
+    run = _run(observed, policy, volumes, devices, units)
+    run.notes += _about_fit(policy)
+    contexts = [
+        (profile, _protections(observed, policy, profile, run, volumes))
+        for profile in policy.profiles
+    ]
+    for profile, protections in contexts:
+        for strategy in profile.deschedule:
+            _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
+    if not policy.names(UnplaceablePods):
+        stop_avoiding(run, observed)
+    before = -1
+    while len(run.moves) > before:
+        before = len(run.moves)
+        for profile, protections in contexts:
+            for strategy in profile.balance:
+                _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
+    return _result(observed, run)
+
+
+def _about_fit(policy: Policy) -> Iterator[Note]:
+    for profile in policy.profiles:
+        if not profile.evictor.node_fit:
+            text = "nodeFit: false has no effect: a pod moves only to a node that fits it"
+            yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
+
+
+def _claims(observed: Observed) -> tuple[Devices, Units]:
+    claims = Claims(observed)
+    inventory = Inventory(observed, claims)
+    return inventory, ClaimUnits(observed, claims, inventory)
+
+
+def _run(
+    observed: Observed, policy: Policy, volumes: Volumes, devices: Devices, units: Units
+) -> Run:
+    world = World(
+        observed.nodes,
+        observed.pods,
+        {each.metadata.name: each.metadata.labels or {} for each in observed.namespaces},
+        _doubtful(observed),
+    )
+    fitter = Fitter(world, volumes, _by_devices(observed))
+    return Run(
+        world=world,
+        predictor=Predictor(world, fitter, devices),
+        devices=devices,
+        units=units,
+        budgets=Budgets(observed.budgets, observed.unreadable),
+        ledger=Ledger(policy.limits, observed.record or Record(), observed.now),
+        workloads=_workloads(observed),
+    )
+
+
+def _doubtful(observed: Observed) -> Iterator[str]:
+    """The nodes of pods that cannot be read; nobody can tell what room such a pod takes up."""
+    for each in observed.unreadable:
+        if each.resource.kind == PODS.kind:
+            part = each.part(_Bound)
+            yield part.spec.node_name if part else ""
+
+
+def _by_devices(observed: Observed) -> frozenset[str]:
+    """The extended resources that stand for devices: the class's own name, and the implicit one."""
+    named = (each.spec.extended_resource_name for each in observed.device_classes)
+    implicit = (DEVICE_CLASS_PREFIX + each.metadata.name for each in observed.device_classes)
+    return frozenset(name for name in (*named, *implicit) if name)
+
+
+def _workloads(observed: Observed) -> dict[str, str]:
+    above = ((each.metadata.uid, each.metadata.controller()) for each in observed.owners)
+    return {uid: owner.uid for uid, owner in above if owner is not None}
+
+
+def _protections(
+    observed: Observed, policy: Policy, profile: Profile, run: Run, volumes: Volumes
+) -> Protections:
+    return Protections(
+        evictor=profile.evictor,
+        world=run.world,
+        budgets=run.budgets,
+        volumes=volumes,
+        now=observed.now,
+        priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
+        schedulers=policy.schedulers,
+        node_selector=policy.node_selector,
+        system_namespaces=policy.system_namespaces,
+    )
+
+
+def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | None:
+    if wanted is None or not wanted.name:
+        return wanted.value if wanted else None
+    for each in observed.priority_classes:
+        if each.metadata.name == wanted.name:
+            return each.value
+    raise UnknownPriorityClass(
+        f"priorityThreshold.name: there is no PriorityClass {wanted.name} in the cluster; "
+        "name one that exists, or set priorityThreshold.value"
+    )
+
+
+def _context(profile: Profile, protections: Protections, strategy: Strategy) -> Context:
+    limit = strategy.limit_per_node if isinstance(strategy, LowNodeUtilization) else None
+    return Context(strategy.name, profile, protections, limit)
+
+
+def _apply(
+    run: Run, policy: Policy, context: Context, strategy: Strategy, observed: Observed
+) -> None:
+    match strategy:
+        case RemoveDuplicates():
+            remove_duplicates(run, context, strategy)
+        case LowNodeUtilization():
+            spreads = any(
+                isinstance(each, RemoveDuplicates)
+                for profile in policy.profiles
+                for each in (*profile.deschedule, *profile.balance)
+            )
+            balance_usage(run, context, strategy, keep_spread=spreads)
+        case CriticalPods():
+            rescue_critical(run, context, strategy, observed)
+        case DeferredResizes():
+            make_room_for_resizes(run, context, strategy, observed)
+        case UnplaceablePods():
+            place_elsewhere(run, context, strategy, observed)
+
+
+def _result(observed: Observed, run: Run) -> Plan:
+    skipped = sorted(run.skipped.values(), key=lambda each: (each.pod.namespace, each.pod.name))
+    return Plan(
+        made_at=observed.now,
+        cluster_uid=observed.cluster_uid,
+        moves=tuple(run.moves),
+        taints=tuple(run.taints),
+        reallocations=tuple(run.reallocations),
+        resizes=tuple(run.resizes),
+        avoidances=tuple(run.avoidances),
+        releases=tuple(run.releases),
+        next_look=run.next_look,
+        skipped=tuple(skipped),
+        notes=tuple(run.notes),
+    ).sealed()

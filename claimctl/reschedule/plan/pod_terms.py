@@ -1,0 +1,82 @@
+"""The terms of pods on nodes about other pods: whom they mean, and where these pods are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from claimctl.reschedule.plan.labels import selects
+from claimctl.wire.base import encode
+from claimctl.wire.scheduling import LabelSelector, PodAffinityTerm
+
+Corner = tuple[str | None, tuple[str, str] | None]
+"""A namespace (None: all) and a label that a selector asks for (None: no particular one)."""
+
+
+@dataclass(slots=True, eq=False)
+class PodTerm:
+    """A term, and how many of the pods that have it are on each node.
+
+    Attributes:
+        weight: what each of these pods adds to the score of the nodes in its domain; 0 for a term
+            that forbids them.
+    """
+
+    term: PodAffinityTerm
+    weight: int
+    per_node: dict[str, int] = field(default_factory=dict)
+
+
+class PodTerms:
+    """Terms, filed so that few of them are looked at for one pod."""
+
+    __slots__ = ("_by_corner", "_known")
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bytes, int], PodTerm] = {}
+        self._by_corner: dict[Corner, list[PodTerm]] = {}
+
+    def known(self, namespace: str, term: PodAffinityTerm, weight: int) -> PodTerm | None:
+        """The term of pods in a namespace, if a pod had it before."""
+        return self._known.get((namespace, encode(term), weight))
+
+    def learn(
+        self, namespace: str, term: PodAffinityTerm, weight: int, means: frozenset[str] | None
+    ) -> PodTerm:
+        """File a term of pods in ``namespace``. It is about pods in ``means`` (None: all)."""
+        found = self._known[namespace, encode(term), weight] = PodTerm(term, weight)
+        for corner in corners(means, term.label_selector):
+            self._by_corner.setdefault(corner, []).append(found)
+        return found
+
+    def meaning(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodTerm]:
+        """The terms, of pods on nodes, that mean a pod with these labels."""
+        if self._by_corner:
+            for corner in corners_of(namespace, labels):
+                for each in self._by_corner.get(corner, ()):
+                    if each.per_node and selects(each.term.label_selector, labels):
+                        yield each
+
+
+def corners(namespaces: frozenset[str] | None, selector: LabelSelector | None) -> list[Corner]:
+    """Where to file what a selector means."""
+    labels = selector.match_labels if selector else None
+    label = min(labels.items()) if labels else None
+    return [(name, label) for name in (sorted(namespaces) if namespaces is not None else (None,))]
+
+
+def corners_of(namespace: str, labels: Mapping[str, str]) -> Iterator[Corner]:
+    """Where everything is filed that may mean a pod."""
+    for name in (namespace, None):
+        yield name, None
+        for label in labels.items():
+            yield name, label
+
+
+def count(per_node: dict[str, int], node: str, change: int) -> None:
+    """Change a number of pods; a node without pods is absent."""
+    left = per_node.get(node, 0) + change
+    if left:
+        per_node[node] = left
+    else:
+        del per_node[node]

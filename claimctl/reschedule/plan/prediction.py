@@ -1,0 +1,147 @@
+"""Where the scheduler is expected to put the replacement of a pod.
+
+The scheduler of a large cluster looks at some of the nodes that fit, at least at 100, and takes the
+best of these. Which ones cannot be known. ``Predictor`` looks at the pod's own node and at 100
+others, beginning each time where it stopped before. So in a large cluster the destination is a
+guess; that it fits is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from claimctl.reschedule.plan.devices import Devices, Placement
+from claimctl.reschedule.plan.fit import Fitter, Fitting, Unknown
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.scoring import scores
+from claimctl.reschedule.plan.world import World, WorldNode, WorldPod
+from claimctl.text import counted
+
+ENOUGH = 100
+"""How many nodes that fit are looked at beside the source (minFeasibleNodesToFind). If none of them
+has devices for the pod's claims, the next ones are."""
+_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController"})
+_FINAL = frozenset({Reason.STAYS, Reason.FIT_UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A node that fits, and what the pod's claims would use there."""
+
+    node: str
+    placement: Placement
+
+
+@dataclass(slots=True)
+class Predictor:
+    world: World
+    fitter: Fitter
+    devices: Devices
+    _next: int = 0
+    _names: list[str] = field(default_factory=list)
+
+    def landing(self, pod: WorldPod, source: str, *, closed: bool = False) -> Landing | Obstacle:
+        """The expected node of the replacement of a pod that has left the node ``source``.
+
+        A replacement that is expected to return there is an obstacle.
+
+        Args:
+            closed: whether ``source`` is closed to the replacement.
+        """
+        try:
+            fitting = self.fitter.of(pod)
+        except Unknown as unknown:
+            return Obstacle(Reason.FIT_UNKNOWN, str(unknown))
+        problems: Counter[str] = Counter()
+        stays = not closed and not fitting.problem(self.world.nodes[source])
+        here = [self.world.nodes[source]] if stays else []
+        others = self._others(fitting, source, problems)
+        first: Obstacle | None = None
+        while batch := list(islice(others, ENOUGH)):
+            found = self._best(pod, [*here, *batch], source)
+            if isinstance(found, Landing) or found.reason in _FINAL:
+                return found
+            first = first or found
+        return first or Obstacle(Reason.NO_OTHER_NODE, describe(problems, len(self.world.nodes)))
+
+    def _others(self, fitting: Fitting, source: str, problems: Counter[str]) -> Iterator[WorldNode]:
+        """The other nodes that fit, beginning behind the last one that was looked at."""
+        names = self._names = self._names or list(self.world.nodes)
+        for _ in names:
+            node = self.world.nodes[names[self._next]]
+            self._next = (self._next + 1) % len(names)
+            if node.name == source:
+                continue
+            if problem := fitting.problem(node):
+                problems[problem] += 1
+            else:
+                yield node
+
+    def _best(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> Landing | Obstacle:
+        """The best node that also fits the pod's claims.
+
+        Among equals the source comes first, as the scheduler may take it. If the source is best
+        only because better nodes lack devices, that is the obstacle.
+        """
+        found = self._in_order(pod, nodes, source)
+        if not _meets_itself(pod) or len(nodes) == 1:
+            return self._first_with_devices(pod, found, source)
+        # the replacement is scheduled while the pod is still ending, or later: whenever that is,
+        # it must not come back
+        mark = self.world.mark()
+        self.world.add(pod.ending(), source)
+        try:
+            while_ending = self._in_order(pod, nodes, source)
+        finally:
+            self.world.rollback(mark)
+        first = self._first_with_devices(pod, found, source)
+        if isinstance(first, Obstacle) or while_ending == found:
+            return first
+        return self._first_with_devices(pod, while_ending, source)
+
+    def _in_order(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> list[str]:
+        """The names of the nodes, the best one first."""
+        found = scores(self.world, pod, nodes)
+        order = sorted(
+            (-score, node.name != source, node.name)
+            for score, node in zip(found, nodes, strict=True)
+        )
+        return [name for _, _, name in order]
+
+    def _first_with_devices(
+        self, pod: WorldPod, names: list[str], source: str
+    ) -> Landing | Obstacle:
+        first: Obstacle | None = None
+        for name in names:
+            placement = self.devices.place(pod.pod, name)
+            if isinstance(placement, Obstacle):
+                if placement.reason is Reason.FIT_UNKNOWN:
+                    return placement
+                first = first or placement
+            elif name == source:
+                detail = f"the scheduler is expected to choose {source} again"
+                return first or Obstacle(Reason.STAYS, detail)
+            else:
+                return Landing(name, placement)
+        return first or Obstacle(Reason.NO_OTHER_NODE)
+
+
+def _meets_itself(pod: WorldPod) -> bool:
+    """Whether the replacement is made before the pod has ended, and may have wishes about it.
+
+    Without such wishes an ending pod only makes its own node worse.
+    """
+    owner, affinity = pod.pod.metadata.controller(), pod.pod.spec.affinity
+    if owner is None or owner.kind not in _AT_ONCE or affinity is None:
+        return False
+    return affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+
+
+def describe(problems: Counter[str], nodes: int) -> str:
+    """Why nodes do not fit, as the scheduler says it: the most frequent problem first."""
+    order = sorted(problems.items(), key=lambda item: (-item[1], item[0]))
+    parts = ", ".join(f"{count} {problem}" for problem, count in order)
+    return f"of {counted(nodes, 'node')}: {parts}" if parts else f"of {counted(nodes, 'node')}"

@@ -1,0 +1,144 @@
+"""The devices that ResourceSlices publish: the newest complete generation of each pool.
+
+The rules are those of the scheduler's allocator (dynamic-resource-allocation/structured): devices
+of an incomplete pool are not allocated, and a request for all devices fails beside such a pool.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from claimctl.reschedule.plan.devices import DeviceId
+from claimctl.reschedule.plan.selectors import Described, described
+from claimctl.wire.claims import DeviceTaint, NodeSelector
+from claimctl.wire.devices import PublishedDevice, SchedulingSlice
+from claimctl.wire.nodes import Node
+from claimctl.wire.placement import BLOCKING_EFFECTS, selects
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedOn:
+    """A device, and the nodes on which it can be used."""
+
+    id: DeviceId
+    described: Described
+    taints: tuple[DeviceTaint, ...]
+    """Those that keep claims away that do not tolerate them."""
+    simple: bool
+    """Whether its use depends on nothing but itself: it shares no counters, serves one claim at a
+    time and has no binding conditions."""
+    node: str = ""
+    """The only node, or '' if ``selector`` says which ones; without a selector: all."""
+    selector: NodeSelector | None = None
+
+    def on(self, node: Node) -> bool:
+        if self.node:
+            return self.node == node.metadata.name
+        return self.selector is None or selects(self.selector, node)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All published devices."""
+
+    by_id: dict[DeviceId, PublishedOn] = field(default_factory=dict)
+    by_node: dict[str, list[PublishedOn]] = field(default_factory=lambda: defaultdict(list))
+    """Devices that can be used on one node only, by node, in the order of the slices."""
+    of_many: list[PublishedOn] = field(default_factory=list)
+    """Devices that several nodes can reach."""
+    incomplete: list[SchedulingSlice] = field(default_factory=list)
+    """Slices of incomplete pools."""
+    drivers: set[str] = field(default_factory=set)
+    """Drivers that publish anything."""
+
+    def on(self, node: Node) -> list[PublishedOn]:
+        local = self.by_node.get(node.metadata.name, ())
+        return [*local, *(each for each in self.of_many if each.on(node))]
+
+    def complete_on(self, node: Node) -> bool:
+        """Whether no incomplete pool has slices for the node."""
+        name = node.metadata.name
+        return not any(_may_be_on(each, name, node) for each in self.incomplete)
+
+
+def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
+    found = Catalogue()
+    for (driver, _), pool in sorted(_pools(slices).items()):
+        found.drivers.add(driver)
+        devices = list(_devices(pool)) if _is_complete(pool) else None
+        if devices is None or len({each.id for each in devices}) < len(devices):
+            found.incomplete.extend(pool)
+            continue
+        for each in devices:
+            found.by_id[each.id] = each
+            (found.by_node[each.node] if each.node else found.of_many).append(each)
+    return found
+
+
+def _pools(
+    slices: Iterable[SchedulingSlice],
+) -> dict[tuple[str, str], list[SchedulingSlice]]:
+    """The slices of the newest generation of each pool, sorted by name."""
+    pools: dict[tuple[str, str], list[SchedulingSlice]] = {}
+    for each in sorted(slices, key=lambda each: each.metadata.name):
+        key = each.spec.driver, each.spec.pool.name
+        known = pools.setdefault(key, [])
+        newest = known[0].spec.pool.generation if known else each.spec.pool.generation
+        if each.spec.pool.generation > newest:
+            known.clear()
+        if each.spec.pool.generation >= newest:
+            known.append(each)
+    return pools
+
+
+def _is_complete(pool: list[SchedulingSlice]) -> bool:
+    return len(pool) == pool[0].spec.pool.resource_slice_count
+
+
+def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
+    for each in pool:
+        for device in each.spec.devices or ():
+            made = _published(each, device)
+            if made is not None:
+                yield made
+
+
+def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
+    """The device; None if no node can use it."""
+    spec = of.spec
+    place: SchedulingSlice | PublishedDevice = device if spec.per_device_node_selection else of
+    node, selector, everywhere = _place(place)
+    if not node and selector is None and not everywhere:
+        return None
+    try:
+        seen, readable = described(spec.driver, device), True
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        seen, readable = Described(spec.driver, {}, {}), False
+    shared = device.consumes_counters or (device.basic and device.basic.consumes_counters)
+    return PublishedOn(
+        id=(spec.driver, spec.pool.name, device.name),
+        described=seen,
+        taints=tuple(each for each in device.all_taints if each.effect in BLOCKING_EFFECTS),
+        simple=readable
+        and not shared
+        and not device.allow_multiple_allocations
+        and not device.binding_conditions,
+        node=node,
+        selector=selector,
+    )
+
+
+def _place(of: SchedulingSlice | PublishedDevice) -> tuple[str, NodeSelector | None, bool]:
+    place = of if isinstance(of, PublishedDevice) else of.spec
+    return place.node_name or "", place.node_selector, place.all_nodes
+
+
+def _may_be_on(of: SchedulingSlice, name: str, node: Node) -> bool:
+    spec = of.spec
+    if spec.node_name:
+        return spec.node_name == name
+    return spec.node_selector is None or selects(spec.node_selector, node)

@@ -1,0 +1,173 @@
+"""What a pod requests, as the scheduler counts it and as its kubelet does.
+
+The sum is that of PodRequests (component-helpers). The three counts differ for a container that is
+being resized:
+
+- The scheduler counts the largest of what its spec asks for, what the kubelet has admitted and what
+  is in force. If the kubelet says that the resize is infeasible, the spec does not count
+  (recorded on real servers).
+- A kubelet that looks at a resize counts what the spec of this pod asks for, and of every other
+  pod the larger of what it has admitted and what is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from claimctl.reschedule.plan.quantities import CPU, MEMORY, add, amounts, raise_to
+from claimctl.wire.meta import find_condition
+from claimctl.wire.scheduling import (
+    Container,
+    ResourceList,
+    Resources,
+    SchedulingContainerStatus,
+    SchedulingPod,
+)
+
+DEFAULT_MILLI_CPU, DEFAULT_MEMORY = 100, 200 * 1024 * 1024
+"""What a container without a request counts when nodes are scored (DefaultMilliCPURequest)."""
+_POD_LEVEL = (CPU, MEMORY)
+_HUGE_PAGES = "hugepages-"
+
+
+def pod_requests(pod: SchedulingPod) -> dict[str, int]:
+    """The requests of the pod by resource name, without the one place among the node's pods.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    return _requests(pod, _scheduled, infeasible=_is_infeasible(pod))
+
+
+def desired_requests(pod: SchedulingPod) -> dict[str, int]:
+    """What the spec asks for, whatever the kubelet has admitted.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    return _requests(pod, _desired)
+
+
+def held_requests(pod: SchedulingPod) -> dict[str, int]:
+    """What the pod takes up on its node for its kubelet: the most of admitted and in force.
+
+    Where the kubelet reports nothing as admitted, the spec counts.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    return _requests(pod, _held)
+
+
+_Count = Callable[[dict[str, int], Resources | None, ResourceList | None, bool], dict[str, int]]
+"""From the spec, what is in force, what is admitted, and whether the resize is infeasible."""
+
+
+def _desired(
+    asked: dict[str, int], _: Resources | None, __: ResourceList | None, ___: bool
+) -> dict[str, int]:
+    return asked
+
+
+def _held(
+    asked: dict[str, int], actual: Resources | None, allocated: ResourceList | None, _: bool
+) -> dict[str, int]:
+    # a list of admitted resources is complete: the kubelet admits a container as a whole
+    total = amounts(allocated) if allocated is not None else asked
+    raise_to(total, amounts(actual.requests if actual is not None else None))
+    return total
+
+
+def _requests(pod: SchedulingPod, count: _Count, *, infeasible: bool = False) -> dict[str, int]:
+    total = _of_containers(pod, {}, count, infeasible=infeasible)
+    for name, number in _pod_level(pod, count, infeasible=infeasible).items():
+        if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+            total[name] = number
+    add(total, amounts(pod.spec.overhead))
+    return total
+
+
+def scored_requests(pod: SchedulingPod) -> tuple[int, int]:
+    """Milli-CPU and bytes of memory with which the scheduler scores nodes.
+
+    Raises:
+        ValueError: a request is no quantity.
+    """
+    infeasible = _is_infeasible(pod)
+    level = _pod_level(pod, _scheduled, infeasible=infeasible)
+    assumed = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
+    defaults = {name: n for name, n in assumed.items() if name not in level}
+    total = _of_containers(pod, defaults, _scheduled, infeasible=infeasible)
+    total.update({name: level[name] for name in _POD_LEVEL if name in level})
+    add(total, amounts(pod.spec.overhead))
+    return total.get(CPU, 0), total.get(MEMORY, 0)
+
+
+def _of_containers(
+    pod: SchedulingPod, defaults: Mapping[str, int], count: _Count, *, infeasible: bool
+) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for container, status in _with_status(pod.spec.containers, pod.status.container_statuses):
+        add(total, _of_container(container, status, defaults, count, infeasible=infeasible))
+    sidecars: dict[str, int] = {}
+    starting: dict[str, int] = {}
+    inits = _with_status(pod.spec.init_containers, pod.status.init_container_statuses)
+    for container, status in inits:
+        asked = _of_container(container, status, defaults, count, infeasible=infeasible)
+        if container.restart_policy == "Always":
+            add(total, asked)
+            add(sidecars, asked)
+            raise_to(starting, sidecars)
+        else:
+            add(asked, sidecars)
+            raise_to(starting, asked)
+    raise_to(total, starting)
+    return total
+
+
+def _with_status(
+    containers: Sequence[Container], statuses: Sequence[SchedulingContainerStatus]
+) -> list[tuple[Container, SchedulingContainerStatus | None]]:
+    found = {status.name: status for status in statuses}
+    return [(container, found.get(container.name)) for container in containers]
+
+
+def _of_container(
+    container: Container,
+    status: SchedulingContainerStatus | None,
+    defaults: Mapping[str, int],
+    count: _Count,
+    *,
+    infeasible: bool,
+) -> dict[str, int]:
+    asked = amounts(container.resources.requests)
+    if status is not None:
+        asked = count(asked, status.resources, status.allocated_resources, infeasible)
+    return {**defaults, **asked}
+
+
+def _scheduled(
+    asked: dict[str, int],
+    actual: Resources | None,
+    allocated: ResourceList | None,
+    infeasible: bool,
+) -> dict[str, int]:
+    if actual is None:
+        return asked
+    total = {} if infeasible else asked
+    raise_to(total, amounts(actual.requests))
+    raise_to(total, amounts(allocated))
+    return total
+
+
+def _pod_level(pod: SchedulingPod, count: _Count, *, infeasible: bool) -> dict[str, int]:
+    asked = amounts(pod.spec.resources.requests if pod.spec.resources else None)
+    status = pod.status
+    if not asked:
+        return asked
+    return count(asked, status.resources, status.allocated_resources, infeasible)
+
+
+def _is_infeasible(pod: SchedulingPod) -> bool:
+    pending = find_condition(pod.status.conditions, "PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"

@@ -1,0 +1,258 @@
+"""The state of one planning run: the moves chosen so far, and the reasons of the pods that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from claimctl.reschedule.plan.budgets import Budgets
+from claimctl.reschedule.plan.devices import Devices, Unit, Units
+from claimctl.reschedule.plan.facts import facts_of, reference
+from claimctl.reschedule.plan.ledger import Ledger
+from claimctl.reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.plan import (
+    AvoidStep,
+    Move,
+    Note,
+    Owner,
+    PodRef,
+    Reallocation,
+    Release,
+    ResizeStep,
+    Skipped,
+    TaintStep,
+)
+from claimctl.reschedule.plan.policy import Profile
+from claimctl.reschedule.plan.prediction import Predictor
+from claimctl.reschedule.plan.protections import Protections
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.world import Step, World, WorldPod
+from claimctl.wire.scheduling import SchedulingPod
+
+Accept = Callable[[Sequence[Step]], Obstacle | None]
+"""Judges the moves of a unit. The ``World`` already shows them as made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """On whose behalf pods are moved."""
+
+    strategy: str
+    profile: Profile
+    protections: Protections
+    limit_per_node: int | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """Attributes:
+    workloads: the UID of the object above each controller owner (a ReplicaSet's Deployment).
+    """
+
+    world: World
+    predictor: Predictor
+    devices: Devices
+    units: Units
+    budgets: Budgets
+    ledger: Ledger
+    workloads: Mapping[str, str]
+    moves: list[Move] = field(default_factory=list)
+    taints: list[TaintStep] = field(default_factory=list)
+    reallocations: list[Reallocation] = field(default_factory=list)
+    resizes: list[ResizeStep] = field(default_factory=list)
+    avoidances: list[AvoidStep] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    next_look: datetime | None = None
+    """When the next run is due at the latest; None: as the interval says."""
+    notes: list[Note] = field(default_factory=list)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    """The last reason for each pod, by UID."""
+    moved: set[str] = field(default_factory=set)
+    """The UIDs of the pods that move."""
+
+    def note(self, context: Context, text: str) -> None:
+        """Say something that concerns no single pod.
+
+        A strategy that has moved pods has nothing to say when it finds no more.
+        """
+        note = Note(strategy=context.strategy, profile=context.profile.name, text=text)
+        busy = {(move.strategy, move.profile) for move in self.moves}
+        if (note.strategy, note.profile) not in busy and note not in self.notes:
+            self.notes.append(note)
+
+    def skip(self, pod: SchedulingPod, context: Context, obstacle: Obstacle) -> None:
+        """The pod was considered and stays."""
+        uid = pod.metadata.uid
+        if uid not in self.moved:
+            self.skipped[uid] = Skipped(
+                pod=reference(pod),
+                strategy=context.strategy,
+                profile=context.profile.name,
+                reason=obstacle.reason,
+                detail=obstacle.detail,
+            )
+
+    def move(self, pod: WorldPod, context: Context, accept: Accept, why: str) -> bool:
+        """Move the pod, with its unit, to where the scheduler is expected to put it.
+
+        Returns:
+            Whether it moves. If it stays, its reason is in ``skipped``.
+        """
+        obstacle = self._attempt(pod, context, accept, why)
+        if obstacle is not None:
+            self.skip(pod.pod, context, obstacle)
+        return obstacle is None
+
+    def _attempt(
+        self, pod: WorldPod, context: Context, accept: Accept, why: str
+    ) -> Obstacle | None:
+        if obstacle := context.protections.obstacle(pod):
+            return obstacle
+        unit = self.units.unit_of(pod.pod, context.profile.evictor)
+        if unit.obstacle is not None:
+            return unit.obstacle
+        pods = self._members(unit)
+        if obstacle := self.forbidden(unit, pods, pod, context):
+            return obstacle
+        steps = self._place(unit, pods, pod, accept)
+        if isinstance(steps, Obstacle):
+            return steps
+        self._choose(unit, steps, pod, context, why)
+        return None
+
+    def _members(self, unit: Unit) -> list[WorldPod]:
+        found = (self.world.pods.get(each.metadata.uid) for each in unit.pods)
+        return [each for each in found if each is not None]
+
+    def forbidden(
+        self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, context: Context
+    ) -> Obstacle | None:
+        """Why the unit may not be evicted, wherever it goes: rules, limits and budgets.
+
+        Args:
+            pods: all pods of the unit.
+            first: the pod that is to be moved; the others come along.
+        """
+        if len(pods) < len(unit.pods):
+            return Obstacle(Reason.UNIT, "a pod of its unit is on no node")
+        for each in pods:
+            problem = context.protections.obstacle(each)
+            if each.uid in self.moved:
+                problem = Obstacle(Reason.ALREADY_MOVED)
+            if problem is not None:
+                return problem if each is first else _of_other(each, problem)
+        return self.ledger.obstacle(
+            context.strategy, pods, context.limit_per_node
+        ) or self.budgets.obstacle(pods)
+
+    def _place(
+        self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, accept: Accept
+    ) -> list[Step] | Obstacle:
+        """Put all pods of the unit on their new nodes; if one has none, all are back."""
+        mark, sources = self.world.mark(), [pod.node for pod in pods]
+        for pod in pods:
+            self.world.remove(pod)
+        self.devices.leave(unit.pods, source_closed=unit.close_source)
+        steps: list[Step] = []
+        obstacle: Obstacle | None = None
+        for pod, source in zip(pods, sources, strict=True):
+            obstacle = self._put(pod, source, unit, steps)
+            if obstacle is not None:
+                obstacle = obstacle if pod is first else _of_other(pod, obstacle)
+                break
+        obstacle = obstacle or accept(steps)
+        if obstacle is not None:
+            self.world.rollback(mark)
+            self.devices.undo()
+            return obstacle
+        self.devices.commit()
+        return steps
+
+    def _put(self, pod: WorldPod, source: str, unit: Unit, steps: list[Step]) -> Obstacle | None:
+        landing = self.predictor.landing(pod, source, closed=unit.close_source)
+        if isinstance(landing, Obstacle):
+            return landing
+        if obstacle := self.ledger.returns(pod, source, landing.node):
+            return obstacle
+        self.world.add(pod, landing.node)
+        self.devices.take(landing.placement)
+        steps.append(Step(pod, source, landing.node))
+        return None
+
+    def _choose(
+        self, unit: Unit, steps: Sequence[Step], first: WorldPod, context: Context, why: str
+    ) -> None:
+        pods = [step.pod for step in steps]
+        self.budgets.spend(pods)
+        source = next(step.source for step in steps if step.pod is first)
+        if unit.close_source:
+            self.taints.append(self._closing(source, unit.id, first))
+        self.reallocations += unit.reallocate
+        for step in steps:
+            closes = source if unit.close_source else ""
+            self.chosen(step, context, why, unit=unit.id, closes=closes)
+
+    def _closing(self, node: str, unit: str, pod: WorldPod) -> TaintStep:
+        return TaintStep(
+            node=node,
+            node_uid=self.world.nodes[node].node.metadata.uid,
+            key=MOVING_TAINT,
+            value=TAINT_VALUE_PREFIX + pod.uid,
+            unit=unit,
+        )
+
+    def chosen(
+        self, step: Step, context: Context, why: str, *, unit: str = "", closes: str = ""
+    ) -> None:
+        """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
+        pod = step.pod
+        self.ledger.count(context.strategy, pod, step.source, step.destination)
+        self.moved.add(pod.uid)
+        self.skipped.pop(pod.uid, None)
+        self.moves.append(
+            Move(
+                strategy=context.strategy,
+                profile=context.profile.name,
+                pod=_at(reference(pod.pod), step.source),
+                owner=self._owner(pod),
+                destination=step.destination,
+                unit=unit,
+                closes=closes,
+                facts=facts_of(pod.pod),
+                why=why,
+            )
+        )
+
+    def cleaned(self, pod: SchedulingPod, context: Context, why: str) -> None:
+        """Remove a pod that has ended. Limits and budgets do not concern it."""
+        self.moved.add(pod.metadata.uid)
+        self.skipped.pop(pod.metadata.uid, None)
+        self.moves.append(
+            Move(
+                strategy=context.strategy,
+                profile=context.profile.name,
+                pod=reference(pod),
+                owner=self._owner(self.world.seen(pod)),
+                facts=facts_of(pod),
+                why=why,
+                cleans=True,
+            )
+        )
+
+    def _owner(self, pod: WorldPod) -> Owner | None:
+        owner = pod.pod.metadata.controller()
+        if owner is None:
+            return None
+        above = self.workloads.get(owner.uid, "")
+        return Owner(kind=owner.kind, name=owner.name, uid=owner.uid, workload=above)
+
+
+def _at(pod: PodRef, node: str) -> PodRef:
+    return PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node)
+
+
+def _of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:
+    name = f"{pod.namespace}/{pod.pod.metadata.name}"
+    detail = f": {obstacle.detail}" if obstacle.detail else ""
+    return Obstacle(Reason.UNIT, f"{name} moves along: {obstacle.reason}{detail}")

@@ -1,0 +1,227 @@
+"""How the default scheduler scores nodes that fit: least allocated, balanced, and preferences.
+
+The weights are those of the default profile. Images on nodes are not known, so ImageLocality is
+missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from claimctl.reschedule.plan import spread
+from claimctl.reschedule.plan.fit import wanted_nodes
+from claimctl.reschedule.plan.quantities import CPU, MEMORY
+from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod
+from claimctl.wire.placement import matches_term, tolerates
+from claimctl.wire.scheduling import (
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+
+TOP = 100
+"""The best score of one rule (MaxNodeScore)."""
+_TAINTS, _AFFINITY, _SPREAD, _PODS = 3, 2, 2, 2
+ZONE = "topology.kubernetes.io/zone"
+_DEFAULT_SPREAD = ((HOSTNAME, 3), (ZONE, 5))
+"""The system's default constraints, with their maxSkew."""
+_SPREAD_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+"""The owners whose selectors the default constraints use."""
+
+
+def scores(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int]:
+    """The score of each node, in the order of ``nodes``. The pod must not be on a node."""
+    total = [_room(pod, node) for node in nodes]
+    for weight, found in (
+        (_TAINTS, _taints(pod, nodes)),
+        (_AFFINITY, _node_affinity(pod, nodes)),
+        (_SPREAD, _spread(world, pod, nodes)),
+        (_PODS, _pod_affinity(world, pod, nodes)),
+    ):
+        if found is not None:
+            for index, score in enumerate(found):
+                total[index] += weight * score
+    return total
+
+
+def _room(pod: WorldPod, node: WorldNode) -> int:
+    """LeastAllocated and BalancedAllocation of cpu and memory."""
+    cpu, memory, scored = node.cpu, node.memory, node.scored
+    if not cpu or not memory:
+        return _room_of_one(pod, node)
+    left = _left(scored[0] + pod.scored[0], cpu) + _left(scored[1] + pod.scored[1], memory)
+    asked, used = pod.requests, node.used
+    if len(asked) == 1:
+        # only a place: BalancedAllocation does not judge pods without requests
+        return left // 2
+    one = (used.get(CPU, 0) + asked.get(CPU, 0)) / cpu
+    other = (used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory
+    apart = abs((one if one < 1 else 1) - (other if other < 1 else 1)) / 2
+    return left // 2 + int((1 - apart) * TOP)
+
+
+def _room_of_one(pod: WorldPod, node: WorldNode) -> int:
+    """The same for a node without cpu or without memory: what it lacks does not count."""
+    balanced = TOP if len(pod.requests) > 1 else 0
+    if node.cpu:
+        return _left(node.scored[0] + pod.scored[0], node.cpu) + balanced
+    if node.memory:
+        return _left(node.scored[1] + pod.scored[1], node.memory) + balanced
+    return balanced
+
+
+def _left(used: int, allocatable: int) -> int:
+    return (allocatable - used) * TOP // allocatable if used <= allocatable else 0
+
+
+def _taints(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """Fewer PreferNoSchedule taints that the pod does not tolerate are better."""
+    if not any(node.warnings for node in nodes):
+        return None
+    tolerations = pod.pod.spec.tolerations
+    counts = [
+        sum(not any(tolerates(each, taint) for each in tolerations) for taint in node.warnings)
+        for node in nodes
+    ]
+    most = max(counts)
+    return [TOP - TOP * count // most for count in counts] if most else None
+
+
+def _node_affinity(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """The weights of the preferred terms that the node meets."""
+    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
+    terms = affinity.preferred if affinity else ()
+    if not terms:
+        return None
+    sums = [
+        sum(term.weight for term in terms if matches_term(term.preference, node.node))
+        for node in nodes
+    ]
+    most = max(sums)
+    return [TOP * each // most for each in sums] if most else None
+
+
+# topology spread
+
+
+def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """Fewer matching pods in the node's domains are better."""
+    soft = [
+        each
+        for each in pod.pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable != spread.HARD
+    ]
+    if soft:
+        judged = list(_wanted_spread(world, pod, soft, nodes))
+    elif not pod.pod.spec.topology_spread_constraints:
+        judged = list(_default_spread(world, pod, nodes))
+    else:
+        judged = []
+    if not judged:
+        return None
+    parts = [_shares(nodes, *each) for each in judged]
+    sums = [round(sum(shares)) for shares in zip(*parts, strict=True)]
+    keys = [key for key, _, _ in judged] if soft else []
+    known = [all(key in node.labels for key in keys) for node in nodes]
+    most = max((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
+    least = min((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
+    if not most:
+        return [TOP * each for each in known]
+    return [
+        TOP * (most + least - each) // most if known_ else 0
+        for each, known_ in zip(sums, known, strict=True)
+    ]
+
+
+Judged = tuple[str, Mapping[str, int], Callable[[int], float]]
+"""A topology key, the pods of each domain, and the score that a number of pods gives."""
+
+
+def _shares(
+    nodes: Sequence[WorldNode], key: str, counts: Mapping[str, int], score: Callable[[int], float]
+) -> list[float]:
+    """The part of one constraint in each node's score; 0 for a node without the label."""
+    empty = score(0)
+    filled = {value: score(count) for value, count in counts.items() if count}
+    values = [node.labels.get(key) for node in nodes]
+    return [0.0 if value is None else filled.get(value, empty) for value in values]
+
+
+def _wanted_spread(
+    world: World,
+    pod: WorldPod,
+    soft: Sequence[TopologySpreadConstraint],
+    nodes: Sequence[WorldNode],
+) -> Iterator[Judged]:
+    keys, wanted = tuple(each.topology_key for each in soft), wanted_nodes(pod.pod)
+    for each in soft:
+        counts = spread.counts(world, pod, each, keys, wanted)
+        yield _judged(nodes, each.topology_key, each.max_skew, counts)
+
+
+def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:
+    """The default constraints, which spread the pods of one owner over hosts and zones."""
+    owner = pod.pod.metadata.controller()
+    if owner is None or owner.kind not in _SPREAD_OWNERS:
+        return
+    per_node = world.owned.get(owner.uid, {})
+    for key, skew in _DEFAULT_SPREAD:
+        if any(key in node.labels for node in nodes):
+            yield _judged(nodes, key, skew, spread.by_domain(world, key, per_node))
+
+
+def _judged(
+    nodes: Sequence[WorldNode], key: str, max_skew: int, counts: Mapping[str, int]
+) -> Judged:
+    domains = {node.labels[key] for node in nodes if key in node.labels}
+    weight = math.log(len(domains) + 2)
+    return key, counts, lambda count: count * weight + max_skew - 1
+
+
+# preferred affinity between pods
+
+
+def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
+    """The weights of preferred terms, by the domains of the pods they mean.
+
+    The terms of the incoming pod count, and those of pods on nodes that mean the incoming pod.
+    """
+    sums = [0] * len(nodes)
+    for term, weight in _own_terms(pod):
+        namespaces = world.namespaces_of(term, pod.namespace)
+        per_node = world.matching(namespaces, term.label_selector)
+        _add(world, sums, nodes, term.topology_key, weight, per_node)
+    for each in world.wishes(pod):
+        _add(world, sums, nodes, each.term.topology_key, each.weight, each.per_node)
+    least, most = min(sums), max(sums)
+    if least == most:
+        return None
+    return [TOP * (each - least) // (most - least) for each in sums]
+
+
+def _add(
+    world: World,
+    sums: list[int],
+    nodes: Sequence[WorldNode],
+    key: str,
+    weight: int,
+    per_node: Mapping[str, int],
+) -> None:
+    counts = spread.by_domain(world, key, per_node)
+    for index, node in enumerate(nodes):
+        sums[index] += weight * counts.get(node.labels.get(key, ""), 0)
+
+
+def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
+    affinity = pod.pod.spec.affinity
+    if affinity is not None:
+        for each in _preferred(affinity.pod_affinity):
+            yield each.pod_affinity_term, each.weight
+        for each in _preferred(affinity.pod_anti_affinity):
+            yield each.pod_affinity_term, -each.weight
+
+
+def _preferred(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:
+    return affinity.preferred if affinity else ()

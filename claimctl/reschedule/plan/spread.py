@@ -1,0 +1,145 @@
+"""Topology spread constraints, as the scheduler's plugin PodTopologySpread judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from claimctl.reschedule.plan.labels import selects
+from claimctl.reschedule.plan.world import Domains, World, WorldNode, WorldPod
+from claimctl.wire.placement import admits, taints_of
+from claimctl.wire.scheduling import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    TopologySpreadConstraint,
+)
+
+HARD = "DoNotSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The nodes that match a pod's node selector and required node affinity.
+
+    Attributes:
+        shape: equal for pods with equal wishes.
+    """
+
+    shape: Hashable
+    matches: Callable[[WorldNode], bool]
+
+
+@dataclass(slots=True)
+class SpreadCheck:
+    """One hard constraint: the number of matching pods in each domain."""
+
+    key: str
+    max_skew: int
+    counts: Mapping[str, int]
+    least: int
+    own: int
+    """1 if the pod itself matches the selector."""
+
+    def problem(self, node: WorldNode) -> str:
+        """Why the pod cannot be on the node; '' if it can."""
+        value = node.labels.get(self.key)
+        if value is None:
+            return "topology spread: missing label"
+        over = self.counts.get(value, 0) + self.own - self.least
+        return "topology spread" if over > self.max_skew else ""
+
+
+def checks_of(world: World, pod: WorldPod, wanted: Wanted) -> tuple[SpreadCheck, ...]:
+    """The checks of the hard constraints of an incoming pod."""
+    constraints = pod.pod.spec.topology_spread_constraints
+    hard = [each for each in constraints if each.when_unsatisfiable == HARD]
+    keys = tuple(each.topology_key for each in hard)
+    return tuple(_check(world, pod, each, keys, wanted) for each in hard)
+
+
+def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSelector | None:
+    """The selector of the pods that count, with the pod's values of ``matchLabelKeys``."""
+    selector = constraint.label_selector
+    keys = [key for key in constraint.match_label_keys if key in pod.labels]
+    if selector is None or not keys:
+        return selector
+    added = (
+        LabelSelectorRequirement(key=key, operator="In", values=(pod.labels[key],)) for key in keys
+    )
+    return replace(selector, match_expressions=(*selector.match_expressions, *added))
+
+
+def counts(
+    world: World,
+    pod: WorldPod,
+    constraint: TopologySpreadConstraint,
+    keys: tuple[str, ...],
+    wanted: Wanted,
+) -> dict[str, int]:
+    """How many matching pods each domain of a constraint has, also where there are none.
+
+    Args:
+        keys: the topology keys that a node must have to count.
+    """
+    selector = selector_of(constraint, pod)
+    per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
+    domains = _domains(world, pod, constraint, keys, wanted)
+    inside = {name: count for name, count in per_node.items() if name in domains.nodes}
+    return {**domains.none, **by_domain(world, constraint.topology_key, inside)}
+
+
+def by_domain(world: World, key: str, per_node: Mapping[str, int]) -> dict[str, int]:
+    """The sums of numbers of pods over the nodes of each domain."""
+    found: dict[str, int] = {}
+    for name, count in per_node.items():
+        value = world.nodes[name].labels.get(key)
+        if value is not None:
+            found[value] = found.get(value, 0) + count
+    return found
+
+
+def _domains(
+    world: World,
+    pod: WorldPod,
+    constraint: TopologySpreadConstraint,
+    keys: tuple[str, ...],
+    wanted: Wanted,
+) -> Domains:
+    honors_affinity = constraint.node_affinity_policy != "Ignore"
+    honors_taints = constraint.node_taints_policy == "Honor"
+    tolerations = pod.pod.spec.tolerations if honors_taints else None
+    shape = wanted.shape if honors_affinity else None
+    question = (keys, constraint.topology_key, shape, tolerations)
+    found = world.domains.get(question)
+    if found is None:
+        nodes = [
+            node
+            for node in world.nodes.values()
+            if all(key in node.labels for key in keys)
+            and (not honors_affinity or wanted.matches(node))
+            and (tolerations is None or admits(taints_of(node.node), tolerations))
+        ]
+        names = frozenset(node.name for node in nodes)
+        none = {node.labels[constraint.topology_key]: 0 for node in nodes}
+        found = world.domains[question] = Domains(names, none)
+    return found
+
+
+def _check(
+    world: World,
+    pod: WorldPod,
+    constraint: TopologySpreadConstraint,
+    keys: tuple[str, ...],
+    wanted: Wanted,
+) -> SpreadCheck:
+    found = counts(world, pod, constraint, keys, wanted)
+    enough = len(found) >= (constraint.min_domains or 1)
+    return SpreadCheck(
+        key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        counts=found,
+        least=min(found.values(), default=0) if enough else 0,
+        own=int(selects(selector_of(constraint, pod), pod.labels)),
+    )

@@ -1,0 +1,347 @@
+"""CriticalPods: make room for a critical pod that the scheduler's own preemption cannot help.
+
+kube-scheduler preempts for cpu, memory and other room, but not for devices. So this strategy acts
+where a pod lacks devices, where its preemptionPolicy is Never, and where only the annotation of
+2018 marks it as critical. A pod with that annotation counts as ``system-cluster-critical``,
+whatever its priority is: only who may create pods in a system namespace can set it there, and with
+its own priority, which is mostly 0, no pod would ever make room for it.
+
+Victims are whole units of lower priority. On each node all of them are removed first. Then each
+unit is put back, the dearest first, if the pod still fits beside it. The node with the least loss
+is taken (``_Loss``). It is tainted before the evictions, so that no other pod takes the room, and
+the controller gives up held claims of the victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace as with_unit
+
+from claimctl.reschedule.plan.criticality import is_critical, is_critical_by_priority
+from claimctl.reschedule.plan.devices import Placement, Unit
+from claimctl.reschedule.plan.facts import by_name, reference
+from claimctl.reschedule.plan.fit import Unknown
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.plan import TaintStep
+from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, CriticalPods, MoveHeldClaims
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.record import Record
+from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
+from claimctl.reservation.facts.pods import claim_names, unschedulable_since
+from claimctl.text import counted
+from claimctl.wire.nodes import Taint
+from claimctl.wire.placement import admits
+from claimctl.wire.scheduling import SchedulingPod
+
+FIRST_BACK_OFF = timedelta(minutes=10)
+"""After the first attempt in vain; it doubles with each further one."""
+
+
+def rescue_critical(run: Run, context: Context, wanted: CriticalPods, observed: Observed) -> None:
+    """Plan room for each critical pod that waits, one after the other."""
+    for pod in sorted(observed.pods, key=by_name):
+        if _waits(pod, context, wanted, observed.now):
+            rescue = _Rescue(run, context, wanted, observed, pod)
+            obstacle = rescue.obstacle() or rescue.make_room()
+            if obstacle is not None:
+                run.skip(pod, context, obstacle)
+
+
+def _waits(pod: SchedulingPod, context: Context, wanted: CriticalPods, now: datetime) -> bool:
+    """Whether the pod is critical and has found no node for long enough."""
+    since = unschedulable_since(pod)
+    if since is None or pod.spec.node_name or pod.metadata.deleting or pod.spec.scheduling_gates:
+        return False
+    known = (pod.spec.scheduler_name or "default-scheduler") in context.protections.schedulers
+    critical = is_critical(pod, wanted.system_namespaces)
+    return known and critical and (now - since).total_seconds() >= wanted.unschedulable_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A unit that may be evicted."""
+
+    unit: Unit
+    pods: tuple[WorldPod, ...]
+
+    @property
+    def priority(self) -> int:
+        return max(_priority(pod) for pod in self.pods)
+
+    @property
+    def loss(self) -> _Loss:
+        return _loss([self])
+
+
+_Loss = tuple[int, int, int, int, float]
+"""The highest priority, holds to be released, workloads hit, pods, and the age of the oldest: the
+less, the better. Disruption budgets are never violated."""
+
+
+def _loss(victims: Sequence[_Candidate]) -> _Loss:
+    pods = [pod for each in victims for pod in each.pods]
+    claims = {(one.namespace, one.claim) for each in victims for one in each.unit.reallocate}
+    created = [pod.pod.metadata.creation_timestamp for pod in pods]
+    return (
+        max(each.priority for each in victims),
+        len(claims),
+        len({pod.owner_uid for pod in pods}),
+        len(pods),
+        max((-moment.timestamp() for moment in created if moment), default=0.0),
+    )
+
+
+def _priority(pod: WorldPod) -> int:
+    return pod.pod.spec.priority or 0
+
+
+class _Rescue:
+    """The room for one pod."""
+
+    def __init__(
+        self,
+        run: Run,
+        context: Context,
+        wanted: CriticalPods,
+        observed: Observed,
+        pod: SchedulingPod,
+    ) -> None:
+        self._run, self._context, self._wanted = run, context, wanted
+        self._record, self._now = observed.record or Record(), observed.now
+        self._pod = run.world.seen(pod)
+        self._real = is_critical_by_priority(pod)
+        self._priority = (pod.spec.priority or 0) if self._real else CRITICAL_PRIORITY
+        self._taint = Taint(
+            key=CRITICAL_TAINT,
+            value=TAINT_VALUE_PREFIX + pod.metadata.uid,
+            effect="NoSchedule",
+        )
+        self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
+
+    @property
+    def _meta(self) -> str:
+        meta = self._pod.pod.metadata
+        return f"{meta.namespace}/{meta.name}"
+
+    # whether to act
+
+    def obstacle(self) -> Obstacle | None:
+        """Why claimctl does not act for the pod, whatever the nodes look like."""
+        pod = self._pod.pod
+        if obstacle := self._against_attempt(pod.metadata.uid):
+            return obstacle
+        if pod.status.nominated_node_name:
+            return Obstacle(
+                Reason.SCHEDULER_PREEMPTS, f"it is nominated for {pod.status.nominated_node_name}"
+            )
+        if self._scheduler_preempts() and not self._has_claims():
+            return Obstacle(Reason.SCHEDULER_PREEMPTS, "it lacks no devices")
+        if not admits((self._taint,), pod.spec.tolerations):
+            return Obstacle(Reason.TOLERATION_MISSING, f"{CRITICAL_TAINT}:NoSchedule")
+        return None
+
+    def _against_attempt(self, uid: str) -> Obstacle | None:
+        for entry in self._record.taints:
+            if entry.pod_uid == uid:
+                text = f"room is being made on {entry.node} until {_at(entry.deadline)}"
+                return Obstacle(Reason.BACKING_OFF, text)
+        past = self._record.attempts.get(uid)
+        if past is None or past.last is None:
+            return None
+        if past.count >= self._wanted.attempts:
+            return Obstacle(Reason.ATTEMPTS_SPENT, f"{past.count} attempts in vain")
+        until = past.last + FIRST_BACK_OFF * (1 << max(past.count - 1, 0))
+        return Obstacle(Reason.BACKING_OFF, f"until {_at(until)}") if self._now < until else None
+
+    def _scheduler_preempts(self) -> bool:
+        """Whether kube-scheduler evicts pods for this one, for whatever is not a device."""
+        return self._real and self._pod.pod.spec.preemption_policy != "Never"
+
+    def _has_claims(self) -> bool:
+        return bool(self._pod.pod.spec.resource_claims or claim_names(self._pod.pod))
+
+    # which node
+
+    def make_room(self) -> Obstacle | None:
+        """Choose the node and the victims. Returns why there are none."""
+        best: tuple[_Loss, str] | None = None
+        chosen: list[_Candidate] = []
+        unknown: Obstacle | None = None
+        for node in self._nodes():
+            try:
+                victims = self._victims(node, best)
+            except _Enough as enough:
+                return Obstacle(Reason.SCHEDULER_PREEMPTS, str(enough))
+            except Unknown as why:
+                unknown = unknown or Obstacle(Reason.FIT_UNKNOWN, f"{node.name}: {why}")
+                continue
+            if victims and (best is None or (_loss(victims), node.name) < best):
+                best, chosen = (_loss(victims), node.name), victims
+        if best is None:
+            text = "on no node, not even without the pods of lower priority that may be evicted"
+            return unknown or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
+        self._choose(self._run.world.nodes[best[1]], chosen)
+        return None
+
+    def _nodes(self) -> Iterator[WorldNode]:
+        """The nodes on which the pod could be, whatever runs there."""
+        try:
+            problem = self._run.predictor.fitter.still(self._pod.pod)
+        except Unknown:
+            return
+        for node in self._run.world.nodes.values():
+            if not problem(node) and not self._is_taken(node):
+                yield node
+
+    def _is_taken(self, node: WorldNode) -> bool:
+        """Whether claimctl makes room there for another pod."""
+        planned = any(each.node == node.name for each in self._run.taints)
+        return planned or any(
+            taint.key == CRITICAL_TAINT and taint.value.startswith(TAINT_VALUE_PREFIX)
+            for taint in node.node.spec.taints
+        )
+
+    def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[_Candidate]:
+        """The least that has to go for the pod to fit; nothing if it does not fit at all.
+
+        Args:
+            best: a loss and its node. Nothing if the loss here cannot be less.
+
+        Raises:
+            _Enough: the pod fits, or the scheduler can make it fit.
+            Unknown: claimctl cannot judge.
+        """
+        if self._scheduler_can(node):
+            raise _Enough(f"{node.name} has devices for it")
+        candidates = self._candidates(node)
+        if not candidates or (best is not None and (candidates[0].loss, node.name) > best):
+            return []
+        if not self._fits_without(node, candidates):
+            return []
+        if self._fits_without(node, []):
+            raise _Enough(f"{node.name} fits it already")
+        victims = list(candidates)
+        for each in sorted(candidates, key=lambda each: (each.loss, each.unit.id), reverse=True):
+            rest = [other for other in victims if other is not each]
+            if rest and self._fits_without(node, rest):
+                victims = rest
+        return victims
+
+    def _scheduler_can(self, node: WorldNode) -> bool:
+        """Whether kube-scheduler finds devices on the node and may evict pods for the rest."""
+        if not self._scheduler_preempts():
+            return False
+        if not isinstance(self._run.devices.place(self._pod.pod, node.name), Placement):
+            return False
+        mark = self._run.world.mark()
+        for pod in [each for each in node.pods.values() if _priority(each) < self._priority]:
+            self._run.world.remove(pod)
+        try:
+            return not self._run.predictor.fitter.of(self._pod).problem(node)
+        finally:
+            self._run.world.rollback(mark)
+
+    def _candidates(self, node: WorldNode) -> list[_Candidate]:
+        """The units that may go, cheapest first, as long as budgets and limits allow the sum."""
+        found: list[_Candidate] = []
+        seen: set[str] = set()
+        for pod in sorted(node.pods.values(), key=lambda pod: pod.key):
+            if pod.uid not in seen and _priority(pod) < self._priority:
+                made = self._candidate(pod)
+                found += [made] if made is not None else []
+                seen |= {each.uid for each in made.pods} if made is not None else set()
+        allowed: list[_Candidate] = []
+        for each in sorted(found, key=lambda each: (each.loss, each.unit.id)):
+            pods = [pod for one in (*allowed, each) for pod in one.pods]
+            if not self._forbidden(pods):
+                allowed.append(each)
+        return allowed
+
+    def _candidate(self, pod: WorldPod) -> _Candidate | None:
+        if self._context.protections.obstacle(pod) is not None:
+            return None
+        unit = self._run.units.unit_of(pod.pod, self._evictor)
+        known = [self._run.world.pods.get(each.metadata.uid) for each in unit.pods]
+        pods = tuple(each for each in known if each is not None)
+        if unit.obstacle is not None or len(pods) < len(known):
+            return None
+        if any(_priority(each) >= self._priority for each in pods):
+            return None
+        if self._run.forbidden(unit, pods, pod, self._context) is not None:
+            return None
+        return _Candidate(unit, pods)
+
+    def _forbidden(self, pods: Sequence[WorldPod]) -> bool:
+        run = self._run
+        return (
+            run.budgets.obstacle(pods) is not None
+            or run.ledger.obstacle(self._context.strategy, pods) is not None
+        )
+
+    def _fits_without(self, node: WorldNode, victims: Sequence[_Candidate]) -> bool:
+        mark = self._run.world.mark()
+        try:
+            return isinstance(self._placed_without(node, victims), Placement)
+        finally:
+            self._run.world.rollback(mark)
+            self._run.devices.undo()
+
+    def _placed_without(
+        self, node: WorldNode, victims: Sequence[_Candidate]
+    ) -> Placement | Obstacle:
+        """The place of the pod once the victims have left. They are gone from the ``World``."""
+        for each in victims:
+            for pod in each.pods:
+                self._run.world.remove(pod)
+            self._run.devices.leave(each.unit.pods, source_closed=each.unit.close_source)
+        if problem := self._run.predictor.fitter.of(self._pod).problem(node):
+            return Obstacle(Reason.NO_OTHER_NODE, problem)
+        found = self._run.devices.place(self._pod.pod, node.name)
+        if isinstance(found, Obstacle) and found.reason is Reason.FIT_UNKNOWN:
+            raise Unknown(found.detail)
+        return found
+
+    # the steps
+
+    def _choose(self, node: WorldNode, victims: Sequence[_Candidate]) -> None:
+        run, unit = self._run, f"room for {self._meta}"
+        sources = {pod.uid: pod.node for each in victims for pod in each.pods}
+        placement = self._placed_without(node, victims)
+        assert isinstance(placement, Placement)
+        run.devices.take(placement)
+        run.devices.commit()
+        run.world.add(self._pod, node.name)
+        run.taints.append(self._step(node, unit))
+        pods = [pod for each in victims for pod in each.pods]
+        run.budgets.spend(pods)
+        why = f"{self._meta} needs the room on {node.name}: {counted(len(pods), 'victim')}"
+        for each in victims:
+            run.reallocations += [with_unit(one, unit=unit) for one in each.unit.reallocate]
+            for pod in each.pods:
+                step = Step(pod, sources[pod.uid], "")
+                run.chosen(step, self._context, why, unit=unit, closes=node.name)
+
+    def _step(self, node: WorldNode, unit: str) -> TaintStep:
+        return TaintStep(
+            node=node.name,
+            node_uid=node.node.metadata.uid,
+            key=self._taint.key,
+            value=self._taint.value,
+            effect=self._taint.effect,
+            unit=unit,
+            pod=reference(self._pod.pod),
+            timeout_seconds=self._wanted.pod_scheduled_timeout_seconds,
+        )
+
+
+class _Enough(Exception):
+    """The pod needs no help of claimctl."""
+
+
+def _at(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

@@ -1,0 +1,322 @@
+"""DeferredResizes: make room on a node for a resize that the kubelet there has deferred.
+
+The kubelet's own count decides what fits (``plan.kubelet``). Victims are whole units of
+lower priority on that node, none of which a claim keeps there: their replacements would have no
+place. Of all sets that are enough, the one with the fewest pods is taken, and of these the one with
+the lowest priorities (``_cost``).
+
+The scheduler counts a pod with the size that it wants, so no new pod takes the room meanwhile. From
+Kubernetes 1.37 on, the scheduler can make the room itself, if its gate is on. Then claimctl leaves
+it to the scheduler. There is one round for each size of a pod. Another one begins only when the
+node has more room than was expected, or when the victims were not evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from claimctl.reschedule.plan.devices import Unit
+from claimctl.reschedule.plan.facts import reference
+from claimctl.reschedule.plan.fewest import fewest
+from claimctl.reschedule.plan.kubelet import Account, Amounts, Waiting, account, deferred
+from claimctl.reschedule.plan.observed import Gate, Observed
+from claimctl.reschedule.plan.plan import ResizeStep
+from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.record import Record, Round
+from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
+from claimctl.text import counted
+
+SKEW = timedelta(minutes=1)
+"""A round that lies further in the future was noted by another clock, and is old."""
+
+
+def make_room_for_resizes(
+    run: Run, context: Context, wanted: DeferredResizes, observed: Observed
+) -> None:
+    """Plan room for the resizes that wait, node by node, in the order of the kubelet."""
+    for node in run.world.nodes.values():
+        if not any(deferred(pod.pod) is not None for pod in node.pods.values()):
+            continue
+        try:
+            waiting = account(node).waiting
+        except ValueError as error:
+            _skip_all(run, context, node, Obstacle(Reason.UNREADABLE, str(error)))
+            continue
+        for each in waiting:
+            room = _Room(run, context, wanted, observed, node, each)
+            obstacle = room.obstacle() or room.make()
+            if obstacle is not None:
+                run.skip(each.pod.pod, context, obstacle)
+
+
+def _skip_all(run: Run, context: Context, node: WorldNode, obstacle: Obstacle) -> None:
+    for pod in node.pods.values():
+        if deferred(pod.pod) is not None:
+            run.skip(pod.pod, context, obstacle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A unit that may be evicted."""
+
+    unit: Unit
+    pods: tuple[WorldPod, ...]
+    gives: Amounts
+    """What its pods on the node hold."""
+
+    @property
+    def uids(self) -> frozenset[str]:
+        return frozenset(pod.uid for pod in self.pods)
+
+    @property
+    def priority(self) -> int:
+        return max(_priority(pod) for pod in self.pods)
+
+    @property
+    def since(self) -> float:
+        """When its oldest pod started, in seconds."""
+        return min(_started(pod) for pod in self.pods)
+
+
+_Cost = tuple[int, int, int, int, float, tuple[str, ...]]
+"""Pods, the highest priority, the sum of priorities, workloads hit, the age of the oldest, and the
+names: the less, the better. Disruption budgets are never violated."""
+
+
+def _cost(victims: Sequence[_Candidate]) -> _Cost:
+    pods = [pod for each in victims for pod in each.pods]
+    return (
+        len(pods),
+        max((each.priority for each in victims), default=0),
+        sum(_priority(pod) for pod in pods),
+        len({pod.owner_uid for pod in pods}),
+        -min((each.since for each in victims), default=0.0),
+        tuple(sorted(pod.uid for pod in pods)),
+    )
+
+
+def _size(victims: Sequence[_Candidate]) -> int:
+    return sum(len(each.pods) for each in victims)
+
+
+def _priority(pod: WorldPod) -> int:
+    return pod.pod.spec.priority or 0
+
+
+def _started(pod: WorldPod) -> float:
+    started = pod.pod.status.start_time or pod.pod.metadata.creation_timestamp
+    return started.timestamp() if started else 0.0
+
+
+class _Room:
+    """The room for one resize."""
+
+    def __init__(
+        self,
+        run: Run,
+        context: Context,
+        wanted: DeferredResizes,
+        observed: Observed,
+        node: WorldNode,
+        waiting: Waiting,
+    ) -> None:
+        self._run, self._context, self._wanted = run, context, wanted
+        self._observed, self._node, self._waiting = observed, node, waiting
+        self._pod = waiting.pod
+        # earlier resizes of this plan have changed the node
+        self._account: Account = account(node)
+        self._going = frozenset(uid for uid, pod in node.pods.items() if pod.pod.metadata.deleting)
+        """The pods that leave in any case. No pod is evicted for room that they give."""
+
+    # whether to act
+
+    def obstacle(self) -> Obstacle | None:
+        """Why claimctl makes no room for the resize, whichever pods could be evicted."""
+        rules = (
+            self._of_pod,
+            self._of_node,
+            self._against_fit,
+            self._of_scheduler,
+            self._of_round,
+        )
+        return next(filter(None, (rule() for rule in rules)), None)
+
+    def _of_pod(self) -> Obstacle | None:
+        pod, condition = self._pod.pod, deferred(self._pod.pod)
+        generation = pod.metadata.generation
+        seen = condition.observed_generation if condition is not None else 0
+        if seen and seen != generation:
+            return Obstacle(Reason.RESIZE_NOT_OBSERVED, f"generation {generation}, seen {seen}")
+        if pod.spec.preemption_policy == "Never":
+            return Obstacle(Reason.NEVER_PREEMPTS)
+        if (pod.spec.priority or 0) >= CRITICAL_PRIORITY:
+            return Obstacle(Reason.KUBELET_PREEMPTS, f"priority {pod.spec.priority}")
+        waits = (self._observed.now - self._waiting.since).total_seconds()
+        if waits < self._wanted.deferred_seconds:
+            text = f"{waits:.0f} s < {self._wanted.deferred_seconds:.0f} s"
+            return Obstacle(Reason.RESIZE_YOUNG, text)
+        return None
+
+    def _of_node(self) -> Obstacle | None:
+        node = self._node
+        if node.closed:
+            return Obstacle(Reason.NODE_NOT_READY, f"{node.name}: {node.closed}")
+        unreadable = self._run.world.unreadable.keys() & node.pods.keys()
+        if unreadable:
+            uid = min(unreadable)
+            return Obstacle(Reason.UNREADABLE, self._run.world.unreadable[uid])
+        policy = node.node.spec.pod_preemption_policy
+        forbidden = policy.disable_resize_preemption if policy is not None else ()
+        if forbidden and self._wanted.stand_back is not StandBack.NEVER:
+            return Obstacle(Reason.NODE_FORBIDS, f"{node.name}: {', '.join(forbidden)}")
+        return None
+
+    def _against_fit(self) -> Obstacle | None:
+        if self._pod.uid in self._account.granted():
+            return Obstacle(Reason.ROOM_COMES, f"{self._node.name} has room for it")
+        if self._going and self._pod.uid in self._account.granted(self._going):
+            text = f"{counted(len(self._going), 'pod')} on {self._node.name} being deleted"
+            return Obstacle(Reason.ROOM_COMES, text)
+        return None
+
+    def _of_scheduler(self) -> Obstacle | None:
+        if self._wanted.stand_back is StandBack.ALWAYS:
+            return Obstacle(Reason.STANDS_BACK)
+        if self._wanted.stand_back is StandBack.NEVER or self._observed.resize_gate is Gate.OFF:
+            return None
+        if self._observed.resize_gate is Gate.ON:
+            text = "the API server has the gate InPlacePodVerticalScalingSchedulerPreemption"
+            return Obstacle(Reason.SCHEDULER_PREEMPTS, text)
+        return Obstacle(Reason.GATE_UNKNOWN, "/metrics of the API server may not be read")
+
+    def _of_round(self) -> Obstacle | None:
+        record = self._observed.record or Record()
+        past = record.rounds.get(self._pod.uid)
+        if past is None or past.generation != self._pod.pod.metadata.generation:
+            return None
+        since = self._observed.now - past.since
+        settle = timedelta(seconds=self._wanted.settle_seconds)
+        if -SKEW <= since < settle:
+            text = f"{counted(len(past.victims), 'victim')}, {since.total_seconds():.0f} s ago"
+            return Obstacle(Reason.ROUND_DONE, text)
+        if self._was_broken_off(past) or self._has_changed(past):
+            return None
+        return Obstacle(Reason.ROUND_DONE, f"{counted(len(past.victims), 'victim')}, in vain")
+
+    def _was_broken_off(self, past: Round) -> bool:
+        """Whether victims of the round were never evicted."""
+        here = (self._node.pods.get(uid) for uid in past.victims)
+        return any(pod is not None and not pod.pod.metadata.deleting for pod in here)
+
+    def _has_changed(self, past: Round) -> bool:
+        """Whether the node has more room than was expected when the round began."""
+        cpu, memory = self._account.free(past.victims)
+        return cpu > past.free_cpu or memory > past.free_memory
+
+    # which victims
+
+    def make(self) -> Obstacle | None:
+        """Choose the victims. Returns why there are none."""
+        candidates = list(self._candidates())
+        # two orders in which units are spared: the dear ones first, and the small ones first
+        dear = sorted(candidates, key=lambda each: (-each.priority, each.since, each.unit.id))
+        small = sorted(candidates, key=lambda each: (self._share(each), -each.priority, each.since))
+        found = None
+        if self._could_fit(candidates):
+            found = fewest((dear, small), self._enough, _cost, _size)
+        if found is None:
+            text = f"{counted(len(candidates), 'unit')} on {self._node.name} could leave"
+            return Obstacle(Reason.NOT_ENOUGH, text)
+        self._choose(found)
+        return None
+
+    def _could_fit(self, candidates: Sequence[_Candidate]) -> bool:
+        """Whether it fits at all without them. If not, no set needs to be looked at."""
+        uids = frozenset(uid for each in candidates for uid in each.uids)
+        return self._waiting.fits(self._account.free(uids | self._going))
+
+    def _candidates(self) -> Iterator[_Candidate]:
+        seen: set[str] = set()
+        for pod in sorted(self._node.pods.values(), key=lambda pod: pod.key):
+            if pod.uid not in seen and (made := self._candidate(pod)) is not None:
+                seen |= made.uids
+                yield made
+
+    def _candidate(self, pod: WorldPod) -> _Candidate | None:
+        if pod is self._pod or _priority(pod) >= _priority(self._pod):
+            return None
+        if self._context.protections.obstacle(pod) is not None:
+            return None
+        unit = self._run.units.unit_of(pod.pod, self._context.profile.evictor)
+        # a claim keeps the unit on this node: its replacements would have no place
+        if unit.obstacle is not None or unit.close_source:
+            return None
+        known = [self._run.world.pods.get(each.metadata.uid) for each in unit.pods]
+        pods = tuple(each for each in known if each is not None)
+        if any(each is self._pod or _priority(each) >= _priority(self._pod) for each in pods):
+            return None
+        if self._run.forbidden(unit, pods, pod, self._context) is not None:
+            return None
+        held = [self._account.held.get(each.uid, (0, 0)) for each in pods]
+        return _Candidate(unit, pods, (sum(h[0] for h in held), sum(h[1] for h in held)))
+
+    def _share(self, candidate: _Candidate) -> float:
+        """How much of the largest lack the unit gives, at most all of it, per pod."""
+        free = self._account.free()
+        lacks = [
+            (wanted - has - left, gives)
+            for wanted, has, left, gives in zip(
+                self._waiting.desired, self._waiting.held, free, candidate.gives, strict=True
+            )
+        ]
+        shares = [min(gives / lack, 1.0) for lack, gives in lacks if lack > 0]
+        return sum(shares) / len(candidate.pods)
+
+    def _enough(self, victims: Sequence[_Candidate]) -> bool:
+        uids = frozenset(uid for each in victims for uid in each.uids)
+        if self._pod.uid not in self._account.granted(uids | self._going):
+            return False
+        pods = [pod for each in victims for pod in each.pods]
+        return not pods or (
+            self._run.budgets.obstacle(pods) is None
+            and self._run.ledger.obstacle(
+                self._context.strategy, pods, self._context.limit_per_node
+            )
+            is None
+        )
+
+    # the steps
+
+    def _choose(self, victims: Sequence[_Candidate]) -> None:
+        run, meta = self._run, self._pod.pod.metadata
+        pods = [pod for each in victims for pod in each.pods]
+        uids = tuple(sorted(pod.uid for pod in pods))
+        unit = f"room for the resize of {meta.namespace}/{meta.name}"
+        why = f"{meta.namespace}/{meta.name} is to grow on {self._node.name}"
+        run.resizes.append(self._step(uids, unit))
+        run.budgets.spend(pods)
+        sources = {pod.uid: pod.node for pod in pods}
+        for each in victims:
+            for pod in each.pods:
+                run.world.remove(pod)
+            run.devices.leave(each.unit.pods)
+            run.devices.commit()
+        for pod in pods:
+            step = Step(pod, sources[pod.uid], "")
+            run.chosen(step, self._context, f"{why}: {counted(len(pods), 'victim')}", unit=unit)
+
+    def _step(self, victims: Collection[str], unit: str) -> ResizeStep:
+        cpu, memory = self._account.free({*victims, *self._going})
+        return ResizeStep(
+            pod=reference(self._pod.pod),
+            generation=self._pod.pod.metadata.generation,
+            unit=unit,
+            victims=tuple(victims),
+            # a node that has shrunk may have less than its pods hold
+            free_cpu=max(cpu, 0),
+            free_memory=max(memory, 0),
+        )

@@ -1,0 +1,167 @@
+"""LowNodeUtilization: move pods from over-used nodes to under-used ones.
+
+A node is under-used if it can take pods and is below the thresholds in all resources that it has,
+and over-used if it is above a target threshold in any. A pod moves if the expected node stays at or
+below every target, so each move lowers what nodes have above their targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from claimctl.reschedule.plan.groups import unevener
+from claimctl.reschedule.plan.order import victim_rank
+from claimctl.reschedule.plan.policy import LowNodeUtilization
+from claimctl.reschedule.plan.quantities import CPU, MEMORY, PODS
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.usage import Usage
+from claimctl.reschedule.plan.world import Step, WorldPod
+from claimctl.text import counted
+
+_BASIC = (CPU, MEMORY, PODS)
+"""Without thresholds for these, a node counts as below 100 %."""
+_FULL = Fraction(100)
+
+
+def balance_usage(
+    run: Run, context: Context, wanted: LowNodeUtilization, *, keep_spread: bool
+) -> None:
+    """Move pods away from over-used nodes.
+
+    Args:
+        keep_spread: make no move after which RemoveDuplicates would have more to do.
+    """
+    if not wanted.thresholds:
+        run.note(context, "there are no thresholds, so there is nothing to compare nodes with")
+        return
+    names = [name for name in run.world.nodes if context.protections.selects_node(name)]
+    usage = Usage(run.world, run.devices)
+    low, high = _thresholds(wanted, usage, names)
+    nodes = _Nodes(run, usage, low, high, tuple(sorted(wanted.thresholds)))
+    under = [name for name in names if nodes.is_under_used(name)]
+    over = [name for name in names if nodes.overshoot(name) > 0]
+    if text := _nothing_to_do(len(under), len(over), len(names), wanted.number_of_nodes):
+        run.note(context, text)
+        return
+    balancing = _Balancing(run, context, wanted, nodes, under, keep_spread)
+    for name in sorted(over, key=lambda name: (-nodes.overshoot(name), name)):
+        balancing.relieve(name)
+
+
+def _nothing_to_do(under: int, over: int, total: int, number_of_nodes: int) -> str:
+    if not under:
+        return "no node is under-used"
+    if under <= number_of_nodes:
+        known = counted(under, "under-used node") + (" is" if under == 1 else " are")
+        return f"numberOfNodes is {number_of_nodes}: {known} not enough to act"
+    if under == total:
+        return "all nodes are under-used"
+    return "" if over else "no node is over-used"
+
+
+Thresholds = dict[str, Fraction]
+"""Percent by resource name."""
+
+
+def _thresholds(
+    wanted: LowNodeUtilization, usage: Usage, nodes: Sequence[str]
+) -> tuple[Thresholds, Thresholds]:
+    low = {name: Fraction(percent) for name, percent in wanted.thresholds.items()}
+    high = {name: Fraction(percent) for name, percent in wanted.target_thresholds.items()}
+    if not wanted.use_deviation_thresholds:
+        rest = {name: _FULL for name in _BASIC if name not in low}
+        return low | rest, high | rest
+    means = {name: usage.mean(nodes, name) for name in low}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    below = {name: max(Fraction(0), mean - low[name]) for name, mean in known.items()}
+    return below, {name: min(_FULL, mean + high[name]) for name, mean in known.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    run: Run
+    usage: Usage
+    low: Thresholds
+    high: Thresholds
+    named: tuple[str, ...]
+    """The resources that the policy names: an under-used node has at least one of them."""
+
+    def is_under_used(self, name: str) -> bool:
+        node = self.run.world.nodes[name]
+        if node.node.spec.unschedulable or node.closed:
+            return False
+        found = {each: self.usage.percent(name, each) for each in self.low}
+        return any(found.get(each) is not None for each in self.named) and all(
+            percent < self.low[each] for each, percent in found.items() if percent is not None
+        )
+
+    def overshoot(self, name: str) -> Fraction:
+        """The most by which the node is above a target, in percentage points; 0 if it is not."""
+        return max((self._above(name, each) for each in self.high), default=Fraction(0))
+
+    def exceeded(self, name: str) -> list[str]:
+        """The resources in which the node is above its target."""
+        return [each for each in self.high if self._above(name, each) > 0]
+
+    def _above(self, name: str, resource: str) -> Fraction:
+        percent = self.usage.percent(name, resource)
+        return Fraction(0) if percent is None else max(Fraction(0), percent - self.high[resource])
+
+    def takes(self, name: str, asked: dict[str, int]) -> bool:
+        """Whether the node stays at or below every target with so much more."""
+        for resource, number in asked.items():
+            found = self.usage.of(name, resource)
+            if found and (found[0] + number) * 100 > self.high[resource] * found[1]:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Balancing:
+    run: Run
+    context: Context
+    wanted: LowNodeUtilization
+    nodes: _Nodes
+    under: Sequence[str]
+    keep_spread: bool
+
+    def relieve(self, name: str) -> None:
+        """Move pods from the node until it is not over-used any more."""
+        pods = sorted(self.run.world.nodes[name].pods.values(), key=victim_rank)
+        for pod in pods:
+            exceeded = self.nodes.exceeded(name)
+            if not exceeded:
+                return
+            asked = {each: self.nodes.usage.requested(pod, each) for each in self.nodes.high}
+            if pod.node == name and any(asked[each] for each in exceeded):
+                self._move(pod, name, exceeded, asked)
+
+    def _move(
+        self, pod: WorldPod, name: str, exceeded: Sequence[str], asked: dict[str, int]
+    ) -> None:
+        if obstacle := self._out_of_scope(pod, asked):
+            self.run.skip(pod.pod, self.context, obstacle)
+            return
+        why = f"{name} is over-used in {', '.join(exceeded)}"
+        self.run.move(pod, self.context, self._accept, why)
+
+    def _out_of_scope(self, pod: WorldPod, asked: dict[str, int]) -> Obstacle | None:
+        if pod.namespace not in self.wanted.namespaces:
+            return Obstacle(Reason.NAMESPACE, pod.namespace)
+        if obstacle := self.context.protections.obstacle(pod):
+            return obstacle
+        if not any(self.nodes.takes(name, asked) for name in self.under):
+            return Obstacle(
+                Reason.NO_BETTER_NODE, "no under-used node would stay below its targets"
+            )
+        return None
+
+    def _accept(self, steps: Sequence[Step]) -> Obstacle | None:
+        for name in sorted({step.destination for step in steps}):
+            if exceeded := self.nodes.exceeded(name):
+                detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"
+                return Obstacle(Reason.NO_BETTER_NODE, detail)
+        return unevener(self.run.world, steps, strictly=False) if self.keep_spread else None

@@ -1,0 +1,240 @@
+"""Units: pods that move together or not at all.
+
+Pods belong together if a claim ties them to one node, if their PodGroup is disrupted as a whole, or
+if their gang would have fewer pods than it needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+
+from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim, shares_group
+from claimctl.reschedule.plan.devices import Unit
+from claimctl.reschedule.plan.facts import by_name
+from claimctl.reschedule.plan.inventory import Inventory
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.plan import Reallocation
+from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.stickiness import STICKY, Stickiness, stickiness
+from claimctl.reservation.facts.pods import is_bound, is_done
+from claimctl.text import counted
+from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement
+from claimctl.wire.placement import selects
+from claimctl.wire.reservations import RESTORE
+from claimctl.wire.scheduling import SchedulingPod
+
+Pods = dict[str, SchedulingPod]
+"""Pods by UID."""
+
+
+class ClaimUnits:
+    """Implements ``devices.Units``."""
+
+    def __init__(self, observed: Observed, claims: Claims, inventory: Inventory) -> None:
+        self._claims, self._inventory = claims, inventory
+        self._nodes = {node.metadata.name: node for node in observed.nodes}
+        self._plans = [
+            each
+            for each in observed.downgrade_plans
+            if not each.metadata.deleting and each.spec.action != RESTORE
+        ]
+        self._groups = {
+            (each.metadata.namespace, each.metadata.name): each for each in observed.pod_groups
+        }
+        self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
+        for pod in sorted(observed.pods, key=by_name):
+            group = shares_group(pod)
+            if group is not None and is_bound(pod) and not is_done(pod):
+                self._members[group].append(pod)
+        self._reached = lru_cache(maxsize=None)(self._nodes_of)
+
+    def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
+        whole = evictor.move_held_claims is MoveHeldClaims.WHOLE_UNIT
+        members = self._linked(pod, whole=whole)
+        pods = tuple(sorted(members.values(), key=by_name))
+        pinned = self._pinned(members)
+        obstacle = self._against(members, pinned, whole=whole)
+        if len(pods) == 1 and not pinned:
+            return Unit(pods, obstacle=obstacle)
+        name = f"{pods[0].metadata.namespace}/{pods[0].metadata.name}"
+        if obstacle is not None or not pinned:
+            return Unit(pods, name if len(pods) > 1 else "", obstacle=obstacle)
+        asked = tuple(_reallocation(claim, name) for claim in pinned)
+        return Unit(pods, name, True, tuple(one for each in asked for one in each))
+
+    # members
+
+    def _linked(self, pod: SchedulingPod, *, whole: bool) -> Pods:
+        """The pods that have to leave if this one leaves.
+
+        Args:
+            whole: whether pods may leave with the claim that pins them. Otherwise one such pod is
+                enough to keep all of them.
+        """
+        found: Pods = {}
+        waiting = [pod]
+        while waiting:
+            each = waiting.pop()
+            if each.metadata.uid in found:
+                continue
+            found[each.metadata.uid] = each
+            waiting += self._comrades(each)
+            if whole:
+                for claim in self._claims.of(each):
+                    if self._is_pinned(claim, each, frozenset(found)):
+                        waiting += self._claims.users(claim)
+        return found
+
+    def _comrades(self, pod: SchedulingPod) -> list[SchedulingPod]:
+        """The pods of a group that cannot do without this one.
+
+        Of a gang with more pods than it needs, the last ones by name can leave one by one.
+        """
+        key = shares_group(pod)
+        group = self._groups.get(key) if key else None
+        if key is None or group is None:
+            return []
+        members, policy = self._members[key], group.spec.scheduling_policy
+        if group.spec.disrupted_as_a_whole:
+            return members
+        if policy is None or policy.gang is None:
+            return []
+        needed = {each.metadata.uid for each in members[: policy.gang.min_count]}
+        return members if pod.metadata.uid in needed else []
+
+    # claims
+
+    def _pinned(self, members: Pods) -> tuple[KnownClaim, ...]:
+        """The claims that keep members on their node, by name."""
+        uids = frozenset(members)
+        found = {
+            claim.key: claim
+            for pod in members.values()
+            for claim in self._claims.of(pod)
+            if self._is_pinned(claim, pod, uids)
+        }
+        return tuple(found[key] for key in sorted(found))
+
+    def _is_pinned(self, claim: KnownClaim, pod: SchedulingPod, leaving: frozenset[str]) -> bool:
+        if stickiness(claim, leaving, _owner_kind(pod)) not in STICKY:
+            return False
+        return self._reached(claim.node_selector) <= {pod.spec.node_name}
+
+    def _nodes_of(self, selector: NodeSelector | None) -> frozenset[str]:
+        """The nodes that can reach an allocation. Most selectors name one node."""
+        names = set(_named_nodes(selector))
+        candidates = names if names else self._nodes.keys()
+        return frozenset(
+            name
+            for name in candidates
+            if name in self._nodes and selects(selector, self._nodes[name])
+        )
+
+    # obstacles
+
+    def _against(
+        self, members: Pods, pinned: tuple[KnownClaim, ...], *, whole: bool
+    ) -> Obstacle | None:
+        """The first reason why the unit cannot move, or None."""
+        for pod in sorted(members.values(), key=by_name):
+            for claim in self._claims.of(pod):
+                if found := self._against_moving(claim):
+                    return found
+        if not pinned:
+            return None
+        if not whole:
+            return self._pinning(members, pinned)
+        return next(filter(None, self._against_whole(members, pinned)), None)
+
+    def _against_moving(self, claim: KnownClaim) -> Obstacle | None:
+        if not claim.allocated:
+            return None
+        if lost := self._inventory.unusable(claim):
+            return Obstacle(Reason.CLAIM_UNREACHABLE, f"{lost}; the controller reallocates it")
+        if claim.held and self._is_frozen(claim.key[0]):
+            return Obstacle(
+                Reason.DOWNGRADE, f"claim {claim.name} is held, and a DowngradePlan is active"
+            )
+        return None
+
+    def _is_frozen(self, namespace: str) -> bool:
+        """Whether a DowngradePlan may concern claims of the namespace."""
+        return any(
+            not each.spec.namespaces or namespace in each.spec.namespaces for each in self._plans
+        )
+
+    def _pinning(self, members: Pods, pinned: tuple[KnownClaim, ...]) -> Obstacle:
+        """Why the replacement would come back, or wait. The firmest reason wins."""
+        uids = frozenset(members)
+        kinds = {
+            claim.name: stickiness(claim, uids, _owner_kind(pod))
+            for claim in pinned
+            for pod in members.values()
+            if claim in self._claims.of(pod)
+        }
+        for name, kind in kinds.items():
+            if kind is not Stickiness.MAY_RETURN:
+                return Obstacle(Reason.PINNED, f"claim {name} {_WHY[kind]}")
+        name = next(iter(kinds))
+        return Obstacle(Reason.MAY_RETURN, f"claim {name} {_WHY[Stickiness.MAY_RETURN]}")
+
+    def _against_whole(
+        self, members: Pods, pinned: tuple[KnownClaim, ...]
+    ) -> Iterator[Obstacle | None]:
+        nodes = sorted({pod.spec.node_name for pod in members.values()})
+        if len(nodes) > 1:
+            text = f"its unit is on {counted(len(nodes), 'node')}: {', '.join(nodes[:3])}"
+            yield Obstacle(Reason.PINNED, text)
+        uids = frozenset(members)
+        for claim in pinned:
+            kind = stickiness(claim, uids, "")
+            if kind in (Stickiness.GHOST, Stickiness.FOREIGN, Stickiness.IN_USE):
+                yield Obstacle(Reason.PINNED, f"claim {claim.name} {_WHY[kind]}")
+            for each in claim.reservations:
+                if each.spec.reallocate_timeout_seconds is None:
+                    text = f"ClaimReservation {each.metadata.name} has no reallocateTimeoutSeconds"
+                    yield Obstacle(Reason.NEVER_REALLOCATED, text)
+
+
+_WHY = {
+    Stickiness.IN_USE: "is used by other pods on this node",
+    Stickiness.GHOST: "may be used by a pod that vanished",
+    Stickiness.HELD: "is held, and its devices are on this node",
+    Stickiness.FOREIGN: "is held by something that claimctl cannot ask to give it up",
+    Stickiness.WHILE_OPEN: "is still allocated when the replacement is made, so that it comes back",
+    Stickiness.MAY_RETURN: "may still be allocated when the replacement is made",
+}
+
+
+def _owner_kind(pod: SchedulingPod) -> str:
+    owner = pod.metadata.controller()
+    return owner.kind if owner else ""
+
+
+def _reallocation(claim: KnownClaim, unit: str) -> Iterator[Reallocation]:
+    for each in claim.reservations:
+        yield Reallocation(
+            namespace=claim.key[0],
+            reservation=each.metadata.name,
+            claim=claim.name,
+            claim_uid=claim.uid,
+            unit=unit,
+        )
+
+
+def _named_nodes(selector: NodeSelector | None) -> Iterator[str]:
+    """The names that the selector demands; nothing if it demands none, or not in each term."""
+    terms = (selector.node_selector_terms if selector else None) or ()
+    named = [_names_in(term.match_fields or ()) for term in terms]
+    if all(each is not None for each in named):
+        for each in named:
+            yield from each or ()
+
+
+def _names_in(fields: tuple[NodeSelectorRequirement, ...]) -> tuple[str, ...] | None:
+    return next(
+        (f.values or () for f in fields if f.key == "metadata.name" and f.operator == "In"), None
+    )

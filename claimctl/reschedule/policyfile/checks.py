@@ -1,0 +1,152 @@
+"""Rules for the args of plugins that no type expresses. Each fault is one line with its path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from claimctl.downgrade import label_selectors
+from claimctl.reschedule.policyfile.problems import Path, at
+from claimctl.reschedule.policyfile.v1alpha2 import (
+    DEFAULT_PROTECTIONS,
+    DEPRECATED_SWITCHES,
+    EXTRA_PROTECTIONS,
+    CriticalPodsArgs,
+    DefaultEvictorArgs,
+    LabelSelector,
+    LowNodeUtilizationArgs,
+    Namespaces,
+    PodProtections,
+    PolicyModel,
+    RemoveDuplicatesArgs,
+    Thresholds,
+    UnplaceablePodsArgs,
+)
+
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
+
+
+def duration(text: str) -> float:
+    """The seconds of a duration as Go writes it, such as 1h30m.
+
+    Raises:
+        ValueError: the text is no duration.
+    """
+    parts = _PART.findall(text)
+    if text == "0":
+        return 0.0
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{text!r} is not a duration like 30s, 10m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def problems(args: PolicyModel, path: Path) -> Iterator[str]:
+    """What is wrong in the args of one plugin, which stand at ``path``."""
+    match args:
+        case DefaultEvictorArgs():
+            yield from _evictor(args, path)
+        case RemoveDuplicatesArgs():
+            yield from _namespaces(args.namespaces, (*path, "namespaces"))
+        case LowNodeUtilizationArgs():
+            yield from utilization(args, path)
+        case CriticalPodsArgs() if not args.system_namespaces:
+            yield at((*path, "systemNamespaces"), "names no namespace")
+        case UnplaceablePodsArgs() if args.brake and args.avoid in ("Taint", "Report"):
+            text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
+            yield at((*path, "brake"), text)
+
+
+def node_selector(text: str, path: Path) -> Iterator[str]:
+    try:
+        label_selectors.parse(text)
+    except ValueError as error:
+        yield at(path, str(error))
+
+
+def _evictor(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:
+    if args.node_selector:
+        yield at((*path, "nodeSelector"), "is not read: write the nodeSelector of the whole policy")
+    yield from _selector(args.label_selector, (*path, "labelSelector"))
+    yield from _selector(args.namespace_label_selector, (*path, "namespaceLabelSelector"))
+    yield from _styles(args, path)
+    if args.pod_protections is not None:
+        yield from _protections(args.pod_protections, (*path, "podProtections"))
+    threshold = args.priority_threshold
+    if threshold is not None and (threshold.value is None) == (threshold.name is None):
+        yield at((*path, "priorityThreshold"), "either value or name is expected")
+    if args.min_pod_age is not None:
+        try:
+            duration(args.min_pod_age)
+        except ValueError as error:
+            yield at((*path, "minPodAge"), str(error))
+
+
+def _styles(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:
+    if args.pod_protections is None:
+        return
+    fields = type(args).model_fields
+    for name in sorted(DEPRECATED_SWITCHES.keys() & args.model_fields_set):
+        side, protection = DEPRECATED_SWITCHES[name]
+        place = {"default_disabled": "defaultDisabled", "extra_enabled": "extraEnabled"}[side]
+        yield at(
+            (*path, fields[name].alias or name),
+            f"excludes podProtections: write {protection} into podProtections.{place} instead",
+        )
+
+
+def _protections(given: PodProtections, path: Path) -> Iterator[str]:
+    for key, names, known in (
+        ("extraEnabled", given.extra_enabled, EXTRA_PROTECTIONS),
+        ("defaultDisabled", given.default_disabled, DEFAULT_PROTECTIONS),
+    ):
+        for index, name in enumerate(names):
+            if name not in known:
+                text = f"{name!r} is not known: one of {', '.join(known)} is expected"
+                yield at((*path, key, index), text)
+            elif name in names[:index]:
+                yield at((*path, key, index), f"{name} is repeated")
+    config = given.config
+    if config is not None and config.pods_with_pvc and "PodsWithPVC" not in given.extra_enabled:
+        text = "has no effect: add PodsWithPVC to podProtections.extraEnabled"
+        yield at((*path, "config", "PodsWithPVC"), text)
+
+
+def _selector(given: LabelSelector | None, path: Path) -> Iterator[str]:
+    for index, each in enumerate(given.match_expressions if given is not None else ()):
+        needs = each.operator in ("In", "NotIn")
+        if needs != bool(each.values):
+            text = f"{each.operator} needs values" if needs else f"{each.operator} has no values"
+            yield at((*path, "matchExpressions", index, "values"), text)
+
+
+def _namespaces(given: Namespaces | None, path: Path) -> Iterator[str]:
+    if given is not None and given.include and given.exclude:
+        yield at(path, "include and exclude exclude each other")
+
+
+def utilization(args: LowNodeUtilizationArgs, path: Path) -> Iterator[str]:
+    """The rules for LowNodeUtilization, as the descheduler has them."""
+    if args.evictable_namespaces is not None and args.evictable_namespaces.include:
+        yield at((*path, "evictableNamespaces", "include"), "only exclude is read here")
+    low, high = args.thresholds, args.target_thresholds
+    yield from _resources(low, (*path, "thresholds"))
+    yield from _resources(high, (*path, "targetThresholds"))
+    for name in sorted(low.keys() ^ high.keys()):
+        side = "targetThresholds" if name in low else "thresholds"
+        text = f"lacks {name}: thresholds and targetThresholds name the same resources"
+        yield at((*path, side), text)
+    if not args.use_deviation_thresholds:
+        for name in sorted(low.keys() & high.keys()):
+            if low[name] > high[name]:
+                text = f"{low[name]:g} is above targetThresholds, which has {high[name]:g}"
+                yield at((*path, "thresholds", name), text)
+
+
+def _resources(given: Thresholds, path: Path) -> Iterator[str]:
+    if not given:
+        yield at(path, "names no resource")
+    for name in given:
+        if not name or name == DEVICE_CLASS:
+            yield at((*path, name), "is not the name of a resource")

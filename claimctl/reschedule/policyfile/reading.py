@@ -1,0 +1,196 @@
+"""Reads a policy file of either version. Every fault in it is reported, each with its path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from claimctl.reschedule.policyfile import checks, text
+from claimctl.reschedule.policyfile.model import CheckedPolicy, CheckedProfile, Plugin
+from claimctl.reschedule.policyfile.problems import (
+    Path,
+    PolicyError,
+    at,
+    names,
+    parsed,
+    raised,
+)
+from claimctl.reschedule.policyfile.strategies import from_strategies
+from claimctl.reschedule.policyfile.unsupported import Unsupported
+from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1
+from claimctl.reschedule.policyfile.v1alpha2 import (
+    ARGS,
+    KIND,
+    POINTS,
+    V1ALPHA2,
+    DefaultEvictorArgs,
+    DeschedulerPolicy,
+    PluginConfig,
+    PluginSet,
+    PolicyModel,
+    Profile,
+)
+
+EVICTOR = "DefaultEvictor"
+_SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
+_ONCE = "UnplaceablePods"
+_METRICS = ("metricsCollector", "metricsProviders")
+_TYPE_META = ("apiVersion", "kind")
+"""Args may say of which type they are, as all objects of Kubernetes."""
+_PLACES = {name: "belongs below args" for model in ARGS.values() for name in names(model)}
+"""For fields of args that stand where no such field is known, mostly beside ``args``."""
+
+
+def read(path: FilePath, *, skip_unsupported: bool = False) -> CheckedPolicy:
+    """Read and check a policy file.
+
+    Args:
+        skip_unsupported: leave out what claimctl does not have, instead of refusing the file.
+
+    Raises:
+        PolicyError: the file cannot be used; its problems name their places in the file.
+    """
+    return checked(text.mapping(text.read(path)), skip_unsupported=skip_unsupported)
+
+
+def checked(document: Mapping[str, Any], *, skip_unsupported: bool = False) -> CheckedPolicy:
+    """The same for a document that is parsed already."""
+    unsupported = Unsupported(skip_unsupported)
+    policy = _reader(document)(document, unsupported)
+    unsupported.refuse()
+    return policy
+
+
+def _reader(
+    document: Mapping[str, Any],
+) -> Callable[[Mapping[str, Any], Unsupported], CheckedPolicy]:
+    if (kind := document.get("kind")) != KIND:
+        raise PolicyError(at(("kind",), f"{kind!r} is not known: {KIND} is expected"))
+    readers = {V1ALPHA2: _from_profiles, V1ALPHA1: from_strategies}
+    version = document.get("apiVersion")
+    if not isinstance(version, str) or version not in readers:
+        known = " or ".join(readers)
+        raise PolicyError(at(("apiVersion",), f"{version!r} is not known: {known} is expected"))
+    return readers[version]
+
+
+def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
+    policy = parsed(DeschedulerPolicy, document, (), _PLACES)
+    for key in _METRICS:
+        if document.get(key):
+            unsupported.add((key,), "claimctl counts requests, not real use")
+    raised(checks.node_selector(policy.node_selector or "", ("nodeSelector",)))
+    profiles = [
+        _Reading(profile, ("profiles", index), unsupported).profile()
+        for index, profile in enumerate(policy.profiles)
+    ]
+    raised(_named_twice(profiles))
+    return CheckedPolicy(
+        profiles=tuple(profiles),
+        node_selector=policy.node_selector or "",
+        per_node=policy.max_no_of_pods_to_evict_per_node,
+        per_namespace=policy.max_no_of_pods_to_evict_per_namespace,
+        total=policy.max_no_of_pods_to_evict_total,
+        grace_period_seconds=policy.grace_period_seconds,
+        failure_events=policy.eviction_failure_event_notification,
+        skipped=unsupported.skipped,
+        notes=() if profiles else ("the policy has no profile, so nothing is done",),
+    )
+
+
+def _named_twice(profiles: Sequence[CheckedProfile]) -> list[str]:
+    """The strategies with a memory of their own belong into one profile."""
+    found: list[str] = []
+    for index, profile in enumerate(profiles):
+        if any(each.name == _ONCE for each in profile.deschedule):
+            found.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
+    return [f"{line} in another profile already" for line in found[1:]]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One profile of the file, which stands at ``path``."""
+
+    given: Profile
+    path: Path
+    unsupported: Unsupported
+    problems: list[str] = field(default_factory=list)
+
+    def profile(self) -> CheckedProfile:
+        """The checked profile.
+
+        Raises:
+            PolicyError: something in it is wrong.
+        """
+        args = self._all_args()
+        enabled = {point: self._enabled(point) for point in _SETS}
+        raised(self.problems)
+        evictor = args.get(EVICTOR, DefaultEvictorArgs())
+        assert isinstance(evictor, DefaultEvictorArgs)
+
+        def plugins(point: str) -> tuple[Plugin, ...]:
+            return tuple(Plugin(name, args.get(name) or ARGS[name]()) for name in enabled[point])
+
+        return CheckedProfile(self.given.name, evictor, plugins("deschedule"), plugins("balance"))
+
+    def _all_args(self) -> dict[str, PolicyModel]:
+        found: dict[str, PolicyModel] = {}
+        for index, config in enumerate(self.given.plugin_config):
+            path = (*self.path, "pluginConfig", index)
+            if config.name in found:
+                self.problems.append(at((*path, "name"), f"{config.name} is configured twice"))
+            elif config.name not in ARGS:
+                self.unsupported.plugin((*path, "name"), config.name)
+            else:
+                self._add_args(found, config, (*path, "args"))
+        return found
+
+    def _add_args(self, found: dict[str, PolicyModel], config: PluginConfig, path: Path) -> None:
+        given = {key: value for key, value in config.args.items() if key not in _TYPE_META}
+        if given.pop("metricsUtilization", None):
+            self.unsupported.add(
+                (*path, "metricsUtilization"), "claimctl counts requests, not real use"
+            )
+        try:
+            args = parsed(ARGS[config.name], given, path, {})
+        except PolicyError as error:
+            self.problems += error.problems
+            return
+        self.problems += checks.problems(args, path)
+        found[config.name] = args
+
+    def _enabled(self, point: str) -> list[str]:
+        """The plugins that are enabled at an extension point."""
+        plugins: PluginSet = getattr(self.given.plugins, point)
+        path = (*self.path, "plugins", point)
+        self._check_disabled(plugins, (*path, "disabled"))
+        found: list[str] = []
+        for index, name in enumerate(plugins.enabled):
+            where = (*path, "enabled", index)
+            if name not in ARGS:
+                self.unsupported.plugin(where, name)
+            elif point not in POINTS[name]:
+                places = " or ".join(f"plugins.{each}" for each in POINTS[name])
+                self.problems.append(at(where, f"{name} belongs below {places}"))
+            elif name in plugins.enabled[:index] or name in plugins.disabled:
+                self.problems.append(at(where, f"{name} is named twice"))
+            else:
+                found.append(name)
+                self._check_needed(name, where)
+        return found
+
+    def _check_needed(self, name: str, where: Path) -> None:
+        if name == "LowNodeUtilization" and not self._configured(name):
+            text = "needs thresholds and targetThresholds in pluginConfig"
+            self.problems.append(at(where, f"{name} {text}"))
+
+    def _configured(self, name: str) -> bool:
+        return any(config.name == name for config in self.given.plugin_config)
+
+    def _check_disabled(self, plugins: PluginSet, path: Path) -> None:
+        for index, name in enumerate(plugins.disabled):
+            if name == EVICTOR:
+                text = f"{EVICTOR} has the protections of pods: it cannot be disabled"
+                self.problems.append(at((*path, index), text))

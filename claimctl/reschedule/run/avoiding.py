@@ -1,0 +1,154 @@
+"""Keeps pods off nodes that refuse them: entries of the record, taints, and the brake's gate.
+
+One write of the record puts an avoidance into force: the admission policy claimctl-avoidance reads
+it when a pod is created. So there is nothing to finish after a killed process. The gate is removed
+from pods after the record says that they may go; pods whose gate is left are found by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden
+from claimctl.reschedule.plan.avoidance import is_empty
+from claimctl.reschedule.plan.plan import AvoidStep, PodRef
+from claimctl.reschedule.plan.refusals import BRAKE_GATE, is_braked
+from claimctl.reschedule.run.changing import Changed, change_object
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.taints import Taints
+from claimctl.telemetry.face import Metric
+from claimctl.wire.records import RecordedAvoidance, RescheduleRecordStatus
+from claimctl.wire.scheduling import SchedulingPod
+from claimctl.wire.seams import Clock
+
+MAX_AVOIDANCES = 100
+"""How many owners the CRD allows; those with the oldest refusals are forgotten first."""
+
+
+@dataclass(slots=True)
+class Avoiding:
+    """Writes and removes what keeps pods off nodes. ``records`` has the entries."""
+
+    client: Client
+    clock: Clock
+    records: Records
+    _taints: Taints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._taints = Taints(self.client, self.clock, self.records)
+
+    async def remember(
+        self, steps: Sequence[AvoidStep], overtaken: Callable[[], bool] = lambda: False
+    ) -> list[str]:
+        """Put avoidances into force, or end them.
+
+        Args:
+            overtaken: whether the steps are out of date. Then nothing is written.
+
+        Returns:
+            What a reader of the result should know, one line each.
+
+        Raises:
+            NoRecord: there is no record, so pods avoid nothing.
+            KubeError: a request failed.
+        """
+        if not steps:
+            return []
+        entries = [step.entry for step in steps]
+        status = await self.records.change(
+            lambda status: status if overtaken() else with_avoidances(status, entries)
+        )
+        if overtaken():
+            return []
+        in_force = sum(bool(each.nodes or each.braked) for each in status.avoidances)
+        self.client.telemetry.gauge(Metric.RESCHEDULE_AVOIDANCES, in_force)
+        notes: list[str] = []
+        for step in steps:
+            notes += await self._taint(step)
+        return notes
+
+    async def _taint(self, step: AvoidStep) -> list[str]:
+        for taint in step.taints:
+            if taint.pod is None:
+                continue
+            try:
+                await self._taints.close(taint, taint.pod)
+            except Forbidden as error:
+                return [f"{taint.node} cannot be tainted: {error}"]
+        return []
+
+    async def release(self, pod: PodRef) -> bool:
+        """Remove the brake's gate from a pod; whether it was there.
+
+        Raises:
+            KubeError: a request failed.
+        """
+
+        def change(found: SchedulingPod) -> dict[str, Any]:
+            if found.metadata.uid != pod.uid or not is_braked(found):
+                return {}
+            gates = [each.name for each in found.spec.scheduling_gates]
+            kept = [{"name": name} for name in gates if name != BRAKE_GATE]
+            return {"spec": {"schedulingGates": kept or None}}
+
+        done = await change_object(self.client, SCHEDULING_PODS, pod.name, pod.namespace, change)
+        return done is Changed.WRITTEN
+
+    async def forget(self) -> None:
+        """Remove all avoidances from the record.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        if await self.records.read() is not None:
+            await self.records.change(lambda status: with_fields(status, avoidances=()))
+
+    async def stop(self) -> int:
+        """Forget all avoidances and let all braked pods go; how many pods went.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        await self.forget()
+        released = 0
+        for pod in await braked_pods(self.client):
+            released += await self.release(pod)
+        return released
+
+
+async def braked_pods(client: Client) -> list[PodRef]:
+    """The pods that have the brake's gate.
+
+    Raises:
+        KubeError: a request failed.
+    """
+    found = (await client.list(SCHEDULING_PODS, partial=True)).items
+    return [
+        PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
+        for pod in found
+        if is_braked(pod)
+    ]
+
+
+def with_avoidances(
+    status: RescheduleRecordStatus, entries: Iterable[RecordedAvoidance]
+) -> RescheduleRecordStatus:
+    """The status with these entries in place of those of the same owners."""
+    known = {each.owner_uid: each for each in status.avoidances}
+    known |= {each.owner_uid: each for each in entries}
+    kept = [each for each in known.values() if not is_empty(each)]
+    kept.sort(key=lambda each: (bool(each.nodes or each.braked), _latest(each)))
+    chosen = {each.owner_uid for each in kept[-MAX_AVOIDANCES:]}
+    ordered = tuple(known[uid] for uid in sorted(chosen))
+    return with_fields(status, avoidances=ordered)
+
+
+def _latest(entry: RecordedAvoidance) -> float:
+    times = [each.at for each in entry.refusals] + [each.since for each in entry.avoided]
+    return max((each.timestamp() for each in times if each is not None), default=0.0)

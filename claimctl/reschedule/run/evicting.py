@@ -1,0 +1,123 @@
+"""One eviction: look at the pod, compare it with what the plan saw, evict it by its UID.
+
+The look comes first because an eviction that fails on its precondition has charged the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    RequestTimeout,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from claimctl.reschedule.plan.facts import facts_of
+from claimctl.reschedule.plan.plan import Facts, Move
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.wire.resources import PODS, Resource
+from claimctl.wire.scheduling import SchedulingPod
+
+SCHEDULING_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The server has accepted the eviction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not now; another try may succeed. ``unsure``: the server may have evicted the pod."""
+
+    reason: Reason
+    detail: str
+    unsure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The pod is left alone for good."""
+
+    reason: Reason
+    detail: str
+
+
+Answer = Evicted | Refused | Left
+
+
+async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Evicted | None:
+    """Whether the pod is as the plan saw it: then None.
+
+    Args:
+        unsure: an earlier eviction had no answer. If the pod is going now, it was accepted.
+    """
+    try:
+        pod = await client.get(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
+    except NotFound:
+        return Evicted() if unsure else Left(Reason.CHANGED, "the pod is gone")
+    if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
+        return Evicted()
+    found = difference(pod, move)
+    return Left(Reason.CHANGED, found) if found else None
+
+
+def difference(pod: SchedulingPod, move: Move) -> str:
+    """What has changed since the plan was made, in one line; '' if nothing has."""
+    if pod.metadata.uid != move.pod.uid:
+        return "another pod has the name now"
+    if pod.metadata.deleting:
+        return "the pod is being deleted"
+    if pod.spec.node_name != move.pod.node:
+        return f"the pod is on {pod.spec.node_name or 'no node'} now"
+    now = facts_of(pod)
+    changed = [name for name in Facts.__struct_fields__ if _differs(now, move.facts, name)]
+    return f"changed since the plan: {', '.join(changed)}" if changed else ""
+
+
+def _differs(now: Facts, then: Facts, name: str) -> bool:
+    return bool(getattr(now, name) != getattr(then, name))
+
+
+async def evict(
+    client: Client, move: Move, grace_period_seconds: int | None, *, dry_run: bool = False
+) -> Answer:
+    """Send the eviction.
+
+    Raises:
+        Forbidden, Unauthorized: the right is missing; no other eviction would succeed.
+    """
+    pod = move.pod
+    try:
+        await client.evict(
+            pod.name,
+            pod.namespace,
+            uid=pod.uid,
+            grace_period_seconds=grace_period_seconds,
+            dry_run=dry_run,
+        )
+    except (Forbidden, Unauthorized):
+        raise
+    except NotFound:
+        return Left(Reason.CHANGED, "the pod is gone")
+    except Conflict:
+        return Left(Reason.CHANGED, "another pod has the name now")
+    except TooManyRequests as error:
+        return Refused(Reason.REFUSED, error.message)
+    except (Unreachable, RequestTimeout) as error:
+        return Refused(Reason.FAILED, str(error), unsure=not dry_run)
+    except ServerError as error:
+        if _TWO_BUDGETS in error.message:
+            return Left(Reason.TWO_BUDGETS, error.message)
+        return Refused(Reason.FAILED, str(error), unsure=not dry_run)
+    except ApiError as error:
+        return Left(Reason.FAILED, str(error))
+    return Evicted()

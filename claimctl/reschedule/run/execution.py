@@ -1,0 +1,479 @@
+"""Executes a plan, and nothing but the plan.
+
+Groups (units, or single pods) are tried in the order of the plan. A pod that has changed since is
+left alone, and no other pod takes its place. At most ``max_unavailable`` moves of one workload are
+under way. A refused eviction is tried again until the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+import structlog
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, KubeError
+from claimctl.reschedule.plan.own_taints import MOVING_TAINT
+from claimctl.reschedule.plan.plan import Plan, Reallocation
+from claimctl.reschedule.plan.policy import UnplaceablePods
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run import rounds
+from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
+from claimctl.reschedule.run.groups import Group, groups_of
+from claimctl.reschedule.run.landings import Landings
+from claimctl.reschedule.run.memory import Memory
+from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE, ask, waits, withdraw
+from claimctl.reschedule.run.records import NoRecord, Records
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.taints import Closed, End, Taints
+from claimctl.wire.records import RecordedTaint
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A taint that is set, and the group that it is for."""
+
+    entry: RecordedTaint
+    group: Group
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of one plan.
+
+    Args:
+        stop: when set, the write in hand is finished, the taints go, and the run ends.
+    """
+
+    client: Client
+    clock: Clock
+    plan: Plan
+    records: Records
+    settings: RunSettings
+    signs: Signs
+    rng: Random
+    stop: asyncio.Event
+    overtaken: Callable[[], bool] = lambda: False
+    """Whether avoidances were written since the plan was made: then those of the plan are not."""
+    report: Report = field(init=False)
+    _landings: Landings = field(init=False)
+    _taints: Taints = field(init=False)
+    _memory: Memory = field(init=False)
+    _open: list[_Open] = field(default_factory=list)
+    _asked: list[tuple[Reallocation, str]] = field(default_factory=list)
+    """The requests to give claims up, with the values of the taints that they are for."""
+    _standing: list[Reallocation] = field(default_factory=list)
+    """Those that no eviction of this run is for."""
+    _patience: float = 0.0
+    _until: float = 0.0
+    _halted: str = ""
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.plan, [Step(move) for move in self.plan.moves])
+        self._landings = Landings(self.client, self.clock)
+        self._taints = Taints(self.client, self.clock, self.records)
+        self._memory = Memory(self.records, self.clock, self.report)
+
+    async def run(self) -> Report:
+        """Execute the plan. A failed request ends the run and is in the report."""
+        self._until = self.clock.monotonic() + self.settings.deadline
+        groups = groups_of(self.plan, self.report.steps)
+        try:
+            groups = await self._keep_off(groups)
+            left = await self._execute(groups)
+            for group in left:
+                self._give_up(group)
+            await self._settle()
+        except KubeError as error:
+            self.report.failure = str(error)
+        await self._clean_up()
+        self.report.interrupted = self.stop.is_set()
+        self.signs.ended(self.report)
+        return self.report
+
+    async def _keep_off(self, groups: list[Group]) -> list[Group]:
+        """Keep pods off nodes before any eviction; the groups that may still be evicted."""
+        avoiding = Avoiding(self.client, self.clock, self.records)
+        steps = self.plan.avoidances
+        try:
+            self.report.notes += await avoiding.remember(steps, self.overtaken)
+        except NoRecord as error:
+            why = f"{error}; without a record no pod is kept off a node"
+            self.report.notes.append(why)
+            return self._without_unplaceable(groups, Reason.FAILED, why)
+        if steps and self.overtaken():
+            return self._without_unplaceable(groups)
+        for step in steps:
+            self.signs.avoided(step)
+        for asked in self.plan.reallocations:
+            if not asked.unit:
+                self._asked.append((asked, FOR_AVOIDANCE))
+                self._standing.append(asked)
+                self.report.notes += await ask(self.client, asked, FOR_AVOIDANCE)
+        self._patience = self.clock.monotonic() + self.settings.landing
+        for each in self.plan.releases:
+            if self.stop.is_set():
+                break
+            await avoiding.release(each.pod)
+        return groups
+
+    def _without_unplaceable(
+        self,
+        groups: list[Group],
+        reason: Reason = Reason.CHANGED,
+        why: str = "another pod was refused meanwhile",
+    ) -> list[Group]:
+        """Leave the groups that rely on avoidances; the others."""
+        name = UnplaceablePods().name
+        for group in groups:
+            if group.moves[0].strategy == name:
+                group.leave(None, reason, why)
+                self._told(group)
+        return [each for each in groups if each.moves[0].strategy != name]
+
+    async def _execute(self, groups: Sequence[Group]) -> list[Group]:
+        """Try the groups; those that are left were not finished in time."""
+        waiting = list(groups)
+        while waiting and not self._over():
+            for group in list(waiting):
+                if self._over():
+                    break
+                blocked = self._is_blocked(group)
+                if blocked or (await self._may_start(group) and await self._attempt(group)):
+                    waiting.remove(group)
+            if waiting and not self._over():
+                await self._tick()
+        return waiting
+
+    def _over(self) -> bool:
+        return bool(self.stop.is_set() or self._halted) or self.clock.monotonic() >= self._until
+
+    async def _may_start(self, group: Group) -> bool:
+        if self.clock.monotonic() < group.retry_at:
+            return False
+        room = 1 if group.is_unit else self.settings.max_unavailable
+        busy = any(self._landings.in_flight(each) >= room for each in group.workloads())
+        if busy and not group.rescues:
+            return False
+        return not self._crosses_a_taint(group) and await self._has_its_turn(group)
+
+    def _crosses_a_taint(self, group: Group) -> bool:
+        """Whether a taint of this run would keep a replacement from its expected node.
+
+        A move waits until the node it goes to is open again. The taint on a node waits for the
+        replacements that are on their way there. Critical pods tolerate each other's taints, so
+        that one of them might take the room of another: they come one after the other.
+        """
+        if group.rescues and any(each.group.rescues for each in self._open):
+            return True
+        if group.targets & {each.entry.node for each in self._open}:
+            return True
+        closes = group.taint.node if group.taint is not None else ""
+        return bool(closes) and any(
+            flight.move.destination == closes for flight in self._landings.open
+        )
+
+    async def _has_its_turn(self, group: Group) -> bool:
+        """Whether the groups before this one have landed, and their room is free."""
+        while group.before:
+            earlier = group.before[-1]
+            if not self._has_landed(earlier):
+                return False
+            # it may have been left alone before its own turn came
+            group.before[-1:] = earlier.before
+        while group.room:
+            if not self._has_landed(group.room[-1]):
+                return False
+            for step in group.room[-1].steps:
+                evicted = step.result is Result.EVICTED
+                if evicted and not await self._landings.has_ended(step.move.pod):
+                    return False
+            group.room.pop()
+        return True
+
+    def _has_landed(self, group: Group) -> bool:
+        return not any(
+            step.result is Result.PLANNED or self._landings.is_under_way(_uid(step))
+            for step in group.steps
+        )
+
+    def _is_blocked(self, group: Group) -> bool:
+        """Leave a group whose workload has a replacement that finds no node.
+
+        A critical pod does not wait for the replacements of other victims.
+        """
+        if group.rescues:
+            return False
+        stuck = [each for each in group.workloads() if self._landings.is_stuck(each)]
+        if stuck:
+            detail = "an earlier replacement of the workload has no node"
+            group.leave(None, Reason.REPLACEMENT_PENDING, detail)
+            self._told(group)
+        return bool(stuck)
+
+    async def _attempt(self, group: Group) -> bool:
+        """Try a group once; whether it is finished, in one way or the other."""
+        with self.signs.step(group):
+            for step in group.steps:
+                answer = await look(self.client, step.move, unsure=_uid(step) in group.unsure)
+                if isinstance(answer, Evicted):
+                    await self._was_evicted(group, step)
+                elif answer is not None:
+                    return self._left(group, step, answer)
+            if group.is_unit and not await self._rehearsed(group):
+                return self._finished(group)
+            if group.taint is not None and not await self._closed(group):
+                return self._finished(group)
+            if not await self._round_begun(group):
+                return self._finished(group)
+            # before the evictions: the controller then lists no replacement in the claim, and
+            # releases it as soon as the last pod is done
+            for each in group.reallocations:
+                taint = group.taint.value if group.taint is not None else FOR_AVOIDANCE
+                self._asked.append((each, taint))
+                self.report.notes += await ask(self.client, each, taint)
+            await self._evict_all(group)
+            return self._finished(group)
+
+    async def _rehearsed(self, group: Group) -> bool:
+        """Whether the server would accept each eviction of a unit."""
+        for step in group.steps:
+            if step.result is Result.EVICTED:
+                continue
+            answer = await evict(self.client, step.move, self.settings.grace_period, dry_run=True)
+            if not isinstance(answer, Evicted):
+                self._note(group, step, answer)
+                return False
+        return True
+
+    async def _closed(self, group: Group) -> bool:
+        """Close the node of a unit."""
+        taint = group.taint
+        if taint is None:
+            return True
+        if taint.pod is not None and await self._taints.is_placed(taint.pod):
+            group.leave(None, Reason.CHANGED, f"{taint.pod} needs no room any more")
+            return False
+        try:
+            closed, entry = await self._taints.close(taint, taint.pod or group.first)
+        except NoRecord as error:
+            group.leave(None, Reason.FAILED, f"{error}; without a record no node is tainted")
+            return False
+        except Forbidden as error:
+            group.leave(None, Reason.FAILED, f"the node cannot be closed: {error}")
+            return False
+        if closed in (Closed.OURS, Closed.FOREIGN):
+            self._open.append(_Open(entry, group))
+            self.signs.tainted(entry, closed)
+            return True
+        detail = f"node {taint.node} is gone" if closed is Closed.CHANGED else "it is in use"
+        group.leave(None, Reason.CHANGED, f"the node cannot be closed: {detail}")
+        return False
+
+    async def _round_begun(self, group: Group) -> bool:
+        """Whether the resize still waits, and its round is noted."""
+        if group.resize is None:
+            return True
+        if await self._waits_no_longer(group):
+            return False
+        if not group.noted:
+            step, now = group.resize, self.clock.now()
+            try:
+                await self.records.change(lambda status: rounds.with_round(status, step, now))
+            except NoRecord as error:
+                why = f"{error}; without a record no pod is evicted for a resize"
+                group.leave(None, Reason.FAILED, why)
+                return False
+            group.noted = True
+        return True
+
+    async def _waits_no_longer(self, group: Group) -> bool:
+        """Leave the rest of a group alone whose resize needs no room any more."""
+        left = await rounds.look(self.client, group.resize) if group.resize is not None else None
+        if left is not None:
+            group.leave(None, left.reason, left.detail)
+        return left is not None
+
+    async def _evict_all(self, group: Group) -> None:
+        for step in group.steps:
+            while step.result is Result.PLANNED:
+                if group.started and await self._waits_no_longer(group):
+                    return
+                answer = await self._evict(group, step)
+                if isinstance(answer, Evicted):
+                    break
+                self._note(group, step, answer)
+                if isinstance(answer, Left) or not group.is_unit:
+                    return
+                # a unit is finished before anything else begins
+                if not await self._waited(group):
+                    return
+
+    async def _waited(self, group: Group) -> bool:
+        """Wait until a member of a unit may be tried again; False at the end of the run."""
+        while self.clock.monotonic() < group.retry_at and not self._over():
+            await self._tick()
+        return not self._over()
+
+    async def _evict(self, group: Group, step: Step) -> Answer:
+        if _uid(step) in group.unsure:
+            seen = await look(self.client, step.move, unsure=True)
+            if isinstance(seen, Evicted):
+                await self._was_evicted(group, step)
+            if seen is not None:
+                return seen
+        if not step.move.cleans:
+            await self._landings.prepare(step.move)
+        answer = await evict(self.client, step.move, self.settings.grace_period)
+        if isinstance(answer, Evicted):
+            await self._was_evicted(group, step)
+        return answer
+
+    async def _was_evicted(self, group: Group, step: Step) -> None:
+        if step.result is Result.EVICTED:
+            return
+        step.result, step.reason, step.detail = Result.EVICTED, None, ""
+        if step.move.cleans:
+            self.signs.told(step)
+            return
+        await self._landings.prepare(step.move)
+        taint = group.taint
+        within = taint.timeout_seconds if taint is not None else self.settings.landing
+        self._landings.begin(step.move, within)
+        self._memory.evicted(step)
+        self.signs.told(step)
+
+    def _note(self, group: Group, step: Step, answer: Answer) -> None:
+        """Keep why a step was not done, and when it may be tried again."""
+        if isinstance(answer, Left):
+            self._left(group, step, answer)
+        elif isinstance(answer, Refused):
+            if answer.unsure:
+                group.unsure.add(_uid(step))
+            step.reason, step.detail = answer.reason, answer.detail
+            group.tries += 1
+            pause = self.settings.retry.delay(group.tries, self.rng)
+            group.retry_at = self.clock.monotonic() + pause
+
+    def _left(self, group: Group, step: Step, answer: Left) -> bool:
+        if group.started and group.is_unit:
+            self._partly(group)
+            step.detail = answer.detail
+        else:
+            group.leave(step, answer.reason, answer.detail)
+        return True
+
+    def _finished(self, group: Group) -> bool:
+        """Whether nothing of the group is left to do. Then say what became of it."""
+        if any(step.result is Result.PLANNED for step in group.steps):
+            if not (group.is_unit and group.started and self._over()):
+                return False
+            self._partly(group)
+        self._told(group)
+        if group.resize is not None and group.started:
+            self.signs.made_room(group.resize, group)
+        return True
+
+    def _partly(self, group: Group) -> None:
+        evicted = sum(step.result is Result.EVICTED for step in group.steps)
+        for step in group.steps:
+            if step.result is not Result.EVICTED:
+                why = step.detail or "another pod of the unit was refused"
+                step.leave(Reason.PARTLY_EVICTED, f"{evicted} of the unit are evicted: {why}")
+        self._halted = "a unit is evicted in part"
+
+    def _give_up(self, group: Group) -> None:
+        """Say why a group was not finished."""
+        if group.is_unit and group.started:
+            self._partly(group)
+        refused = next((step for step in group.steps if step.reason is not None), None)
+        if refused is not None and refused.reason is not None:
+            group.leave(refused, refused.reason, refused.detail)
+        elif self.stop.is_set():
+            group.leave(None, Reason.INTERRUPTED, "the run was interrupted")
+        else:
+            why = self._halted or "the deadline of the run is over"
+            group.leave(None, Reason.DEADLINE, why)
+        self._told(group)
+
+    def _told(self, group: Group) -> None:
+        for step in group.steps:
+            if step.result is Result.LEFT:
+                self.signs.told(step)
+
+    async def _tick(self) -> None:
+        """Wait a moment; then look at replacements and taints."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.poll):
+                await self.stop.wait()
+        await self._landings.look()
+        await self._lift_what_is_done()
+        self._note_outcomes()
+        await self._memory.keep()
+
+    async def _lift_what_is_done(self) -> None:
+        for each in list(self._open):
+            end = await self._ended(each)
+            if end is not None:
+                await self._taints.lift(each.entry, end)
+                self._open.remove(each)
+                # the node is open again: a replacement that finds no place now waits for others
+                self._landings.hurry(map(_uid, each.group.steps), self.settings.landing)
+                self.signs.untainted(each.entry, end)
+
+    async def _ended(self, each: _Open) -> End | None:
+        if each.entry.key != MOVING_TAINT:
+            return await self._taints.ended(each.entry)
+        pods = {_uid(step) for step in each.group.steps}
+        flying = any(flight.move.pod.uid in pods for flight in self._landings.open)
+        waiting = any(step.result is Result.PLANNED for step in each.group.steps)
+        return None if flying or waiting else End.MET
+
+    def _note_outcomes(self) -> None:
+        by_uid = {flight.move.pod.uid: flight for flight in self._landings.flights}
+        for step in self.report.steps:
+            flight = by_uid.get(_uid(step))
+            if flight is not None and not flight.open:
+                step.outcome, step.landed = flight.outcome, flight.landed
+
+    async def _settle(self) -> None:
+        """Wait for the replacements, and until no taint or request is needed."""
+        while not self.stop.is_set():
+            if self._standing and self.clock.monotonic() >= self._patience:
+                self._standing.clear()
+            if not (self._landings.open or self._open or self._standing):
+                break
+            await self._tick()
+            self._standing = [each for each in self._standing if await waits(self.client, each)]
+
+    async def _clean_up(self) -> None:
+        """Remove the taints and requests that are still there, and remember."""
+        try:
+            for each in list(self._open):
+                await self._taints.lift(each.entry, End.MET)
+                self._open.remove(each)
+            while self._asked:
+                asked, taint = self._asked.pop()
+                await withdraw(self.client, asked.reservation, asked.namespace, taint)
+            self._note_outcomes()
+            await self._memory.keep(last=True)
+        except KubeError as error:
+            self.report.failure = self.report.failure or str(error)
+            if self._open:
+                self.report.notes.append(
+                    "taints are left: 'claimctl reschedule --release-taints' removes them"
+                )
+
+
+def _uid(step: Step) -> str:
+    return step.move.pod.uid

@@ -1,0 +1,116 @@
+"""The steps of a plan in the groups that are executed all or none."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.steps import Result, Step
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A unit, or one pod alone. ``retry_at`` is of the monotonic clock."""
+
+    steps: list[Step]
+    taint: TaintStep | None = None
+    reallocations: tuple[Reallocation, ...] = ()
+    resize: ResizeStep | None = None
+    """The resize for which the pods are evicted."""
+    noted: bool = False
+    """Whether the round of the resize is in the record."""
+    retry_at: float = 0.0
+    tries: int = 0
+    unsure: set[str] = field(default_factory=set)
+    """The UIDs of pods whose eviction had no answer."""
+    before: list[Group] = field(default_factory=list)
+    """For each node that this group leaves or goes to: the group before it that did so.
+
+    Each expected node was chosen in the order of the plan. In another order the scheduler finds
+    other numbers of pods on these nodes, and may choose the old node again.
+    """
+    room: list[Group] = field(default_factory=list)
+    """The groups before this one that leave a node it goes to."""
+
+    @property
+    def moves(self) -> list[Move]:
+        return [step.move for step in self.steps]
+
+    @property
+    def sources(self) -> set[str]:
+        return {move.pod.node for move in self.moves}
+
+    @property
+    def targets(self) -> set[str]:
+        """The expected nodes."""
+        return {move.destination for move in self.moves if move.destination}
+
+    @property
+    def is_unit(self) -> bool:
+        return len(self.steps) > 1 or self.taint is not None
+
+    @property
+    def rescues(self) -> bool:
+        """Whether it makes room for a critical pod. Nothing promises its pods another node."""
+        return self.taint is not None and self.taint.pod is not None
+
+    @property
+    def first(self) -> PodRef:
+        return self.steps[0].move.pod
+
+    @property
+    def started(self) -> bool:
+        return any(step.result is Result.EVICTED for step in self.steps)
+
+    def workloads(self) -> Counter[str]:
+        """How many pods of each workload the group has."""
+        owners = (move.owner for move in self.moves)
+        return Counter(owner.workload_uid for owner in owners if owner is not None)
+
+    def leave(self, cause: Step | None, reason: Reason, detail: str) -> None:
+        """Leave all pods alone that were not evicted, because of one of them."""
+        for step in self.steps:
+            if step.result is Result.EVICTED:
+                continue
+            if cause is None or step is cause:
+                step.leave(reason, detail)
+            else:
+                step.leave(Reason.UNIT, f"{cause.move.pod}: {reason}: {detail}")
+
+
+def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
+    """The groups in the order of the plan."""
+    taints = {step.unit: step for step in plan.taints}
+    resizes = {step.unit: step for step in plan.resizes}
+    units: dict[str, Group] = {}
+    found: list[Group] = []
+    for step in steps:
+        unit = step.move.unit
+        if unit and unit in units:
+            units[unit].steps.append(step)
+            continue
+        asked = tuple(each for each in plan.reallocations if unit and each.unit == unit)
+        taint = taints.get(unit) if unit else None
+        group = Group([step], taint, asked, resizes.get(unit) if unit else None)
+        found.append(group)
+        if unit:
+            units[unit] = group
+    _order(found)
+    return found
+
+
+def _order(groups: list[Group]) -> None:
+    """Note for each group which ones come before it."""
+    last: dict[str, Group] = {}
+    leaving: dict[str, list[Group]] = defaultdict(list)
+    for group in groups:
+        touched = sorted(group.sources | group.targets)
+        group.before = list(
+            {id(last[each]): last[each] for each in touched if each in last}.values()
+        )
+        group.room = [each for node in sorted(group.targets) for each in leaving[node]]
+        last |= dict.fromkeys(touched, group)
+        for node in group.sources:
+            leaving[node].append(group)

@@ -1,0 +1,106 @@
+"""Writes what a run did into the record: not after each eviction, but every few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.run.records import NoRecord, Records, with_move
+from claimctl.reschedule.run.steps import Report, Step
+from claimctl.wire.records import (
+    RecordedMove,
+    RecordedRun,
+    RecordedWorkload,
+    RescheduleRecordStatus,
+)
+from claimctl.wire.seams import Clock
+
+EVERY_SECONDS = 10.0
+REVISION_LABEL = "controller-revision-hash"
+
+
+@dataclass(slots=True)
+class Memory:
+    """The moves of one run."""
+
+    records: Records
+    clock: Clock
+    report: Report
+    _at: dict[str, datetime] = field(default_factory=dict)
+    """When each pod was evicted, by its UID."""
+    _written: dict[str, Outcome] = field(default_factory=dict)
+    """The outcome that the record has of each of these pods."""
+    _kept: float | None = None
+    _missing: bool = False
+
+    def evicted(self, step: Step) -> None:
+        self._at[step.move.pod.uid] = self.clock.now()
+
+    async def keep(self, *, last: bool = False) -> None:
+        """Write the record if it is time, or if this is the end of the run.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        now = self.clock.monotonic()
+        due = last or self._kept is None or now >= self._kept + EVERY_SECONDS
+        if self._missing or not self._at or not due:
+            return
+        self._kept = now
+        news = [step for step in self.report.steps if self._is_news(step)]
+        try:
+            await self.records.change(lambda status: self._changed(status, news, last=last))
+        except NoRecord as error:
+            self._missing = True
+            self.report.notes.append(f"this run is not remembered: {error}")
+        self._written |= {step.move.pod.uid: step.outcome or Outcome.UNDER_WAY for step in news}
+
+    def _is_news(self, step: Step) -> bool:
+        uid = step.move.pod.uid
+        outcome = step.outcome or Outcome.UNDER_WAY
+        return uid in self._at and self._written.get(uid) is not outcome
+
+    def _changed(
+        self, status: RescheduleRecordStatus, news: Sequence[Step], *, last: bool
+    ) -> RescheduleRecordStatus:
+        for step in news:
+            if step.move.owner is not None:
+                at = self._at[step.move.pod.uid]
+                status = with_move(status, _workload(step), _move(step, at))
+        return replace(status, last_run=self._run()) if last else status
+
+    def _run(self) -> RecordedRun:
+        latest = max(self._at.values())
+        return RecordedRun(
+            ended=latest,
+            digest=self.report.plan.digest,
+            planned=len(self.report.steps),
+            evicted=self.report.evicted,
+        )
+
+
+def _workload(step: Step) -> RecordedWorkload:
+    owner = step.move.owner
+    assert owner is not None
+    return RecordedWorkload(
+        uid=owner.uid,
+        kind=owner.kind,
+        namespace=step.move.pod.namespace,
+        name=owner.name,
+        revision=dict(step.move.facts.labels).get(REVISION_LABEL, ""),
+    )
+
+
+def _move(step: Step, at: datetime) -> RecordedMove:
+    return RecordedMove(
+        strategy=step.move.strategy,
+        at=at,
+        source=step.move.pod.node,
+        predicted=step.move.destination,
+        landed=step.landed,
+        outcome=step.outcome or Outcome.UNDER_WAY,
+    )

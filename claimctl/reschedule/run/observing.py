@@ -1,0 +1,237 @@
+"""Reads everything that one plan is made from, page by page.
+
+The order matters: the record comes first, then claims, then pods. So every pod that a claim lists
+and that existed at that time is among the pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.reschedule.plan.kubelet import deferred
+from claimctl.reschedule.plan.observed import Gate, Observed
+from claimctl.reschedule.run import rounds
+from claimctl.reschedule.run.gates import resize_gate
+from claimctl.reschedule.run.outcomes import settled
+from claimctl.reschedule.run.records import Records, remembered
+from claimctl.wire.base import Wire, decode
+from claimctl.wire.coordination import Event
+from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.releases import Release
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCECLAIMTEMPLATES,
+    RESOURCESLICES,
+    Resource,
+)
+from claimctl.wire.scheduling import (
+    DisruptionBudget,
+    PersistentVolume,
+    PriorityClass,
+    SchedulingNode,
+    SchedulingPod,
+    SchedulingPodGroup,
+    VolumeClaim,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+T = TypeVar("T")
+
+SYSTEM_NAMESPACE = "kube-system"
+PREPARE_FAILED = "FailedPrepareDynamicResources"
+ADMISSION_POLICY = "claimctl-avoidance"
+ADMISSION_VERSIONS = ("v1", "v1beta1")
+"""Of MutatingAdmissionPolicies. v1alpha1 (1.32) cannot read variables in a JSON patch."""
+
+
+def _as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
+    return replace(resource, type=type_)
+
+
+CLAIMS = _as(RESOURCECLAIMS, SchedulingClaim)
+TEMPLATES = _as(RESOURCECLAIMTEMPLATES, ClaimTemplate)
+SLICES = _as(RESOURCESLICES, SchedulingSlice)
+DEVICE_CLASSES = Resource(
+    RESOURCECLAIMS.group, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False
+)
+ALL_PODS = _as(PODS, SchedulingPod)
+ALL_NODES = _as(NODES, SchedulingNode)
+GROUPS = _as(PODGROUPS, SchedulingPodGroup)
+BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", DisruptionBudget)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
+)
+VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", VolumeClaim)
+VOLUMES = Resource(
+    "", "v1", "persistentvolumes", "PersistentVolume", PersistentVolume, namespaced=False
+)
+OWNERS = (_as(REPLICASETS, ObjectHeader), _as(JOBS, ObjectHeader))
+READ = (
+    CLAIMS, TEMPLATES, SLICES, DEVICE_CLASSES, CLAIMRESERVATIONS, DOWNGRADEPLANS, GROUPS, ALL_PODS,
+    ALL_NODES, NAMESPACES, BUDGETS, PRIORITY_CLASSES, VOLUME_CLAIMS, VOLUMES, *OWNERS,
+)  # fmt: skip
+"""Every resource that is listed."""
+
+
+class _Version(Wire, frozen=True, kw_only=True):
+    major: str = ""
+    minor: str = ""
+
+
+@dataclass(slots=True)
+class Observation:
+    """Reads once. ``status`` is the record with the outcomes of earlier moves, as of now."""
+
+    client: Client
+    clock: Clock
+    records: Records
+    status: RescheduleRecordStatus = field(default_factory=RescheduleRecordStatus)
+    resizes: bool = False
+    """Whether to ask who makes room for resizes, too."""
+    over: frozenset[str] = frozenset()
+    """The UIDs of pods whose rounds of resizes are over."""
+    places: bool = False
+    """Whether to look at what UnplaceablePods needs, too: admission policies and Events."""
+    _unreadable: list[Unreadable] = field(default_factory=list)
+
+    async def read(self) -> Observed:
+        """Everything.
+
+        Raises:
+            KubeError: a request failed, or a right is missing.
+        """
+        record = await self.records.read()
+        # claims before pods; budgets after pods, so that they know of the pods' readiness
+        claims = await self._list(CLAIMS)
+        slices = await self._list(SLICES)
+        reservations = await self._list(CLAIMRESERVATIONS)
+        groups = await self._list(GROUPS)
+        pods = await self._list(ALL_PODS)
+        now = self.clock.now()
+        server = await _release(self.client)
+        if record is not None:
+            self.over = rounds.finished(record.status, pods)
+            self.status = rounds.without(settled(record.status, pods, now), self.over)
+        return Observed(
+            now=now,
+            cluster_uid=await cluster_uid(self.client),
+            server=server,
+            resize_gate=await self._gate(server, pods),
+            claims=claims,
+            slices=slices,
+            reservations=reservations,
+            pod_groups=groups,
+            pods=pods,
+            nodes=await self._list(ALL_NODES),
+            namespaces=await self._list(NAMESPACES),
+            owners=tuple([each for kind in OWNERS for each in await self._list(kind)]),
+            budgets=await self._list(BUDGETS),
+            priority_classes=await self._list(PRIORITY_CLASSES),
+            volume_claims=await self._list(VOLUME_CLAIMS),
+            volumes=await self._list(VOLUMES),
+            claim_templates=await self._list(TEMPLATES),
+            device_classes=await self._list(DEVICE_CLASSES),
+            downgrade_plans=await self._list(DOWNGRADEPLANS),
+            record=remembered(self.status) if record is not None else None,
+            admission=self.places and await keeps_off(self.client),
+            unprepared=await self._unprepared() if self.places else {},
+            unreadable=tuple(self._unreadable),
+        )
+
+    async def _gate(self, server: Release, pods: tuple[SchedulingPod, ...]) -> Gate:
+        """Asked only where a resize waits."""
+        if not self.resizes or not any(deferred(pod) is not None for pod in pods):
+            return Gate.OFF
+        return await resize_gate(self.client, server)
+
+    async def _unprepared(self) -> dict[str, str]:
+        """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
+        chosen = f"reason={PREPARE_FAILED}"
+        found = await self.client.list(EVENTS, field_selector=chosen, partial=True)
+        events = sorted(found.items, key=_told_at)
+        return {each.regarding.uid: each.note for each in events if each.reason == PREPARE_FAILED}
+
+    async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
+        """All objects of a kind; none if the cluster does not serve it."""
+        found = await self.client.list_if_served(resource)
+        self._unreadable += found.unreadable
+        return found.items
+
+
+def _told_at(event: Event) -> tuple[str, str]:
+    last = event.series.last_observed_time if event.series else ""
+    created = event.metadata.creation_timestamp
+    return last or event.event_time or (created.isoformat() if created else ""), event.note
+
+
+async def keeps_off(client: Client) -> bool:
+    """Whether the policy claimctl-avoidance and its binding are in the cluster.
+
+    Raises:
+        KubeError: a request failed, or a right is missing.
+    """
+    for version in ADMISSION_VERSIONS:
+        try:
+            for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"):
+                await client.get(_admission(version, kind), ADMISSION_POLICY)
+        except NotFound:
+            continue
+        return True
+    return False
+
+
+def _admission(version: str, kind: str) -> Resource[ObjectHeader]:
+    plural = "mutatingadmissionpolicies" if kind.endswith("Policy") else f"{kind.lower()}s"
+    group = "admissionregistration.k8s.io"
+    return Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
+
+
+async def cluster_uid(client: Client) -> str:
+    """What tells clusters apart: the UID of the namespace kube-system."""
+    return (await client.get(NAMESPACES, SYSTEM_NAMESPACE)).metadata.uid
+
+
+async def _release(client: Client) -> Release:
+    told = decode(await client.get_raw("/version"), _Version)
+    try:
+        return int(told.major), int(told.minor.rstrip("+"))
+    except (ValueError, msgspec.MsgspecError):
+        return 0, 0
+
+
+def kept_outcomes(
+    before: RescheduleRecordStatus, judged: RescheduleRecordStatus
+) -> RescheduleRecordStatus:
+    """The status on the server with the outcomes that were judged since it was read."""
+    outcomes = {
+        (workload.uid, move.at, move.source): move
+        for workload in judged.workloads
+        for move in workload.moves
+    }
+    workloads = tuple(
+        msgspec.structs.replace(
+            each,
+            moves=tuple(
+                outcomes.get((each.uid, move.at, move.source), move) for move in each.moves
+            ),
+        )
+        for each in before.workloads
+    )
+    return msgspec.structs.replace(before, workloads=workloads)

@@ -1,0 +1,70 @@
+"""What became of earlier moves, from the pods that are there now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from claimctl.reschedule.plan.record import Outcome
+from claimctl.wire.pods import Pod
+from claimctl.wire.records import RecordedMove, RecordedWorkload, RescheduleRecordStatus
+
+LANDING = timedelta(seconds=60)
+"""A replacement without a node counts as pending after this time."""
+SKEW = timedelta(seconds=2)
+"""How far the clocks of claimctl and of the API server, which counts in seconds, may differ."""
+
+
+def settled(
+    status: RescheduleRecordStatus, pods: Iterable[Pod], now: datetime
+) -> RescheduleRecordStatus:
+    """The status with the outcomes of the moves that were under way or pending."""
+    by_owner: dict[str, list[Pod]] = {}
+    for pod in pods:
+        owner = pod.metadata.controller()
+        if owner is not None and not pod.metadata.deleting:
+            by_owner.setdefault(owner.uid, []).append(pod)
+    workloads = tuple(
+        replace(each, moves=_judged(each, by_owner.get(each.uid, []), now))
+        for each in status.workloads
+    )
+    return replace(status, workloads=workloads)
+
+
+def _judged(
+    workload: RecordedWorkload, pods: Sequence[Pod], now: datetime
+) -> tuple[RecordedMove, ...]:
+    """Each open move gets one replacement at most: the oldest pod that came after the eviction."""
+    left = sorted(pods, key=lambda pod: (_born(pod), pod.metadata.name))
+    judged: list[RecordedMove] = []
+    for move in workload.moves:
+        if move.outcome not in (Outcome.UNDER_WAY, Outcome.PENDING) or move.at is None:
+            judged.append(move)
+            continue
+        since = move.at - SKEW
+        found = next((pod for pod in left if _born(pod) >= since), None)
+        if found is not None:
+            left.remove(found)
+        judged.append(_outcome(move, found, now - move.at))
+    return tuple(judged)
+
+
+def _outcome(move: RecordedMove, replacement: Pod | None, age: timedelta) -> RecordedMove:
+    if replacement is None:
+        return replace(move, outcome=Outcome.GONE) if age > LANDING else move
+    node = replacement.spec.node_name
+    if node:
+        # without a prediction, the pod only had to make room: it may come back
+        back = bool(move.predicted) and node == move.source
+        outcome = Outcome.BOUNCED if back else Outcome.LANDED
+        return replace(move, outcome=outcome, landed=node)
+    return replace(move, outcome=Outcome.PENDING) if age > LANDING else move
+
+
+_EPOCH = datetime.fromtimestamp(0).astimezone()
+
+
+def _born(pod: Pod) -> datetime:
+    return pod.metadata.creation_timestamp or _EPOCH

@@ -1,0 +1,96 @@
+"""Asks the controller to give up a held claim. ``reschedule`` itself never writes a claim.
+
+A request says for which taint it was made. So a successor finds what a killed process left: a
+request without its taint is withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.reschedule.plan.plan import Reallocation
+from claimctl.reschedule.run.changing import Changed, change_object
+from claimctl.wire.reservations import (
+    REALLOCATE_ANNOTATION,
+    REALLOCATE_FOR_ANNOTATION,
+    ClaimReservation,
+)
+from claimctl.wire.resources import CLAIMRESERVATIONS
+
+FOR_AVOIDANCE = "claimctl-avoidance"
+"""In place of a taint's value: the pods avoid the node without a taint."""
+_Annotations = dict[str, str | None]
+
+
+async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:
+    """Annotate the ClaimReservation with the UID of the claim to give up.
+
+    Args:
+        taint: the value of the taint that closes the node of the claim's pods.
+
+    Returns:
+        What a reader of the result should know: nothing, or that the reservation is gone.
+    """
+
+    def change(found: ClaimReservation) -> _Annotations:
+        if found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
+            return {}
+        return {REALLOCATE_ANNOTATION: wanted.claim_uid, REALLOCATE_FOR_ANNOTATION: taint}
+
+    if await _annotate(client, wanted.reservation, wanted.namespace, change):
+        return []
+    name = f"{wanted.namespace}/{wanted.reservation}"
+    return [f"the ClaimReservation {name} is gone, so nothing holds {wanted.claim}"]
+
+
+async def withdraw(client: Client, reservation: str, namespace: str, taint: str) -> None:
+    """Remove the request that was made for a taint. One that a person made stays."""
+
+    def change(found: ClaimReservation) -> _Annotations:
+        if found.metadata.annotation(REALLOCATE_FOR_ANNOTATION) != taint:
+            return {}
+        return {REALLOCATE_ANNOTATION: None, REALLOCATE_FOR_ANNOTATION: None}
+
+    await _annotate(client, reservation, namespace, change)
+
+
+async def waits(client: Client, wanted: Reallocation) -> bool:
+    """Whether the controller has not yet given the claim up."""
+    try:
+        found = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
+    except NotFound:
+        return False
+    return found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
+
+
+async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
+    """Remove the requests of earlier processes; how many there were.
+
+    Args:
+        taints: the values of the taints that are still needed.
+    """
+    stale = [
+        (each.metadata, value)
+        for each in (await client.list_if_served(CLAIMRESERVATIONS)).items
+        if (value := each.metadata.annotation(REALLOCATE_FOR_ANNOTATION)) is not None
+        and value not in taints
+    ]
+    for meta, value in stale:
+        await withdraw(client, meta.name, meta.namespace, value)
+    return len(stale)
+
+
+async def _annotate(
+    client: Client, name: str, namespace: str, change: Callable[[ClaimReservation], _Annotations]
+) -> bool:
+    """Change annotations under the object's version. False: it is gone."""
+
+    def patch(found: ClaimReservation) -> dict[str, Any]:
+        annotations = change(found)
+        return {"metadata": {"annotations": annotations}} if annotations else {}
+
+    done = await change_object(client, CLAIMRESERVATIONS, name, namespace, patch)
+    return done is not Changed.GONE

@@ -1,0 +1,193 @@
+"""The RescheduleRecord in the cluster: read, created, and changed under its resourceVersion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
+from claimctl.reschedule.plan.record import (
+    Attempts,
+    Outcome,
+    PastMove,
+    Record,
+    TaintEntry,
+    WorkloadMemory,
+)
+from claimctl.reschedule.run.rounds import round_of
+from claimctl.wire.base import every_field
+from claimctl.wire.records import (
+    RecordedMove,
+    RecordedTaint,
+    RecordedWorkload,
+    RescheduleRecord,
+    RescheduleRecordStatus,
+)
+from claimctl.wire.resources import RESCHEDULERECORDS
+
+DEFAULT_NAME = "claimctl"
+MAX_WORKLOADS = 500
+"""How many workloads the CRD allows; those with the oldest moves are forgotten first."""
+MAX_MOVES = 16
+MAX_ATTEMPTS = 500
+_TRIES = 10
+
+Change = Callable[[RescheduleRecordStatus], RescheduleRecordStatus]
+
+
+class NoRecord(Exception):
+    """The cluster does not serve RescheduleRecords: claimctl's CRDs are not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The record of one name. Several processes may change it: each write carries its version."""
+
+    client: Client
+    name: str = DEFAULT_NAME
+
+    async def read(self) -> RescheduleRecord | None:
+        """The record, or None if there is none yet or its kind is not served."""
+        try:
+            return await self.client.get(RESCHEDULERECORDS, self.name)
+        except NotFound:
+            return None
+
+    async def all(self) -> tuple[RescheduleRecord, ...]:
+        """The records of all names; none if their kind is not served.
+
+        Raises:
+            UnreadableObject: a record cannot be read, so nobody knows which taints it has.
+            KubeError: the request failed.
+        """
+        try:
+            return (await self.client.list(RESCHEDULERECORDS)).items
+        except NotFound:
+            return ()
+
+    async def change(self, change: Change) -> RescheduleRecordStatus:
+        """Apply ``change`` to the status as it is on the server. Without a change, nothing is
+        written.
+
+        ``change`` may be called several times, and must give the same result for its own result: a
+        write without an answer may have been applied.
+
+        Raises:
+            NoRecord: the kind is not served.
+            Conflict: other processes wrote again and again.
+            KubeError: a request failed.
+        """
+        for attempt in range(_TRIES):
+            record = await self._existing()
+            wanted = change(record.status)
+            if wanted == record.status:
+                return wanted
+            try:
+                await self.client.merge_patch(
+                    RESCHEDULERECORDS,
+                    self.name,
+                    {"status": every_field(wanted)},
+                    resource_version=record.metadata.resource_version,
+                    subresource="status",
+                )
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return wanted
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _existing(self) -> RescheduleRecord:
+        found = await self.read()
+        if found is not None:
+            return found
+        try:
+            return await self.client.create(RESCHEDULERECORDS, {"metadata": {"name": self.name}})
+        except AlreadyExists:
+            return await self.client.get(RESCHEDULERECORDS, self.name)
+        except NotFound as error:
+            raise NoRecord(
+                "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"
+            ) from error
+
+
+def remembered(status: RescheduleRecordStatus) -> Record:
+    """The record as planning reads it."""
+    return Record(
+        workloads={each.uid: _memory(each) for each in status.workloads},
+        taints=tuple(entry for each in status.taints if (entry := _entry(each)) is not None),
+        attempts={each.pod_uid: Attempts(each.count, each.last) for each in status.attempts},
+        rounds={
+            each.pod_uid: found for each in status.resizes if (found := round_of(each)) is not None
+        },
+        avoidances=status.avoidances,
+    )
+
+
+def _memory(given: RecordedWorkload) -> WorkloadMemory:
+    return WorkloadMemory(
+        kind=given.kind,
+        namespace=given.namespace,
+        name=given.name,
+        revision=given.revision,
+        moves=tuple(past for each in given.moves if (past := _past(each)) is not None),
+    )
+
+
+def _past(given: RecordedMove) -> PastMove | None:
+    if given.at is None or given.outcome not in list(Outcome):
+        return None
+    return PastMove(
+        strategy=given.strategy,
+        at=given.at,
+        source=given.source,
+        predicted=given.predicted,
+        landed=given.landed,
+        outcome=Outcome(given.outcome),
+    )
+
+
+def _entry(given: RecordedTaint) -> TaintEntry | None:
+    if given.since is None or given.deadline is None:
+        return None
+    return TaintEntry(
+        node=given.node,
+        node_uid=given.node_uid,
+        key=given.key,
+        value=given.value,
+        pod_namespace=given.pod_namespace,
+        pod_name=given.pod_name,
+        pod_uid=given.pod_uid,
+        since=given.since,
+        deadline=given.deadline,
+    )
+
+
+def with_move(
+    status: RescheduleRecordStatus, workload: RecordedWorkload, move: RecordedMove
+) -> RescheduleRecordStatus:
+    """The status with one more move of a workload, whose own ``moves`` are not used."""
+    known = {each.uid: each for each in status.workloads}
+    before = known.get(workload.uid)
+    moves = before.moves if before is not None and before.revision == workload.revision else ()
+    same = (move.at, move.source)
+    kept = tuple(each for each in moves if (each.at, each.source) != same)
+    newest = (*kept, move)[-MAX_MOVES:]
+    known[workload.uid] = RecordedWorkload(
+        uid=workload.uid,
+        kind=workload.kind,
+        namespace=workload.namespace,
+        name=workload.name,
+        revision=workload.revision,
+        moves=newest,
+    )
+    ordered = sorted(known.values(), key=lambda each: (_latest(each), each.uid))
+    return replace(status, workloads=tuple(ordered[-MAX_WORKLOADS:]))
+
+
+def _latest(workload: RecordedWorkload) -> float:
+    times = [each.at.timestamp() for each in workload.moves if each.at is not None]
+    return max(times, default=0.0)

@@ -1,0 +1,93 @@
+"""Rounds of evictions for a resize: each is noted before its first eviction.
+
+So a process that dies in between does not begin again with other victims, and a resize that was
+taken back or granted meanwhile costs no pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.reschedule.plan.kubelet import deferred
+from claimctl.reschedule.plan.plan import ResizeStep
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.record import Round
+from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
+from claimctl.wire.records import RecordedResize, RescheduleRecordStatus
+from claimctl.wire.scheduling import SchedulingPod
+
+MAX_RESIZES = 500
+"""How many rounds the CRD allows; the oldest are forgotten first."""
+MAX_VICTIMS = 128
+
+
+async def look(client: Client, step: ResizeStep) -> Left | None:
+    """Whether the resize still waits as the plan saw it: then None.
+
+    Raises:
+        KubeError: a request failed.
+    """
+    try:
+        pod = await client.get(SCHEDULING_PODS, step.pod.name, step.pod.namespace)
+    except NotFound:
+        return Left(Reason.CHANGED, f"{step.pod}, which was to grow, is gone")
+    if pod.metadata.uid != step.pod.uid or pod.metadata.deleting:
+        return Left(Reason.CHANGED, f"{step.pod}, which was to grow, is gone")
+    if pod.metadata.generation != step.generation:
+        return Left(Reason.CHANGED, f"{step.pod} wants another size now")
+    if deferred(pod) is None:
+        return Left(Reason.CHANGED, f"the resize of {step.pod} waits no longer")
+    return None
+
+
+def with_round(
+    status: RescheduleRecordStatus, step: ResizeStep, now: datetime
+) -> RescheduleRecordStatus:
+    """The status with the round that is about to begin."""
+    made = RecordedResize(
+        pod_uid=step.pod.uid,
+        namespace=step.pod.namespace,
+        name=step.pod.name,
+        generation=step.generation,
+        since=now,
+        victims=step.victims[:MAX_VICTIMS],
+        free_cpu=step.free_cpu,
+        free_memory=step.free_memory,
+    )
+    others = [each for each in status.resizes if each.pod_uid != step.pod.uid]
+    return replace(status, resizes=(*others, made)[-MAX_RESIZES:])
+
+
+def round_of(given: RecordedResize) -> Round | None:
+    """The entry as planning reads it; None without a time."""
+    if given.since is None:
+        return None
+    return Round(
+        pod_uid=given.pod_uid,
+        generation=given.generation,
+        since=given.since,
+        victims=given.victims,
+        free_cpu=given.free_cpu,
+        free_memory=given.free_memory,
+    )
+
+
+def finished(status: RescheduleRecordStatus, pods: Iterable[SchedulingPod]) -> frozenset[str]:
+    """The UIDs of pods whose rounds are over: they are gone, or wait for that size no more."""
+    waiting = {
+        (pod.metadata.uid, pod.metadata.generation) for pod in pods if deferred(pod) is not None
+    }
+    return frozenset(
+        each.pod_uid for each in status.resizes if (each.pod_uid, each.generation) not in waiting
+    )
+
+
+def without(status: RescheduleRecordStatus, over: frozenset[str]) -> RescheduleRecordStatus:
+    """The status without the rounds for these pods."""
+    kept = tuple(each for each in status.resizes if each.pod_uid not in over)
+    return replace(status, resizes=kept)

@@ -1,0 +1,189 @@
+"""One run: clean up, look, plan, act. A dry run looks and plans, and writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import structlog
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError
+from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
+from claimctl.reschedule.run import rounds
+from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
+from claimctl.reschedule.run.execution import Execution
+from claimctl.reschedule.run.observing import Observation, kept_outcomes
+from claimctl.reschedule.run.records import NoRecord, Records, remembered
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.taints import Taints
+from claimctl.telemetry.face import Metric
+from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.wire.scheduling import SchedulingPod
+from claimctl.wire.seams import Clock
+
+log = structlog.get_logger(__name__)
+
+Planner = Callable[[Observed, Policy], Plan]
+
+
+@dataclass(slots=True)
+class Runner:
+    """Makes runs by one policy.
+
+    Args:
+        planner: the decision; ``claimctl.reschedule.plan.planning.plan``.
+        stop: when set, a run finishes the write in hand, removes its taints and ends.
+    """
+
+    client: Client
+    clock: Clock
+    policy: Policy
+    planner: Planner
+    records: Records
+    settings: RunSettings
+    signs: Signs
+    rng: Random = field(default_factory=Random)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: Observed | None = None
+    """What the last run has read."""
+    _reactions: int = 0
+
+    async def plan(self) -> Plan:
+        """What a run would do now. Nothing is written.
+
+        Raises:
+            KubeError: something cannot be read.
+        """
+        return self._plan(await self._observation().read())
+
+    async def run(self) -> Report:
+        """Clean up what an earlier process left, plan, and execute the plan.
+
+        Raises:
+            KubeError: something cannot be read; no pod was evicted.
+        """
+        await self.sweep()
+        observation, before = self._observation(), self._reactions
+        self._seen = await observation.read()
+        plan = self._plan(self._seen)
+        judged = observation.status
+        over = observation.over
+        if judged.workloads or over:
+            # without a record, there is nothing to correct in it
+            with suppress(NoRecord):
+                await self.records.change(
+                    lambda status: rounds.without(kept_outcomes(status, judged), over)
+                )
+        return await self.execute(plan, overtaken=lambda: self._reactions != before)
+
+    async def react(self, refused: Iterable[SchedulingPod]) -> None:
+        """Keep pods off nodes at once, before the next run: nothing is read but the record.
+
+        The picture is that of the last run, with these pods. The next run corrects what has
+        changed since.
+
+        Args:
+            refused: pods that nodes refused.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        if self._seen is None:
+            return
+        record = await self.records.read()
+        status = record.status if record is not None else RescheduleRecordStatus()
+        pods = {pod.metadata.uid: pod for pod in (*self._seen.pods, *refused)}
+        observed = replace(
+            self._seen,
+            now=self.clock.now(),
+            pods=tuple(pods.values()),
+            record=remembered(status),
+        )
+        plan = self.planner(observed, self.policy.only(UnplaceablePods))
+        self._reactions += 1
+        try:
+            await Avoiding(self.client, self.clock, self.records).remember(plan.avoidances)
+        except NoRecord as error:
+            log.warning("pods keep coming back to the node that refused them", reason=str(error))
+            return
+        for step in plan.avoidances:
+            self.signs.avoided(step)
+
+    async def execute(self, plan: Plan, overtaken: Callable[[], bool] = lambda: False) -> Report:
+        """Execute a plan. A failed request is in the report.
+
+        Args:
+            overtaken: whether ``react`` has written avoidances since the plan was made.
+        """
+        began = self.clock.monotonic()
+        attributes = {"claimctl.reschedule.digest": plan.digest}
+        with self.client.telemetry.span("reschedule", attributes) as span:
+            report = await Execution(
+                client=self.client,
+                clock=self.clock,
+                plan=plan,
+                records=self.records,
+                settings=self.settings,
+                signs=self.signs,
+                rng=self.rng,
+                stop=self.stop,
+                overtaken=overtaken,
+            ).run()
+            span.set(
+                claimctl__reschedule__planned=len(report.steps),
+                claimctl__reschedule__evicted=report.evicted,
+            )
+        result = "failed" if report.failure else "ok"
+        took = self.clock.monotonic() - began
+        self.client.telemetry.observe(Metric.RESCHEDULE_RUN_SECONDS, took, {"result": result})
+        return report
+
+    async def rehearse(self, plan: Plan) -> Report:
+        """Ask the server for each eviction of a plan whether it would accept it now."""
+        report = Report(plan, [Step(move) for move in plan.moves])
+        try:
+            for step in report.steps:
+                if self.stop.is_set():
+                    report.interrupted = True
+                    break
+                await self._rehearse(step)
+        except KubeError as error:
+            report.failure = str(error)
+        return report
+
+    async def _rehearse(self, step: Step) -> None:
+        left = await look(self.client, step.move)
+        if isinstance(left, Left):
+            step.leave(left.reason, left.detail)
+            return
+        answer = await evict(self.client, step.move, self.settings.grace_period, dry_run=True)
+        if isinstance(answer, Evicted):
+            step.result = Result.ALLOWED
+        else:
+            step.leave(answer.reason, answer.detail)
+
+    async def sweep(self, *, everything: bool = False) -> int:
+        """Remove the taints and entries that earlier processes left; how many taints went."""
+        if everything:
+            await Avoiding(self.client, self.clock, self.records).stop()
+        taints = Taints(self.client, self.clock, self.records)
+        return await taints.sweep(everything=everything)
+
+    def _observation(self) -> Observation:
+        resizes = self.policy.names(DeferredResizes)
+        places = self.policy.names(UnplaceablePods)
+        return Observation(self.client, self.clock, self.records, resizes=resizes, places=places)
+
+    def _plan(self, observed: Observed) -> Plan:
+        plan = self.planner(observed, self.policy)
+        self.signs.planned(plan)
+        return plan

@@ -1,0 +1,141 @@
+"""The signs of life of a run: events, metrics and spans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from claimctl.kube.events import EventRecorder
+from claimctl.reschedule.plan.plan import AvoidStep, Plan, ResizeStep
+from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.taints import Closed, End
+from claimctl.telemetry.face import Metric, Telemetry, Value
+from claimctl.text import counted
+from claimctl.wire.coordination import ObjectReference
+from claimctl.wire.records import RecordedTaint
+
+EVICTED = "Rescheduled"
+ROOM_MADE = "RoomForResize"
+AVOIDED, BRAKED, UNAVOIDED = "NodeAvoided", "PodsBraked", "NodeNotAvoided"
+TAINTED, UNTAINTED = "NodeClosed", "NodeOpened"
+_ACTION = "Reschedule"
+_OWNERS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
+
+
+@dataclass(slots=True)
+class Signs:
+    """Where a run tells what it does. Without ``events``, no Events are written.
+
+    Args:
+        failures: whether evictions that were not done have an Event, too.
+    """
+
+    telemetry: Telemetry
+    events: EventRecorder | None = None
+    failures: bool = False
+
+    def planned(self, plan: Plan) -> None:
+        """Count the pods that stay, by strategy and reason."""
+        counts = Counter((each.strategy, str(each.reason)) for each in plan.skipped)
+        for (strategy, reason), number in sorted(counts.items()):
+            labels = {"strategy": strategy, "reason": reason}
+            self.telemetry.add(Metric.RESCHEDULE_SKIPPED, labels, number)
+
+    @contextmanager
+    def step(self, group: Group) -> Iterator[None]:
+        """A span around one try of a group."""
+        move = group.moves[0]
+        attributes: dict[str, Value] = {
+            "k8s.namespace.name": move.pod.namespace,
+            "k8s.pod.name": move.pod.name,
+            "claimctl.reschedule.strategy": move.strategy,
+            "claimctl.reschedule.pods": len(group.steps),
+        }
+        with self.telemetry.span("evict", attributes) as span:
+            yield
+            results = {str(step.reason or step.result) for step in group.steps}
+            span.set(claimctl__reschedule__result=",".join(sorted(results)))
+
+    def told(self, step: Step) -> None:
+        """Count a step that is finished, and write its Events."""
+        result = str(step.reason or step.result)
+        labels = {"strategy": step.move.strategy, "result": result}
+        self.telemetry.add(Metric.RESCHEDULE_EVICTIONS, labels)
+        if step.result is Result.EVICTED:
+            self._event(step, "Normal", EVICTED, f"evicted: {step.move.why or step.move.strategy}")
+        elif self.failures:
+            self._event(step, "Warning", result, step.detail)
+
+    def avoided(self, step: AvoidStep) -> None:
+        """Count refused pods, and tell the owner what its new pods avoid."""
+        if step.refused:
+            self.telemetry.add(Metric.RESCHEDULE_REFUSED, {}, step.refused)
+        entry = step.entry
+        if self.events is None or not step.why:
+            return
+        about = ObjectReference(
+            api_version=_OWNERS.get(entry.kind, ""),
+            kind=entry.kind,
+            namespace=entry.namespace,
+            name=entry.name,
+            uid=entry.owner_uid,
+        )
+        reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
+        kind = "Warning" if entry.braked or entry.nodes else "Normal"
+        self.events.record(about, type=kind, reason=reason, note=step.why, action=_ACTION)
+
+    def tainted(self, entry: RecordedTaint, closed: Closed) -> None:
+        if closed is Closed.OURS:
+            pod = f"{entry.pod_namespace}/{entry.pod_name}"
+            self._node(entry, TAINTED, f"tainted {entry.key}={entry.value} for pod {pod}")
+
+    def untainted(self, entry: RecordedTaint, end: End) -> None:
+        why = "in time" if end is End.MET else "at its deadline"
+        self._node(entry, UNTAINTED, f"the taint {entry.key}={entry.value} was removed {why}")
+
+    def made_room(self, resize: ResizeStep, group: Group) -> None:
+        """Tell the pod that is to grow."""
+        if self.events is None:
+            return
+        pod = resize.pod
+        about = ObjectReference(
+            api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
+        )
+        evicted = sum(step.result is Result.EVICTED for step in group.steps)
+        note = f"evicted {counted(evicted, 'pod')} on {pod.node}, so that it can grow"
+        self.events.record(about, type="Normal", reason=ROOM_MADE, note=note, action=_ACTION)
+
+    def ended(self, report: Report) -> None:
+        """Count what became of the moves."""
+        for step in report.steps:
+            if step.outcome is not None:
+                self.telemetry.add(Metric.RESCHEDULE_MOVES, {"outcome": str(step.outcome)})
+
+    def _event(self, step: Step, type_: str, reason: str, note: str) -> None:
+        if self.events is None:
+            return
+        pod, owner = step.move.pod, step.move.owner
+        about = ObjectReference(
+            api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
+        )
+        self.events.record(about, type=type_, reason=reason, note=note, action=_ACTION)
+        if owner is not None:
+            workload = ObjectReference(
+                api_version=_OWNERS.get(owner.kind, ""),
+                kind=owner.kind,
+                namespace=pod.namespace,
+                name=owner.name,
+                uid=owner.uid,
+            )
+            text = f"pod {pod.name}: {note}"
+            self.events.record(workload, type=type_, reason=reason, note=text, action=_ACTION)
+
+    def _node(self, entry: RecordedTaint, reason: str, note: str) -> None:
+        if self.events is not None:
+            about = ObjectReference(
+                api_version="v1", kind="Node", name=entry.node, uid=entry.node_uid
+            )
+            self.events.record(about, type="Normal", reason=reason, note=note, action=_ACTION)

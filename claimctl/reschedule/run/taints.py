@@ -1,0 +1,353 @@
+"""Taints that close a node for a while, and that never stay behind.
+
+The protocol, so that a successor can clean up wherever a process is killed:
+
+0. The record gets an entry with the node, the pod and a deadline. Without it, no taint is set.
+1. The node gets the taint, under its resourceVersion. Then the entry is looked at again: another
+   process may have swept it, because it found no taint.
+2. The pods are evicted, and held claims are given up (``execution``).
+3. The taint goes as soon as its purpose is met, or at the deadline.
+4. The entry goes.
+
+``sweep`` finishes what any process left behind. claimctl's own taints have one of two keys and a
+value that begins with ``claimctl-``; no other taint is ever changed.
+
+A write of a node's taints replaces the list. It carries the resourceVersion of the read before it,
+so a taint that another client adds or removes meanwhile is never lost or restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from msgspec.structs import force_setattr, replace
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.reschedule.plan import own_taints
+from claimctl.reschedule.plan.criticality import is_critical
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
+from claimctl.reschedule.plan.plan import PodRef, TaintStep
+from claimctl.reschedule.run.changing import Changed, change_object
+from claimctl.reschedule.run.reallocating import withdraw_stale
+from claimctl.reschedule.run.records import MAX_ATTEMPTS, Records
+from claimctl.telemetry.face import Metric
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.records import (
+    RecordedAttempts,
+    RecordedTaint,
+    RescheduleRecordStatus,
+)
+from claimctl.wire.resources import NODES, PODS, Resource
+from claimctl.wire.scheduling import SchedulingPod
+from claimctl.wire.seams import Clock
+
+REPLACED = timedelta(seconds=30)
+"""After this time an owner has made a replacement for an evicted pod, if it makes one at all."""
+YOUNG = timedelta(seconds=30)
+"""An entry without a taint is left alone for this time."""
+
+Taint = dict[str, Any]
+"""A taint with all its fields, also those that claimctl does not know."""
+
+
+class TaintedSpec(Wire, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...] = ()
+
+    def __post_init__(self) -> None:
+        # a null is as if the field was not there, as in every struct
+        present = tuple(_without_nulls(taint) for taint in self.taints)
+        if present != self.taints:
+            force_setattr(self, "taints", present)
+
+
+class TaintedNode(Wire, frozen=True, kw_only=True):
+    """A node with its taints as the server sends them, so that they can be written again."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: TaintedSpec = TaintedSpec()
+
+
+TAINTED_NODES = Resource("", NODES.version, NODES.plural, NODES.kind, TaintedNode, namespaced=False)
+_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+
+
+def _without_nulls(taint: Taint) -> Taint:
+    return {name: value for name, value in taint.items() if value is not None}
+
+
+class Closed(StrEnum):
+    """What became of the wish to close a node."""
+
+    OURS = "Ours"
+    FOREIGN = "Foreign"
+    """An administrator's taint closes the node already; claimctl adds none."""
+    BUSY = "Busy"
+    """Another move has closed the node, or works for the same pod."""
+    CHANGED = "Changed"
+    """The node is gone or is another one."""
+
+
+class End(StrEnum):
+    """Why a taint is not needed any more."""
+
+    MET = "Met"
+    TIMED_OUT = "TimedOut"
+
+
+def is_own(taint: Taint) -> bool:
+    return own_taints.is_own(str(taint.get("key")), str(taint.get("value") or ""))
+
+
+def _matches(taint: Taint, entry: RecordedTaint) -> bool:
+    return taint.get("key") == entry.key and (taint.get("value") or "") == entry.value
+
+
+@dataclass(slots=True)
+class Taints:
+    """Sets and removes taints. ``records`` has their entries."""
+
+    client: Client
+    clock: Clock
+    records: Records
+
+    async def close(self, step: TaintStep, pod: PodRef) -> tuple[Closed, RecordedTaint]:
+        """Record and set a taint for ``pod``: steps 0 and 1.
+
+        Raises:
+            NoRecord: there is no record, so no taint was set.
+            Forbidden: the right to patch nodes is missing; nothing is left.
+            KubeError: a request failed; the sweep removes what was done.
+        """
+        entry = self._entry(step, pod)
+        if not own_taints.is_own(step.key, step.value):
+            raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
+        status = await self.records.change(lambda status: _with_entry(status, entry))
+        if entry not in status.taints:
+            return Closed.BUSY, entry
+        try:
+            closed = await self._set(entry, step)
+        except Forbidden:
+            await self._forget(entry)
+            raise
+        if closed is Closed.OURS and not await self._recorded(entry):
+            await self._untaint(entry)
+            closed = Closed.BUSY
+        if closed in (Closed.BUSY, Closed.CHANGED):
+            await self._forget(entry)
+        return closed, entry
+
+    async def lift(self, entry: RecordedTaint, end: End) -> None:
+        """Remove a taint and then its entry: steps 3 and 4. Neither needs to be there."""
+        await self._untaint(entry)
+        await self._forget(entry, failed=end is End.TIMED_OUT and entry.key == CRITICAL_TAINT)
+
+    async def ended(self, entry: RecordedTaint) -> End | None:
+        """Whether the purpose of a taint is met, or its time is over."""
+        met = {CRITICAL_TAINT: self._is_placed, AVOID_TAINT: self._is_trusted}
+        if await met.get(entry.key, self._has_left)(entry):
+            return End.MET
+        if entry.deadline is None or self.clock.now() >= entry.deadline:
+            return End.TIMED_OUT
+        return None
+
+    async def sweep(self, *, everything: bool = False) -> int:
+        """Remove the taints and entries that no process needs any more; how many taints went.
+
+        The requests to give claims up that were made for such a taint go, too. The entries of all
+        records count, because another process may have a record of its own.
+
+        Args:
+            everything: remove all taints of ours, also those in use.
+        """
+        records = await self.records.all()
+        nodes = {node.metadata.name: node for node in await self._tainted_nodes()}
+        removed = 0
+        for record in records:
+            of_record = Taints(self.client, self.clock, Records(self.client, record.metadata.name))
+            for entry in record.status.taints:
+                tainted = _has(nodes.get(entry.node), entry)
+                end = await of_record._sweepable(entry, tainted=tainted, everything=everything)
+                if end is not None:
+                    await of_record.lift(entry, end)
+                    removed += tainted
+        live = await self._live()
+        for name, node in nodes.items():
+            for taint in node.spec.taints:
+                if is_own(taint) and not any(
+                    entry.node == name and _matches(taint, entry) for entry in live
+                ):
+                    removed += await self._untaint(_of_taint(name, taint))
+        needed = await self._live()
+        await withdraw_stale(self.client, {entry.value for entry in needed})
+        self.client.telemetry.gauge(Metric.RESCHEDULE_TAINTS, len(needed))
+        return removed
+
+    async def _sweepable(
+        self, entry: RecordedTaint, *, tainted: bool, everything: bool
+    ) -> End | None:
+        if everything:
+            return End.MET
+        if tainted:
+            return await self.ended(entry)
+        # the process that wrote a young entry may be about to set the taint
+        young = entry.since is not None and self.clock.now() < entry.since + YOUNG
+        return None if young else End.MET
+
+    async def _live(self) -> tuple[RecordedTaint, ...]:
+        """The entries as they are now: a taint of a moment ago may be another process's."""
+        return tuple(each for one in await self.records.all() for each in one.status.taints)
+
+    async def _tainted_nodes(self) -> list[TaintedNode]:
+        """The nodes with taints of ours, Ready or not."""
+        nodes = (await self.client.list(TAINTED_NODES)).items
+        return [node for node in nodes if any(map(is_own, node.spec.taints))]
+
+    def _entry(self, step: TaintStep, pod: PodRef) -> RecordedTaint:
+        now = self.clock.now()
+        return RecordedTaint(
+            node=step.node,
+            node_uid=step.node_uid,
+            key=step.key,
+            value=step.value,
+            pod_namespace=pod.namespace,
+            pod_name=pod.name,
+            pod_uid=pod.uid,
+            since=now,
+            deadline=now + timedelta(seconds=step.timeout_seconds),
+        )
+
+    async def _recorded(self, entry: RecordedTaint) -> bool:
+        record = await self.records.read()
+        return record is not None and entry in record.status.taints
+
+    async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
+        found = Closed.OURS
+
+        def change(node: TaintedNode) -> tuple[Taint, ...]:
+            nonlocal found
+            taints = node.spec.taints
+            same = [each for each in taints if _same_place(each, step)]
+            if node.metadata.uid != step.node_uid:
+                found = Closed.CHANGED
+            elif not same:
+                return (*taints, {"key": step.key, "value": step.value, "effect": step.effect})
+            elif not _matches(same[0], entry):
+                found = Closed.BUSY if is_own(same[0]) else Closed.FOREIGN
+            return taints
+
+        present = await self._write(entry.node, change)
+        return found if present else Closed.CHANGED
+
+    async def _untaint(self, entry: RecordedTaint) -> bool:
+        """Remove exactly this taint, on a node of any state; whether it was there."""
+        found = False
+
+        def change(node: TaintedNode) -> tuple[Taint, ...]:
+            nonlocal found
+            kept = tuple(each for each in node.spec.taints if not _matches(each, entry))
+            found = kept != node.spec.taints
+            return kept
+
+        await self._write(entry.node, change)
+        return found
+
+    async def _write(self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]) -> bool:
+        """Change the taints of a node under its version; False if the node is gone."""
+
+        def patch(node: TaintedNode) -> dict[str, Any]:
+            wanted = change(node)
+            same = wanted == node.spec.taints
+            return {} if same else {"spec": {"taints": list(wanted) or None}}
+
+        done = await change_object(self.client, TAINTED_NODES, name, "", patch)
+        return done is not Changed.GONE
+
+    async def _forget(self, entry: RecordedTaint, *, failed: bool = False) -> None:
+        """Remove the entry; ``failed`` counts an attempt for the pod."""
+        now = self.clock.now()
+
+        def change(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
+            if entry not in status.taints:
+                return status
+            kept = tuple(each for each in status.taints if each != entry)
+            attempts = _one_more(status.attempts, entry.pod_uid, now) if failed else status.attempts
+            return replace(status, taints=kept, attempts=attempts)
+
+        if await self.records.read() is not None:
+            await self.records.change(change)
+
+    async def is_placed(self, critical: PodRef) -> bool:
+        """Whether a critical pod has a node, is gone or is not critical any more."""
+        try:
+            pod = await self.client.get(_PODS, critical.name, critical.namespace)
+        except NotFound:
+            return True
+        return (
+            pod.metadata.uid != critical.uid
+            or pod.metadata.deleting
+            or bool(pod.spec.node_name)
+            or not is_critical(pod, {critical.namespace})
+        )
+
+    async def _is_placed(self, entry: RecordedTaint) -> bool:
+        return await self.is_placed(
+            PodRef(namespace=entry.pod_namespace, name=entry.pod_name, uid=entry.pod_uid)
+        )
+
+    async def _is_trusted(self, entry: RecordedTaint) -> bool:
+        """Whether no owner avoids the node any more."""
+        record = await self.records.read()
+        avoided = record.status.avoidances if record is not None else ()
+        return not any(entry.node in each.nodes for each in avoided)
+
+    async def _has_left(self, entry: RecordedTaint) -> bool:
+        """Whether a unit has left its node and no pod of its namespace waits for a node.
+
+        Only a process that did not set the taint asks: it does not know the replacements.
+        """
+        if entry.since is None or self.clock.now() < entry.since + REPLACED:
+            return False
+        pods = (await self.client.list(_PODS, entry.pod_namespace)).items
+        if any(pod.metadata.uid == entry.pod_uid for pod in pods):
+            return False
+        return all(pod.spec.node_name or pod.metadata.deleting for pod in pods)
+
+
+def _has(node: TaintedNode | None, entry: RecordedTaint) -> bool:
+    return node is not None and any(_matches(each, entry) for each in node.spec.taints)
+
+
+def _same_place(taint: Taint, step: TaintStep) -> bool:
+    """Key and effect identify a taint on a node."""
+    return taint.get("key") == step.key and taint.get("effect") == step.effect
+
+
+def _of_taint(node: str, taint: Taint) -> RecordedTaint:
+    return RecordedTaint(node=node, key=str(taint["key"]), value=str(taint.get("value") or ""))
+
+
+def _with_entry(status: RescheduleRecordStatus, entry: RecordedTaint) -> RescheduleRecordStatus:
+    """The status with the entry, unless another entry has the place or is for the same pod."""
+    taken = any(
+        (each.node, each.key) == (entry.node, entry.key) or each.pod_uid == entry.pod_uid
+        for each in status.taints
+    )
+    return status if taken else replace(status, taints=(*status.taints, entry))
+
+
+def _one_more(
+    attempts: tuple[RecordedAttempts, ...], pod_uid: str, now: datetime
+) -> tuple[RecordedAttempts, ...]:
+    before = next((each for each in attempts if each.pod_uid == pod_uid), None)
+    others = tuple(each for each in attempts if each is not before)
+    count = (before.count if before is not None else 0) + 1
+    newest = (*others, RecordedAttempts(pod_uid=pod_uid, count=count, last=now))
+    return newest[-MAX_ATTEMPTS:]

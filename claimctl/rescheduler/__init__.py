@@ -1,1 +1,0 @@
-"""The shell around ``claimctl.rescheduling``: it reads the cluster and the policy, and acts."""

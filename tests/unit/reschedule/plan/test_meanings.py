@@ -1,0 +1,16 @@
+"""Every reason has a meaning, and no reason of a hold has the same name."""
+
+from __future__ import annotations
+
+from claimctl.reschedule.plan.meanings import MEANINGS
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason as HoldReason
+
+
+def test_every_reason_has_one_sentence() -> None:
+    assert set(MEANINGS) == set(Reason)
+    assert [text for text in MEANINGS.values() if not text.endswith(".")] == []
+
+
+def test_a_name_means_one_thing() -> None:
+    assert {str(each) for each in Reason} & {str(each) for each in HoldReason} == set()

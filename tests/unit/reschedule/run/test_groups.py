@@ -1,0 +1,50 @@
+"""Groups: which moves are made all or none, and in which order."""
+
+from __future__ import annotations
+
+from claimctl.reschedule.plan.plan import Move, Plan, PodRef, TaintStep
+from claimctl.reschedule.run.groups import Group, groups_of
+from claimctl.reschedule.run.steps import Step
+from tests.support.builders import NOW
+
+
+def move(name: str, source: str, destination: str = "", unit: str = "") -> Move:
+    pod = PodRef(namespace="team", name=name, uid=name, node=source)
+    return Move(strategy="Test", pod=pod, destination=destination, unit=unit)
+
+
+def grouped(*moves: Move, taints: tuple[TaintStep, ...] = ()) -> list[Group]:
+    plan = Plan(made_at=NOW, moves=moves, taints=taints)
+    return groups_of(plan, [Step(each) for each in moves])
+
+
+def names(groups: list[Group]) -> list[str]:
+    return [group.first.name for group in groups]
+
+
+def test_the_moves_of_a_unit_are_one_group() -> None:
+    found = grouped(move("a", "x", unit="u"), move("b", "x"), move("c", "x", unit="u"))
+    assert [[step.move.pod.name for step in group.steps] for group in found] == [["a", "c"], ["b"]]
+
+
+def test_moves_that_share_a_node_have_an_order() -> None:
+    """One comes after another if it leaves or goes to a node that the other left or went to."""
+    found = grouped(
+        move("a", "x", "y"), move("b", "x", "z"), move("c", "p", "q"), move("d", "z", "y")
+    )
+    assert [names(group.before) for group in found] == [[], ["a"], [], ["a", "b"]]
+
+
+def test_a_move_needs_the_room_that_others_leave() -> None:
+    found = grouped(move("a", "x", "y"), move("b", "x", "y"), move("c", "z", "x"))
+    assert [names(group.room) for group in found] == [[], [], ["a", "b"]]
+
+
+def test_only_room_for_a_critical_pod_rescues() -> None:
+    taint = TaintStep(node="x", node_uid="x", key="k", value="v", unit="u")
+    vital = PodRef(namespace="kube-system", name="vital", uid="vital")
+    rescue = TaintStep(node="y", node_uid="y", key="k", value="v", unit="v", pod=vital)
+    found = grouped(
+        move("a", "x", unit="u"), move("b", "y", unit="v"), move("c", "z"), taints=(taint, rescue)
+    )
+    assert [group.rescues for group in found] == [False, True, False]
