@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, dashboard, man, reference, sbom, schemas, values
+from generate import chart, dashboard, man, reference, sbom, values
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,7 +17,6 @@ GENERATORS = (
     chart.rendered,
     values.rendered,
     reference.rendered,
-    schemas.rendered,
     man.rendered,
     sbom.rendered,
 )

@@ -1,5 +1,4 @@
-"""The JSON and YAML documents that commands print, as models, and their JSON Schemas.
+"""The JSON and YAML documents that commands print, as models.
 
-The schemas are in ``claimctl/documents/schemas``, one file for each kind, also in the package.
-``make generate`` writes them from the models.
+``python -m claimctl.documents KIND`` prints the JSON Schema of a kind.
 """
