@@ -96,21 +96,12 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         _teach_shells()
     return guarded(
         lambda: build()(
-            args=_color_first(_with_dry_run(_without_alias(arguments))) or ["--help"],
+            args=_color_first(_with_dry_run(list(arguments))) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
         )
     )
-
-
-def _without_alias(arguments: Sequence[str]) -> list[str]:
-    """Accept ``release --orphans``, the name of ``orphans`` in 0.1, for one more release."""
-    given = list(arguments)
-    if "release" in given[:2] and "--orphans" in given:
-        given[given.index("release")] = "orphans"
-        given.remove("--orphans")
-    return given
 
 
 def _with_dry_run(arguments: list[str]) -> list[str]:

@@ -38,8 +38,6 @@ DO = Wanted("", write=True, times=WatchTimes())
         ("release", "Missing argument 'CLAIM'"),
         ("release Slice", "'Slice' is not a DNS name"),
         ("release slice --yes", "No such option: --yes"),
-        ("release --orphans -n Team", "'Team' is not a DNS label"),
-        ("release slice --orphans", "unexpected extra argument(s) (slice)"),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_flag(
