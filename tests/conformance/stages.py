@@ -9,8 +9,8 @@ from kube_in_process.http.handler import ADMINISTRATOR
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.verbs.reading import Target
 
-from tests.conformance.definitions import definitions
 from tests.conformance.replay import Recording, Replay, Stage, StepResult
+from tests.support.crds import definitions
 
 WITH_COMPONENTS = (
     "09-eviction",

@@ -16,10 +16,10 @@ from kube_in_process.verbs.reading import Target
 from kube_in_process.virtual import run as run_virtually
 
 from tests.conformance.compare import Difference
-from tests.conformance.definitions import definitions
 from tests.conformance.placeholders import Bindings
 from tests.conformance.replay import Answered, Recording, Replay, Stage
 from tests.differential.templates import Step
+from tests.support.crds import definitions
 
 Object = dict[str, Any]
 CRASHED = 599

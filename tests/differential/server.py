@@ -18,8 +18,8 @@ from yarl import URL
 from claimctl_demo.real_servers.files import ADMIN_USER
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import API_SERVER, ETCD
-from tests.conformance.definitions import definitions
 from tests.differential.outcome import Run
+from tests.support.crds import definitions
 
 _SECONDS = 60.0
 _SERVED_SECONDS = 2.0

@@ -41,19 +41,18 @@ from tests.e2e.site import (
     CONTROLLER_GROUPS,
     CONTROLLER_NAMESPACE,
     CONTROLLER_USER,
-    CRDS,
     NAMESPACE,
     EmbeddedSite,
     Site,
     accused,
-    definitions,
 )
 from tests.support.builders import NOW
+from tests.support.crds import definitions
 
 if TYPE_CHECKING:
     from tests.e2e.real_cluster import RealCluster
 
-__all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "CRDS", "DEVICE_CLASS", "NAMESPACE"]
+__all__ = ["CONTROLLER_GROUPS", "CONTROLLER_USER", "DEVICE_CLASS", "NAMESPACE"]
 
 Body = Mapping[str, Any]
 _SHOWN = 10

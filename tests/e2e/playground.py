@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
 from kube_in_process.options import Preset
 
 from claimctl.controller.dialect.probe import DialectProbe
@@ -26,7 +25,7 @@ from claimctl_demo.story.presets import PRESETS
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.refusals import allow_refusals
 from tests.e2e.servers import Servers
-from tests.e2e.site import CRDS
+from tests.support.crds import definitions
 
 ASSETS = "KUBEBUILDER_ASSETS"
 CLUSTER = "CLAIMCTL_E2E_CLUSTER"
@@ -102,9 +101,9 @@ async def furnished(kubeconfig: str, *, keeps: bool = True) -> RealCluster:
 
 
 async def _define(documents: DocumentClient) -> None:
-    for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
+    for definition in definitions():
         try:
-            await documents.create(yaml.safe_load(path.read_text()))
+            await documents.create(definition)
         except Refused as refused:
             if refused.status.get("reason") != "AlreadyExists":
                 raise

@@ -24,10 +24,10 @@ from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Report
 from claimctl.reschedule.run.taints import TAINTED_NODES
+from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
-from claimctl.wire.scheduling import LabelSelector
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
@@ -24,21 +20,6 @@ from claimctl_demo.witness.world import World
 from tests.support.drivers import Drivers
 
 Object = dict[str, Any]
-CRDS = Path(__file__).parents[2] / "crds"
-
-
-@cache
-def _definitions() -> tuple[str, ...]:
-    """The CustomResourceDefinitions as JSON: each scenario reads them, and YAML is slow."""
-    paths = sorted(CRDS.glob("*.claimctl.io.yaml"))
-    return tuple(json.dumps(yaml.safe_load(path.read_text())) for path in paths)
-
-
-def definitions() -> list[Object]:
-    """New copies of claimctl's CustomResourceDefinitions."""
-    return [json.loads(text) for text in _definitions()]
-
-
 NAMESPACE = "team"
 CONTROLLER_NAMESPACE = "claimctl-system"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"

@@ -25,10 +25,10 @@ from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.pod_worker import Pace
 from claimctl_demo.real_servers.programs import CannotStart
-from tests.conformance.definitions import definitions
 from tests.differential.assets import programs_of
 from tests.placing.means import cells
 from tests.placing.tries import Try, looped
+from tests.support.crds import definitions
 from tests.support.variables import BadOption
 
 NODES = 2

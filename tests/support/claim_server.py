@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -15,7 +13,6 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
-from claimctl.api.definitions import custom_resource_definitions
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.prepare import run_plan
 from claimctl.kube.client import Client
@@ -27,15 +24,11 @@ from claimctl.wire.reservations import (
 )
 from claimctl.wire.resources import DOWNGRADEPLANS, RESOURCECLAIMS
 from tests.support.builders import NOW
+from tests.support.crds import definitions
 from tests.support.spoiling import Spoiling
 
 TRAIN = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "d-1"}
 NAMESPACE = "ml"
-
-
-@cache
-def _definitions() -> list[dict[str, Any]]:
-    return custom_resource_definitions()
 
 
 @dataclass
@@ -58,7 +51,7 @@ class Server:
         admin = ApiFor(handler.api, Actor("admin", ("system:masters",), "admin"))
         for name in namespaces or (NAMESPACE,):
             admin.create("namespaces", {"metadata": {"name": name}})
-        for definition in deepcopy(_definitions()) if crds else ():
+        for definition in definitions() if crds else ():
             admin.create("customresourcedefinitions", definition)
         spoiling = Spoiling(handler)
         return cls(handler, admin, Client(spoiling, clock, rng=Random(0)), clock, spoiling)

@@ -13,7 +13,6 @@ from functools import cache
 from random import Random
 from typing import Any
 
-import yaml
 from kube_in_process.cluster import Cluster
 from kube_in_process.errors import StatusError
 from kube_in_process.options import ClusterOptions
@@ -25,8 +24,9 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
 from claimctl_demo.witness.world import World
-from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, CRDS, NAMESPACE
+from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
+from tests.support.crds import definitions
 from tests.support.telemetry import Recorder
 from tests.torture.drivers import DEVICE, Driver
 from tests.torture.faulty_transport import FaultPlan, FaultyTransport
@@ -200,8 +200,7 @@ class Testbed:
 
 @cache
 def _definitions() -> list[dict[str, Any]]:
-    paths = sorted(CRDS.glob("*.claimctl.io.yaml"))
-    return [_without_rules(yaml.safe_load(path.read_text())) for path in paths]
+    return [_without_rules(definition) for definition in definitions()]
 
 
 def _without_rules(schema: Any) -> Any:

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.files import Files
 from claimctl_demo.real_servers.process import Server, free_port
 from tests.e2e.rights import ACCOUNT, bodies
+from tests.support.crds import definitions
 
-CRDS = Path(__file__).parents[2] / "crds"
 SPACE, ACCOUNT_NAME = "claimctl-system", "claimctl-controller"
 USER = f"system:serviceaccount:{SPACE}:{ACCOUNT_NAME}"
 BINDING_SECONDS = 30
@@ -31,8 +29,8 @@ _AFTER_OUTAGE = 90.0
 
 async def install(client: DocumentClient) -> None:
     """Install the CRDs, the rights, and claimctl's namespace."""
-    for path in sorted(CRDS.glob("*.claimctl.io.yaml")):
-        await _apply(client, yaml.safe_load(path.read_text()))
+    for definition in definitions():
+        await _apply(client, definition)
     for body in bodies("namespace.yaml", "controller.yaml", "templates.yaml"):
         await _apply(client, body)
 

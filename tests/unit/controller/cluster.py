@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 from random import Random
 from typing import Any
 
 from kube_in_process.options import Preset
 
-from claimctl.api.definitions import custom_resource_definitions
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import GroupKey
 from claimctl.controller.live_reads import Investigator
@@ -23,17 +21,13 @@ from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import Server, pod_body, server
+from tests.support.crds import definitions
 from tests.support.recording import Recording
 from tests.support.spoiling import Spoiling
 
 
-@cache
-def _definitions() -> list[dict[str, Any]]:
-    return custom_resource_definitions()
-
-
 def define_custom_resources(made: Server) -> None:
-    for definition in _definitions():
+    for definition in definitions():
         made.create("customresourcedefinitions", definition)
 
 

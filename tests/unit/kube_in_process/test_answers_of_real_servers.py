@@ -11,7 +11,7 @@ import pytest
 from kube_in_process.virtual import run
 from kube_in_process_tests.servers import Answered, Server, pod, server
 
-from tests.conformance.definitions import definitions
+from tests.support.crds import definitions
 
 _ROOT = "/apis/claimctl.io/v1alpha1/namespaces/ns/claimreservations"
 _WORKLOAD = {"apiGroup": "apps", "kind": "Deployment", "name": "train"}

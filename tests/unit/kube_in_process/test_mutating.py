@@ -12,7 +12,7 @@ from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.options import ClusterOptions, Preset
 
-from tests.conformance.definitions import definitions
+from tests.support.crds import definitions
 
 FILE = Path(__file__).parents[3] / "deploy/rescheduler/avoidance/avoidance.yaml"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
