@@ -114,7 +114,7 @@ async def next_step(session: Session) -> Report | None:
 
 
 def checked_selector(text: str) -> str:
-    from claimctl.downgrade.label_selectors import parse
+    from claimctl.wire.label_selectors import parse
 
     try:
         parse(text)

@@ -20,7 +20,6 @@ import msgspec
 
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, expand
-from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -46,6 +45,7 @@ from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_on_record
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.label_selectors import parse, selects
 from claimctl.wire.reservations import (
     ClaimReservation,
     DowngradedClaim,
@@ -167,7 +167,7 @@ async def _claims(
                 unreadable.append(each)
             for claim in page.items:
                 meta = claim.metadata
-                if meta.uid in recorded or matches(selector, meta.labels or {}):
+                if meta.uid in recorded or selects(selector, meta.labels or {}):
                     found[meta.uid] = claim
     return found, unreadable
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from claimctl.downgrade.label_selectors import matches, parse
 from claimctl.downgrade.records import Phase
+from claimctl.wire import label_selectors
 from claimctl.wire.reservations import RESTORE, ClaimName, DowngradePlan, DowngradePlanSpec
 
 PARALLELISM = 8
@@ -32,7 +32,7 @@ def freezes(
     if is_skipped(spec, namespace, name):
         return False
     try:
-        return labels is None or matches(parse(spec.claim_selector), labels)
+        return labels is None or _labels_match(spec, labels)
     except ValueError:
         # Nothing is known of what the administrator wants: add nothing until the plan is corrected.
         return True
@@ -41,10 +41,14 @@ def freezes(
 def selects(spec: DowngradePlanSpec, namespace: str, labels: Mapping[str, str]) -> bool:
     """Whether the plan's namespaces and labels select the claim. A wrong selector selects none."""
     try:
-        chosen = matches(parse(spec.claim_selector), labels)
+        chosen = _labels_match(spec, labels)
     except ValueError:
         return False
     return chosen and (not spec.namespaces or namespace in spec.namespaces)
+
+
+def _labels_match(spec: DowngradePlanSpec, labels: Mapping[str, str]) -> bool:
+    return label_selectors.selects(label_selectors.parse(spec.claim_selector), labels)
 
 
 def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:

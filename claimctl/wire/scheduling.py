@@ -15,6 +15,7 @@ import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
+from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
@@ -33,21 +34,6 @@ from claimctl.wire.pods import (
 Quantity = str | int | float
 """A number of a resource, such as ``"1500m"`` or ``"2Gi"``."""
 ResourceList = dict[str, Quantity]
-
-
-class LabelSelectorRequirement(Wire, frozen=True, kw_only=True):
-    """``operator`` is In, NotIn, Exists or DoesNotExist."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(Wire, frozen=True, kw_only=True):
-    """metav1.LabelSelector. An empty one selects everything, an absent one nothing."""
-
-    match_labels: dict[str, str] | None = None
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
 class PreferredSchedulingTerm(Wire, frozen=True, kw_only=True):

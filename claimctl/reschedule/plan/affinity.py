@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from claimctl.reschedule.plan.labels import selects
 from claimctl.reschedule.plan.world import World, WorldNode, WorldPod, required_anti_affinity
+from claimctl.wire.label_selectors import selects
 from claimctl.wire.scheduling import PodAffinityTerm
 
 Domains = dict[str, set[str]]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from claimctl.wire.scheduling import LabelSelector
+from claimctl.wire.label_selectors import LabelSelector
 
 CRITICAL_PRIORITY = 2_000_000_000
 """From this priority on a pod is critical (SystemCriticalPriority of Kubernetes)."""

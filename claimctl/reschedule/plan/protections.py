@@ -19,7 +19,6 @@ from claimctl.reschedule.plan.facts import (
     SAFE_TO_EVICT,
     SOURCE,
 )
-from claimctl.reschedule.plan.labels import selects
 from claimctl.reschedule.plan.policy import (
     DEFAULT_SCHEDULER,
     SYSTEM_NAMESPACES,
@@ -31,8 +30,8 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World, WorldPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
+from claimctl.wire.label_selectors import LabelSelector, selects
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.scheduling import LabelSelector
 
 _REPLACING = {
     ("apps", "ReplicaSet"),

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.labels import selects
 from claimctl.reschedule.plan.world import Domains, World, WorldNode, WorldPod
+from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.wire.placement import admits, taints_of
-from claimctl.wire.scheduling import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    TopologySpreadConstraint,
-)
+from claimctl.wire.scheduling import TopologySpreadConstraint
 
 HARD = "DoNotSchedule"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from claimctl.downgrade import label_selectors
 from claimctl.reschedule.policyfile.problems import Path, at
 from claimctl.reschedule.policyfile.v1alpha2 import (
     DEFAULT_PROTECTIONS,
@@ -22,6 +21,7 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     Thresholds,
     UnplaceablePodsArgs,
 )
+from claimctl.wire import label_selectors
 
 DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}

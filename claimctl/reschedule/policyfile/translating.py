@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from claimctl.downgrade import label_selectors
 from claimctl.reschedule.plan import policy
 from claimctl.reschedule.plan.policy import Protection
 from claimctl.reschedule.policyfile import v1alpha2 as models
 from claimctl.reschedule.policyfile.checks import duration
 from claimctl.reschedule.policyfile.model import CheckedPolicy, CheckedProfile, Plugin
-from claimctl.wire.scheduling import LabelSelector, LabelSelectorRequirement
+from claimctl.wire import label_selectors
+from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 
 def translated(checked: CheckedPolicy) -> policy.Policy:
@@ -127,11 +127,4 @@ def _selector(given: models.LabelSelector | None) -> LabelSelector | None:
 
 
 def _parsed(text: str) -> LabelSelector | None:
-    if not text.strip():
-        return None
-    return LabelSelector(
-        match_expressions=tuple(
-            LabelSelectorRequirement(key=each.key, operator=each.operator, values=each.values)
-            for each in label_selectors.parse(text)
-        )
-    )
+    return label_selectors.parse(text) if text.strip() else None

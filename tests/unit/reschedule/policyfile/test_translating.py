@@ -11,7 +11,7 @@ from claimctl.reschedule.plan import policy
 from claimctl.reschedule.plan.policy import DEFAULT_PROTECTIONS, Protection
 from claimctl.reschedule.policyfile.reading import checked
 from claimctl.reschedule.policyfile.translating import translated
-from claimctl.wire.scheduling import LabelSelector, LabelSelectorRequirement
+from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 WHOLE = """\
 apiVersion: descheduler/v1alpha2

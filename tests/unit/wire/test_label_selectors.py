@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from claimctl.downgrade.label_selectors import matches, parse
+from claimctl.wire.base import from_plain
+from claimctl.wire.label_selectors import LabelSelector, parse, selects
 from claimctl.wire.resources import RESOURCECLAIMS as CLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -38,7 +41,7 @@ async def test_a_selector_selects_what_the_server_selects(text: str) -> None:
         meta = {"name": f"c-{number}", "namespace": NAMESPACE, "labels": labels}
         server.admin.create("resourceclaims", {"metadata": meta, "spec": {"devices": {}}})
     listed = await server.client.list(CLAIMS, NAMESPACE, label_selector=text)
-    mine = [f"c-{n}" for n, labels in enumerate(LABELS) if matches(parse(text), labels)]
+    mine = [f"c-{n}" for n, labels in enumerate(LABELS) if selects(parse(text), labels)]
     assert [each.metadata.name for each in listed.items] == mine
 
 
@@ -48,3 +51,39 @@ async def test_a_selector_selects_what_the_server_selects(text: str) -> None:
 def test_what_is_no_selector_is_refused_with_the_wrong_part(text: str) -> None:
     with pytest.raises(ValueError, match="is not a label requirement"):
         parse(text)
+
+
+WEB = {"app": "web", "tier": "front"}
+
+
+def rule(operator: str, key: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        ({}, True),
+        ({"matchLabels": {"app": "web"}}, True),
+        ({"matchLabels": {"app": "web", "tier": "back"}}, False),
+        ({"matchLabels": {"zone": "a"}}, False),
+        (rule("In", "app", "db", "web"), True),
+        (rule("In", "zone", "a"), False),
+        (rule("NotIn", "app", "web"), False),
+        (rule("NotIn", "zone", "a"), True),
+        (rule("Exists", "tier"), True),
+        (rule("Exists", "zone"), False),
+        (rule("DoesNotExist", "tier"), False),
+        (rule("DoesNotExist", "zone"), True),
+        (rule("Unheard", "tier"), False),
+        ({"matchLabels": {"app": "web"}, **rule("In", "tier", "back")}, False),
+    ],
+)
+def test_a_selector_takes_what_meets_all_its_rules(
+    selector: dict[str, Any], selected: bool
+) -> None:
+    assert selects(from_plain(selector, LabelSelector), WEB) is selected
+
+
+def test_an_absent_selector_takes_nothing() -> None:
+    assert not selects(None, WEB)
