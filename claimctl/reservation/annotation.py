@@ -99,11 +99,12 @@ def plan(annotated: Annotated) -> AnnotationPlan:
     )
     if invalid_settings:
         return changes
+    # a finished Job gets no new reservations
+    ended = observe(annotated.workload, "").phase is WorkloadPhase.ENDED
+    missing = (claim for claim in wanted if claim not in owned and not ended)
     return replace(
         changes,
-        create=tuple(_made(annotated, spec, claim) for claim in wanted if claim not in owned)
-        if not _ended(annotated)
-        else (),
+        create=tuple(_made(annotated, spec, claim) for claim in missing),
         update=tuple(_updates(spec, (owned[claim] for claim in wanted if claim in owned))),
     )
 
@@ -196,11 +197,6 @@ def _problem(annotation: str, value: str, wanted: str) -> Problem:
 
 def _short(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _ended(annotated: Annotated) -> bool:
-    """Whether the workload is a finished Job. Such a Job gets no new reservations."""
-    return observe(annotated.workload, "").phase is WorkloadPhase.ENDED
 
 
 def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:

@@ -215,7 +215,8 @@ def _wait(found: Assessment) -> Assessment:
     """
     if found.on_record and all(blocker.reason in _PASSES for blocker in found.blockers):
         found = replace(found, step=_current_step(found))
-    if found.reason is not None and _blocked_by_others_alone(found):
+    by_others_alone = all(each.reason is Reason.UNKNOWN_REFERENCES for each in found.blockers)
+    if found.reason is not None and by_others_alone:
         step = leave_to_others(found.snapshot, found.reason, found.own)
         if step.needs or step.write is not None:
             return replace(found, needs=step.needs, write=step.write)
@@ -227,10 +228,6 @@ def _wait(found: Assessment) -> Assessment:
     for blocker in (*found.blockers, *step.blockers, *retained):
         found = found.sooner(blocker.after if blocker else None)
     return found
-
-
-def _blocked_by_others_alone(found: Assessment) -> bool:
-    return all(blocker.reason is Reason.UNKNOWN_REFERENCES for blocker in found.blockers)
 
 
 def _release(found: Assessment) -> Assessment:

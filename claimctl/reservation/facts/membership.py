@@ -13,7 +13,7 @@ which removes the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
@@ -22,7 +22,6 @@ from claimctl.reservation.facts.references import LIMIT, is_pod_group, is_tombst
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import MANAGED_LABEL
@@ -58,11 +57,8 @@ def _group_names(snapshot: Snapshot) -> Iterator[str]:
 
 def _belongs(group: PodGroup, held: Held) -> bool:
     ref = held.reservation.spec.workload_ref
-    return any((owner.kind, owner.name) == (ref.kind, ref.name) for owner in _owners(group))
-
-
-def _owners(group: PodGroup) -> Iterable[OwnerReference]:
-    return group.metadata.owner_references
+    owners = group.metadata.owner_references
+    return any((owner.kind, owner.name) == (ref.kind, ref.name) for owner in owners)
 
 
 def own_groups(snapshot: Snapshot) -> frozenset[str]:

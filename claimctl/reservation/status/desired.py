@@ -199,7 +199,7 @@ def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimRese
     """
     snapshot, held = found.snapshot, retention.held
     reservation, old = held.reservation, held.reservation.status
-    claim, now = snapshot.claim, _seconds(snapshot.now)
+    claim, now = snapshot.claim, snapshot.now.replace(microsecond=0)
     same = claim is not None and old.claim_uid in ("", claim.metadata.uid)
     idle = held.workload.phase is WorkloadPhase.IDLE or not held.workload.names_claim
     idle_since = None if held.idle_outdated else old.idle_since
@@ -221,10 +221,6 @@ def desired_status(found: Assessment, retention: RetentionDecision) -> ClaimRese
         release=_progress(found, retention, now),
         conditions=conditions(found, retention, ghosts),
     )
-
-
-def _seconds(moment: datetime) -> datetime:
-    return moment.replace(microsecond=0)
 
 
 def _reserved_for(found: Assessment, retention: RetentionDecision) -> Reference | None:

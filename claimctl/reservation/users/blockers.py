@@ -36,7 +36,8 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
     """Blockers for the pods that use the claim, or that may be bound to it at any moment."""
     using, kept, binding = users_among(snapshot, reason, consumers)
     if using:
-        yield Blocker(Reason.CONSUMERS_LEFT, f"{_use(len(using))}: {_names(using)}")
+        use = counted(len(using), "pod uses the claim", "pods use the claim")
+        yield Blocker(Reason.CONSUMERS_LEFT, f"{use}: {_names(using)}")
     if kept:
         pods = counted(len(kept), "pod that is", "pods that are")
         text = f"a scheduler has listed {pods} not bound yet"
@@ -46,10 +47,6 @@ def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[
         text = f"a scheduler may still bind {pods} to the claim as it was before"
         left = max(binding_left(snapshot, pod) for pod in binding)
         yield Blocker(Reason.PODS_MAY_BE_BOUND, f"{text}: {_names(binding)}", left)
-
-
-def _use(number: int) -> str:
-    return counted(number, "pod uses the claim", "pods use the claim")
 
 
 def live_users(snapshot: Snapshot, reason: Reason, live: LiveList) -> Iterator[Blocker]:
