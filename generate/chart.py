@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
-from claimctl.install.manifests import (
+from claimctl.commands.install.components import (
     ALERT,
     ALERTS,
     FOLDERS,
@@ -23,7 +23,7 @@ from claimctl.install.manifests import (
     RESCHEDULER_FOLDERS,
     documents,
 )
-from claimctl.install.rescheduling import CHECKSUM, DRY_RUN, INTERVAL, POLICY_KEY
+from claimctl.commands.install.rescheduling import CHECKSUM, DRY_RUN, INTERVAL, POLICY_KEY
 
 CHART = Path("charts/claimctl")
 Json = dict[str, Any]

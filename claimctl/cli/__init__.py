@@ -1,13 +1,13 @@
-"""The command line: one file per command.
+"""The shell of all commands: what they have in common.
 
 How to write a command:
 
-* ``claimctl/cli/<name>.py`` (dashes of the name become underscores) has one public function
-  ``command(...) -> int`` with typer annotations. Its docstring is the help of the command. It
-  returns the exit code (``claimctl.cli.errors.ExitCode``).
-* ``claimctl.cli.registry`` has the name and one line of help. A command's file is imported only
-  when the command is called, so that ``claimctl --help`` stays quick. Imports of aiohttp, pydantic,
-  kubernetes, rich, and of modules that import these, belong inside functions.
+* A feature has a folder in ``claimctl.commands``. Its file ``<name>.py`` (dashes of the name become
+  underscores) has one public function ``command(...) -> int`` with typer annotations. Its docstring
+  is the help of the command. It returns the exit code (``claimctl.cli.errors.ExitCode``).
+* ``claimctl.cli.registry`` has the name, the folder and one line of help. A command's file is
+  imported only when the command is called, so that ``claimctl --help`` stays quick. Imports of
+  aiohttp, pydantic, kubernetes, rich, and of modules that import these, belong inside functions.
 * ``claimctl.cli.options`` has the options that several commands share.
 * A command raises errors and does not print them: ``UsageError`` and ``CommandFailed`` of
   ``claimctl.cli.errors``, ``ConfigError`` and ``KubeError`` of ``claimctl.kube.errors``.

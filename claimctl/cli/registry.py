@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Entry:
     name: str
     help: str
-    package: str = "claimctl.cli"
+    package: str
 
     @property
     def module(self) -> str:
@@ -17,30 +17,37 @@ class Entry:
         return f"{self.package}.{self.name.replace('-', '_')}"
 
 
+_FEATURES = "claimctl.commands"
+_CLAIMS = f"{_FEATURES}.claims"
+_DOCTOR = f"{_FEATURES}.doctor"
+_DOWNGRADE = f"{_FEATURES}.downgrade"
+_INSTALL = f"{_FEATURES}.install"
 _DEMO = "claimctl_demo.commands"
 
 
 COMMANDS = (
-    Entry("get", "List claims, their state and their holders."),
-    Entry("explain", "Show who holds a claim and why."),
-    Entry("timeline", "Show who held a claim's devices when."),
-    Entry("tree", "Show what hangs together, from workloads to nodes."),
-    Entry("release", "Release a claim by hand."),
-    Entry("orphans", "Find and free claims that nobody will ever free."),
-    Entry("reschedule", "Move pods to better nodes, aware of claims.", "claimctl.cli.reschedule"),
-    Entry("doctor", "Check the cluster and the installation."),
-    Entry("downgrade-prepare", "Replace workload references by pod references."),
-    Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it."),
-    Entry("downgrade-restore", "Let replaced workload references return."),
-    Entry("uninstall-prepare", "Take claimctl out of the cluster."),
-    Entry("install", "Install claimctl in the cluster."),
-    Entry("manifests", "Print the manifests that install claimctl."),
-    Entry("controller", "Run the controller."),
+    Entry("get", "List claims, their state and their holders.", _CLAIMS),
+    Entry("explain", "Show who holds a claim and why.", _CLAIMS),
+    Entry("timeline", "Show who held a claim's devices when.", f"{_FEATURES}.timeline"),
+    Entry("tree", "Show how workloads, pods, claims and devices connect.", f"{_FEATURES}.tree"),
+    Entry("release", "Release a claim by hand.", _CLAIMS),
+    Entry("orphans", "Find and free claims that nothing else will free.", f"{_FEATURES}.orphans"),
+    Entry(
+        "reschedule", "Move pods to better nodes, aware of claims.", "claimctl.reschedule.command"
+    ),
+    Entry("doctor", "Check the cluster and the installation.", _DOCTOR),
+    Entry("downgrade-prepare", "Replace workload references by pod references.", _DOWNGRADE),
+    Entry("downgrade-status", "Show the next step of a downgrade, and what blocks it.", _DOWNGRADE),
+    Entry("downgrade-restore", "Let replaced workload references return.", _DOWNGRADE),
+    Entry("uninstall-prepare", "Take claimctl out of the cluster.", f"{_FEATURES}.uninstall"),
+    Entry("install", "Install claimctl in the cluster.", _INSTALL),
+    Entry("manifests", "Print the manifests that install claimctl.", _INSTALL),
+    Entry("controller", "Run the controller.", f"{_FEATURES}.controller"),
     Entry("embedded", "Serve an embedded cluster.", _DEMO),
     Entry("demo", "Show the whole story on an embedded cluster.", _DEMO),
-    Entry("report", "Write a bundle for a bug report, without secrets."),
-    Entry("version", "Print the versions of client and cluster."),
-    Entry("completion", "Print a shell's completion script."),
+    Entry("report", "Write a bundle for a bug report, without secrets.", _DOCTOR),
+    Entry("version", "Print the versions of client and cluster.", _DOCTOR),
+    Entry("completion", "Print a shell's completion script.", "claimctl.cli"),
 )
 
 BY_NAME = {entry.name: entry for entry in COMMANDS}

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from html import escape
 from string import ascii_uppercase
 
-from claimctl.timeline import html
-from claimctl.timeline.model import Lane, Timeline
+from claimctl.commands.timeline import html
+from claimctl.commands.timeline.model import Lane, Timeline
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Report, Step, figures_of
 

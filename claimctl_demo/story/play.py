@@ -9,7 +9,7 @@ from functools import partial
 
 from kube_in_process.options import ClusterOptions
 
-from claimctl.timeline.model import Timeline
+from claimctl.commands.timeline.model import Timeline
 from claimctl.wire.base import Object
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod

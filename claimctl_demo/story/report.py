@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TextIO
 
-from claimctl.timeline.model import Timeline
+from claimctl.commands.timeline.model import Timeline
 from claimctl_demo.witness.witness import Violation
 
 

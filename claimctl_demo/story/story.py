@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from kube_in_process.options import Preset
 
+from claimctl.commands.install.components import ManifestsMissing
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
-from claimctl.install.manifests import ManifestsMissing
 from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError
 from claimctl_demo.story import growing, objects, refusing, rescheduling

@@ -8,8 +8,8 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.timeline.history import Change, Chronicle
-from claimctl.timeline.model import Timeline
+from claimctl.commands.timeline.history import Change, Chronicle
+from claimctl.commands.timeline.model import Timeline
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

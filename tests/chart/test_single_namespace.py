@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.install.apply import Installer
+from claimctl.commands.install.apply import Installer
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import RESERVATION, Workload

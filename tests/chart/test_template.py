@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.install.manifests import FOLDERS, Choice, chosen
-from claimctl.install.rescheduling import Rescheduling
+from claimctl.commands.install.components import FOLDERS, Choice, chosen
+from claimctl.commands.install.rescheduling import Rescheduling
 from tests.chart.helm import CHART, Helm, Json, documents, needs_helm
 
 pytestmark = needs_helm

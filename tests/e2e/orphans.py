@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
+from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.orphans.reclaim import Candidate, Reclaim
 from claimctl.kube.client import Client
-from claimctl.orphans.model import WatchTimes
-from claimctl.orphans.reclaim import Candidate, Reclaim
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.reservation.facts.references import pod_reference
 from claimctl.wire.base import decode, to_plain

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.timeline import html
+from claimctl.commands.timeline import html
 from claimctl_demo.story.page import page
 from claimctl_demo.story.report import Figures, Report, Step
 from tests.e2e.browser import look
 from tests.e2e.commands import claimctl
 from tests.support.builders import after
-from tests.unit.timeline.stories import life, timeline
+from tests.unit.commands.timeline.stories import life, timeline
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
 LONG = "x" * 120

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
 from claimctl.controller.dialect.api_versions import look
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
-from claimctl.orphans.model import WatchTimes
-from claimctl.uninstall.run import Result, Uninstall, Wanted
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
 

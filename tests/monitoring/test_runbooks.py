@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.install.apply import Installer
-from claimctl.install.manifests import Choice, chosen
+from claimctl.commands.install.apply import Installer
+from claimctl.commands.install.components import Choice, chosen
 from claimctl.kube.clock import LoopClock
 from tests.chart.containers import IMAGE
 from tests.chart.sites import Site, site

@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from claimctl.install.apply import Installer
-from claimctl.install.manifests import Choice, chosen
+from claimctl.commands.install.apply import Installer
+from claimctl.commands.install.components import Choice, chosen
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
 from tests.chart.sites import TRAIN, Site, site

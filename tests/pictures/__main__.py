@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kube_in_process.virtual import run
 
+from claimctl.commands.timeline import svg
 from claimctl.telemetry import logs
-from claimctl.timeline import svg
 from tests.pictures.story import play
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "held.svg"

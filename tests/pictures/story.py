@@ -9,10 +9,10 @@ from dataclasses import replace
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.commands.timeline.model import Timeline
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.documents import DocumentClient
-from claimctl.timeline.model import Timeline
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
 from claimctl_demo.story.stage import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claimctl.inspect.cluster_checks import Finding, Verdict
-from claimctl.inspect.diagnosis import diagnosis
-from claimctl.inspect.examination import examine
+from claimctl.commands.doctor.cluster_checks import Finding, Verdict
+from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.examination import examine
 from claimctl.wire.coordination import micro_time
 from tests.support.claim_server import Server
 

@@ -12,9 +12,9 @@ from kube_in_process.options import ClusterOptions
 from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 
-from claimctl.cli.explain_claims import lines
-from claimctl.inspect.advice import advice
-from claimctl.inspect.explain import Explanation, explain_with_controller
+from claimctl.commands.claims.advice import advice
+from claimctl.commands.claims.claim_text import lines
+from claimctl.commands.claims.explanation import Explanation, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.telemetry.face import Metric
 from tests.e2e import manifests

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
-from claimctl.cli import explain, get, release
 from claimctl.cli.formats import Output
-from claimctl.cli.get import Wanted
 from claimctl.cli.objects import CLAIM
 from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
-from claimctl.inspect.explain import explain_with_controller
+from claimctl.commands.claims import explain, get, release
+from claimctl.commands.claims.explanation import explain_with_controller
+from claimctl.commands.claims.get import Wanted
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected

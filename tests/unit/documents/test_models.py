@@ -8,19 +8,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from claimctl.cli import doctor, explain, explain_claims, get, release, version
-from claimctl.cli.explain_pods import pod_document, workload_document
+from claimctl.commands.claims import claim_text as explain_claims
+from claimctl.commands.claims import explain, get, release
+from claimctl.commands.claims.explanation import explain_with_controller
+from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.pod_text import pod_document, workload_document
+from claimctl.commands.doctor import doctor, version
+from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.versions import versions
+from claimctl.commands.timeline import document as timelines
+from claimctl.commands.timeline.read import read as read_timeline
+from claimctl.commands.tree import document as trees
+from claimctl.commands.tree.read import read as read_tree
 from claimctl.documents.__main__ import main
 from claimctl.documents.models import API_VERSION, MODELS
-from claimctl.inspect.diagnosis import diagnosis
-from claimctl.inspect.examination import examine
-from claimctl.inspect.explain import explain_with_controller
-from claimctl.inspect.explain_pods import explain_pod, explain_workload
-from claimctl.inspect.versions import versions
-from claimctl.timeline import document as timelines
-from claimctl.timeline.read import read as read_timeline
-from claimctl.tree import document as trees
-from claimctl.tree.read import read as read_tree
 from claimctl_demo.story.claims_seen import ClaimSeen
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step

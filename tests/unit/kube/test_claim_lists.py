@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from kube_in_process.schema import alpha
 
+from claimctl.commands.orphans.model import ScannedClaim
+from claimctl.commands.uninstall import writes
 from claimctl.controller.writer import Writer
 from claimctl.downgrade.claims import write_list
 from claimctl.kube.claim_lists import change_list, changes
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict
-from claimctl.orphans.model import ScannedClaim
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.references import uids_written_by
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
-from claimctl.uninstall import writes
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS

@@ -9,8 +9,8 @@ import yaml
 from pydantic import ValidationError
 
 from claimctl import __version__
-from claimctl.install.manifests import DEFAULT_IMAGE, IMAGE, Choice, chosen, documents
-from claimctl.install.rescheduling import SCHEDULE, containers
+from claimctl.commands.install.components import DEFAULT_IMAGE, IMAGE, Choice, chosen, documents
+from claimctl.commands.install.rescheduling import SCHEDULE, containers
 from generate import __main__ as generate
 from generate.chart import CHART, Template
 from generate.values import Chart

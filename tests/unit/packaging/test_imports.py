@@ -9,7 +9,7 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("controller", "downgrade", "inspect", "kube", "orphans", "reservation", "wire")
+PACKAGES = ("commands", "controller", "downgrade", "kube", "reservation", "wire")
 
 
 @pytest.fixture(scope="module")

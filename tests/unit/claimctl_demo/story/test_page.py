@@ -7,7 +7,7 @@ from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_demo.witness.witness import Violation
 from tests.support.builders import after
-from tests.unit.timeline.stories import life, timeline
+from tests.unit.commands.timeline.stories import life, timeline
 
 STEPS = [
     Step("shared-claim", True, 1.5, Figures(40, 41, 1), "shares node-0/gpu-0", "1.36", after(0)),

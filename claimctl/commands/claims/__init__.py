@@ -1,0 +1,6 @@
+"""Claims: ``get``, ``explain`` and ``release``, and why a claim is held or a pod waits.
+
+``claim_view`` is a claim as commands show it. ``explanation`` says why one claim is held,
+``pod_explanation`` why a pod or a workload waits, ``advice`` what to do.
+``controller_health`` says from outside whether a controller acts.
+"""

@@ -1,0 +1,231 @@
+"""``claimctl explain`` of claims: text, and documents for programs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from claimctl.commands.claims.explanation import Explanation
+    from claimctl.reservation.facts.decision import Blocker
+    from claimctl.wire.unreadable import Unreadable
+
+_API = "cli.claimctl.io/v1alpha1"
+_LEFT_ALONE = "The controller leaves the claim alone until that can be read."
+
+
+def unread_lines(found: Unreadable) -> list[str]:
+    """What is known about a claim that cannot be read."""
+    from claimctl.commands.claims.advice import UNREADABLE
+
+    return [found.describe(), _LEFT_ALONE, "What to do:", f"  {UNREADABLE}"]
+
+
+def unread_document(found: Unreadable) -> dict[str, Any]:
+    from claimctl.commands.claims.advice import UNREADABLE
+
+    return {
+        "apiVersion": _API,
+        "kind": "ClaimExplanation",
+        "unreadable": [_unread(found)],
+        "advice": [UNREADABLE],
+    }
+
+
+def _unread(found: Unreadable) -> dict[str, str]:
+    return {
+        "kind": found.resource.kind,
+        "namespace": found.namespace,
+        "name": found.name,
+        "message": found.problem,
+    }
+
+
+def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
+    from claimctl.commands.claims import claim_view as claims_view
+    from claimctl.commands.claims.advice import advice
+    from claimctl.commands.claims.waiting import until
+
+    return {
+        "apiVersion": _API,
+        "kind": "ClaimExplanation",
+        "claim": claims_view.document(explanation.view, now),
+        "reservations": [
+            _reservation(retention) for retention in explanation.assessment.retentions
+        ],
+        "release": {
+            "underWay": explanation.release,
+            "possible": explanation.releasable,
+            "blockers": [
+                {
+                    "reason": one.reason,
+                    "message": one.message,
+                    "afterSeconds": one.after,
+                    "until": _time(until(explanation, one)),
+                }
+                for one in explanation.obstacles
+            ],
+        },
+        "asked": list(explanation.asked),
+        "deviceNotes": list(explanation.devices),
+        "orphan": _orphan_document(explanation),
+        "unreadable": [_unread(each) for each in explanation.unreadable],
+        "leftAlone": explanation.left_alone,
+        "controller": _controller_document(explanation),
+        "advice": list(advice(explanation)),
+    }
+
+
+def _time(when: datetime | None) -> str | None:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when is not None else None
+
+
+def _orphan_document(explanation: Explanation) -> dict[str, Any] | None:
+    found = explanation.orphan
+    if found is None:
+        return None
+    return {
+        "reason": str(found.cause),
+        "message": found.message,
+        "blockers": [{"reason": one.reason, "message": one.message} for one in found.blockers],
+    }
+
+
+def _controller_document(explanation: Explanation) -> dict[str, Any] | None:
+    found = explanation.election
+    if found is None:
+        return None
+    return {
+        "state": str(found.state),
+        "message": found.message,
+        "degraded": bool(explanation.troubles),
+        "troubles": [
+            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
+            for one in explanation.troubles
+        ],
+    }
+
+
+def _reservation(retention: Any) -> dict[str, Any]:
+    from claimctl.wire.base import to_plain
+
+    reservation = retention.held.reservation
+    blocker = retention.blocker
+    return {
+        "name": reservation.metadata.name,
+        "workloadRef": to_plain(reservation.spec.workload_ref),
+        "retentionPolicy": reservation.spec.retention_policy,
+        "action": str(retention.action),
+        "reason": str(blocker.reason if blocker else retention.reason),
+        "message": blocker.message if blocker else "",
+        "afterSeconds": blocker.after if blocker else None,
+        "conditions": [
+            {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
+            for one in reservation.status.conditions
+        ],
+    }
+
+
+def lines(explanation: Explanation) -> list[str]:
+    """The explanation as text."""
+    from claimctl.text import counted, fact, listed
+
+    view = explanation.view
+    consumers = view.consumers
+    facts = [
+        ("Claim", f"{view.namespace}/{view.name}"),
+        ("State", view.state),
+        ("Devices", ", ".join(view.devices) or "none"),
+        ("Nodes", ", ".join(view.nodes) or "none"),
+        ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
+        ("Listed", f"{view.holders or 'nobody'} ({view.places} places taken)"),
+    ]
+    if ahead := view.listed_ahead:
+        pods = counted(len(ahead), "pending pod")
+        told = f"claimctl listed {pods} before the scheduler: {listed(ahead)}"
+        facts.append(("Ahead", told))
+    return [
+        *(fact(title, value) for title, value in facts),
+        *(f"  {note}" for note in explanation.devices),
+        *_holders(explanation),
+        *_controller(explanation),
+        *_unreadable_lines(explanation),
+        *_verdict(explanation),
+        *_orphan(explanation),
+        *_advice(explanation),
+    ]
+
+
+def _holders(explanation: Explanation) -> list[str]:
+    from claimctl.commands.claims.explanation import describe_retention, owner_of
+
+    found = [
+        f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
+        for each in explanation.view.workloads
+    ]
+    for retention in explanation.assessment.retentions:
+        reservation = retention.held.reservation
+        ref = reservation.spec.workload_ref
+        what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
+        does = describe_retention(retention)
+        found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
+    asked = [f"  {line}" for line in explanation.asked]
+    return ["Held by:", *(found or ["  no workload and no ClaimReservation"]), *asked]
+
+
+_STATES = {"Acting": "acting", "NotActing": "not acting", "Unknown": "unknown"}
+
+
+def _controller(explanation: Explanation) -> list[str]:
+    found = explanation.election
+    if found is None:
+        return []
+    state = "degraded" if explanation.troubles else _STATES[found.state]
+    shown = [one.message for one in explanation.troubles if one.message != found.message]
+    return [f"Controller: {state}; {found.message}", *(f"  {line}" for line in shown)]
+
+
+def _unreadable_lines(explanation: Explanation) -> list[str]:
+    if not explanation.unreadable:
+        return []
+    shown = [f"  {each}: {each.problem}" for each in explanation.unreadable]
+    alone = [f"  {_LEFT_ALONE}"] if explanation.left_alone else []
+    return ["Cannot be read:", *shown, *alone]
+
+
+def _verdict(explanation: Explanation) -> list[str]:
+    from claimctl.commands.claims.waiting import controllers_word
+
+    if explanation.view.claim.status.allocation is None:
+        head = "Release:    nothing to release, it is not allocated"
+    elif explanation.release is not None:
+        head = f"Release:    in progress ({explanation.release})"
+    elif not explanation.assessment.retentions:
+        head = "Release:    not by claimctl: no ClaimReservation names the claim"
+    elif explanation.releasable and explanation.troubles:
+        head = "Release:    possible as soon as the controller acts again"
+    else:
+        head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
+    said = [f"  {line}" for line in controllers_word(explanation)]
+    return [head, *(_obstacle(explanation, one) for one in explanation.obstacles), *said]
+
+
+def _obstacle(explanation: Explanation, blocker: Blocker) -> str:
+    from claimctl.commands.claims.waiting import told
+
+    left = told(explanation, blocker)
+    return f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}"
+
+
+def _orphan(explanation: Explanation) -> list[str]:
+    found = explanation.orphan
+    if found is None:
+        return []
+    blockers = [f"  {one.reason}: {one.message}" for one in found.blockers]
+    return [f"Orphan:     {found.message} ({found.cause})", *blockers]
+
+
+def _advice(explanation: Explanation) -> list[str]:
+    from claimctl.commands.claims.advice import advice
+
+    return ["What to do:", *(f"  {line}" for line in advice(explanation))]

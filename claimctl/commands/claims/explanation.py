@@ -1,0 +1,288 @@
+"""Explain why a claim is held and what would release it, by the controller's own decision.
+
+Nothing is written. Everything is read live and once. Ghosts are taken from the statuses of
+reservations, because only a controller that watched all the time can know which pods vanished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from claimctl.commands.claims import controller_health as acting
+from claimctl.commands.claims.asking import asking
+from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.orphans.judge import judge
+from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
+from claimctl.commands.orphans.scan import OwnerReader
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reservation.assessment.assess import assess
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.unreadable import about_claim, may_concern
+from claimctl.reservation.facts.workloads import (
+    WorkloadPhase,
+    WorkloadState,
+    observe,
+    orphaned_replica_sets_of,
+)
+from claimctl.reservation.users.binding import PENDING_PODS_GIVE_WAY
+from claimctl.reservation.users.blockers import blockers
+from claimctl.reservation.users.waiting import evicts_a_pod
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    NODES,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    RESOURCESLICES,
+    WORKLOADS,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import Workload
+
+LOOK_AGAIN_SECONDS = 5.0
+"""Time between two observations. A controller that acts has written its status by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer of ``claimctl explain``.
+
+    ``release`` is the reason of a release that is under way. ``obstacles`` are the blockers of a
+    release now.
+    """
+
+    view: ClaimView
+    assessment: Assessment
+    release: Reason | None
+    obstacles: tuple[Blocker, ...]
+    election: acting.Election | None = None
+    """None if the Lease was not read; then there are no troubles either."""
+    troubles: tuple[acting.Trouble, ...] = ()
+    """Signs that the controller does not act, or that its writes fail."""
+    orphan: Orphan | None = None
+    """Set if the claim is an orphan."""
+    asked: tuple[str, ...] = ()
+    """One line for each workload whose annotation concerns the claim, if no ClaimReservation
+    does."""
+    devices: tuple[str, ...] = ()
+    """One line for each matter of the claim's devices."""
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """The unreadable objects that concern the claim."""
+        return self.assessment.snapshot.unreadable
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether an unreadable object keeps the controller from any decision on the claim."""
+        return bool(about_claim(self.unreadable))
+
+    @property
+    def releasable(self) -> bool:
+        """Whether `claimctl release` would free the devices now."""
+        return (
+            self.view.claim.status.allocation is not None
+            and bool(self.assessment.retentions)
+            and not self.obstacles
+            and not self.left_alone
+        )
+
+
+async def explain_with_controller(
+    client: Client, namespace: str, name: str, clock: Clock
+) -> Explanation:
+    """Explain a claim, and find out whether a controller acts on it.
+
+    A sign that may be a short delay counts only if it is still there after ``LOOK_AGAIN_SECONDS``.
+
+    Raises:
+        NotFound: the claim does not exist.
+        UnreadableObject: the claim cannot be read.
+    """
+    explanation = await _with_troubles(client, namespace, name, clock)
+    if all(trouble.lasting for trouble in explanation.troubles):
+        return explanation
+    await clock.sleep(LOOK_AGAIN_SECONDS)
+    again = await _with_troubles(client, namespace, name, clock)
+    before = {(trouble.sign, trouble.reservation) for trouble in explanation.troubles}
+    still = (
+        trouble
+        for trouble in again.troubles
+        if trouble.lasting or (trouble.sign, trouble.reservation) in before
+    )
+    return replace(again, troubles=tuple(still))
+
+
+async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
+    explanation = await explain(client, namespace, name, clock.now())
+    found = await acting.election(client, clock.now())
+    return replace(
+        explanation, election=found, troubles=acting.troubles(found, explanation.assessment)
+    )
+
+
+async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
+    """Read everything about one claim and judge it as the controller would.
+
+    Raises:
+        NotFound: the claim does not exist.
+        UnreadableObject: the claim cannot be read.
+    """
+    claim = await client.get(RESOURCECLAIMS, name, namespace)
+    everyone = await client.list(PODS, namespace, partial=True)
+    pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
+    listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reservations = tuple(one for one in listed.items if one.spec.resource_claim_name == name)
+    unreadable = (*everyone.unreadable, *listed.unreadable, *await _sets(client, namespace))
+    snapshot = Snapshot(
+        now=now,
+        namespace=namespace,
+        name=name,
+        claim=claim,
+        reservations=tuple([await _held(client, one, name) for one in reservations]),
+        pods=pods,
+        rules=Rules(dialect=_dialect(reservations)),
+        memory=Memory(
+            ghost_age=_ghost_ages(reservations, now),
+            evicting=evicts_a_pod(claim, pods),
+            openings=Openings(watched_age=_fenced_for(reservations, now)),
+        ),
+        ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
+        unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
+    )
+    if pods or claim.status.allocation is not None:
+        snapshot = await _with_devices(client, snapshot)
+    found = assess(snapshot)
+    under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
+    asked = under_way or Reason.RELEASE_REQUESTED
+    obstacles = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
+    uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
+    unreadable_here = tuple(each for each in snapshot.unreadable if each.resource is PODS)
+    live = LiveList("", pods, frozenset(uids), unreadable=unreadable_here)
+    scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
+    orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
+    view = ClaimView(claim, pods, reservations)
+    annotated = () if reservations else await asking(client, claim, pods)
+    return Explanation(
+        view,
+        found,
+        found.reason,
+        obstacles,
+        orphan=orphan,
+        asked=annotated,
+        devices=device_notes(claim, snapshot.slices),
+    )
+
+
+async def _with_devices(client: Client, snapshot: Snapshot) -> Snapshot:
+    """Add nodes, ResourceSlices and the namespace's claims, unless the caller may not list them.
+
+    They decide how long a scheduler may take to bind a pod, and whether a device evicts its pods.
+    """
+    try:
+        nodes = await client.list(NODES, partial=True)
+        slices = await client.list(RESOURCESLICES, partial=True)
+        claims = await client.list(RESOURCECLAIMS, snapshot.namespace, partial=True)
+    except Forbidden:
+        return snapshot
+    devices = (device for piece in slices.items for device in piece.spec.devices or ())
+    conditions = any(device.has_binding_conditions for device in devices)
+    return replace(
+        snapshot,
+        nodes={node.metadata.name: node for node in nodes.items},
+        claims={claim.metadata.name: claim for claim in claims.items},
+        slices=slices.items,
+        binding_conditions=conditions or bool(slices.unreadable),
+    )
+
+
+async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
+    """The ReplicaSets that cannot be read; none if the caller may not list ReplicaSets."""
+    try:
+        return (await client.list(REPLICASETS, namespace, partial=True)).unreadable
+    except Forbidden:
+        return ()
+
+
+def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
+    """The dialect that the controller detected. Without a controller, nothing depends on it."""
+    found = (one.status.dialect for one in reservations)
+    return next((dialect for dialect in found if dialect in DIALECTS), "hold")
+
+
+def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
+    """Seconds since the recorded release began, if it is fenced; else 0.
+
+    The controller measures a little less: from the fence, by its own clock.
+    """
+    releases = (one.status.release for one in reservations)
+    fenced = [each.since for each in releases if each and each.step == ReleaseStep.FENCED]
+    ages = [(now - since).total_seconds() for since in fenced if since is not None]
+    return max(min(ages, default=0.0), 0.0)
+
+
+def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:
+    return {
+        ghost.uid: (now - ghost.since).total_seconds()
+        for one in reservations
+        for ghost in one.status.force_deleted_pods
+        if ghost.since is not None
+    }
+
+
+async def _held(client: Client, reservation: ClaimReservation, claim: str) -> Held:
+    return Held(reservation, await _workload(client, reservation, claim))
+
+
+async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:
+    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+    resource = WORKLOADS.get((ref.api_group, ref.kind))
+    if resource is None:
+        return WorkloadState(WorkloadPhase.UNSEEN)
+    try:
+        workload: Workload = await client.get(resource, ref.name, namespace)
+        going = workload.metadata.deleting
+        sets = await client.list(REPLICASETS, namespace, partial=True) if going else None
+        return observe(workload, claim, sets.items if sets is not None else None)
+    except UnreadableObject as error:
+        return WorkloadState(
+            WorkloadPhase.UNREADABLE,
+            uid=error.found.uid,
+            confirmed=True,
+            problem=error.found.describe(),
+        )
+    except NotFound:
+        recorded = reservation.status.reserved_for
+        left = (await client.list(REPLICASETS, namespace, partial=True)).items
+        return WorkloadState(
+            WorkloadPhase.ABSENT,
+            orphaned_replica_sets=orphaned_replica_sets_of(
+                recorded.uid if recorded else "", claim, left
+            ),
+        )
+
+
+def owner_of(explanation: Explanation, reference: Reference) -> str:
+    """Whether claimctl or another writer owns a workload reference, as text."""
+    return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
+
+
+def describe_retention(retention: RetentionDecision) -> str:
+    """What a reservation asks for, as one line of text."""
+    if retention.action is Action.HOLD and retention.blocker is not None:
+        return f"holds ({retention.blocker.reason}): {retention.blocker.message}"
+    if retention.action is Action.RELEASE:
+        return f"releases the claim ({retention.reason})"
+    return f"inactive ({retention.reason})"

@@ -1,0 +1,289 @@
+"""Read what explains a pod or a workload: its claims, who has their devices, and its Events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from claimctl.commands.claims.claim_view import views
+from claimctl.commands.claims.explanation import Explanation, explain
+from claimctl.commands.claims.pod_view import ClaimUse, PodExplanation, Rival, is_idle
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reservation.annotation import Annotated, Problem, plan
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.workloads import WorkloadState, observe
+from claimctl.wire.base import Wire
+from claimctl.wire.claims import ResourceClaimStatus
+from claimctl.wire.coordination import Event
+from claimctl.wire.meta import ManagedObjectMeta
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    EVENTS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    WORKLOADS,
+    Resource,
+)
+from claimctl.wire.scheduling import SchedulingPod
+from claimctl.wire.seams import Clock
+
+_WHOLE_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+"""With the fields that tell why a node refused a pod."""
+
+SHOWN = 3
+"""How many waiting pods of a workload are explained."""
+
+
+class _Exact(Wire, frozen=True, kw_only=True):
+    device_class_name: str = ""
+
+
+class _Request(Wire, frozen=True, kw_only=True):
+    device_class_name: str = ""
+    exactly: _Exact = _Exact()
+    first_available: tuple[_Exact, ...] = ()
+
+    def classes(self) -> set[str]:
+        inner = (self.exactly, *self.first_available)
+        return {self.device_class_name, *(each.device_class_name for each in inner)} - {""}
+
+
+class _Devices(Wire, frozen=True, kw_only=True):
+    requests: tuple[_Request, ...] = ()
+
+
+class _Spec(Wire, frozen=True, kw_only=True):
+    devices: _Devices = _Devices()
+
+
+class _Requesting(Wire, frozen=True, kw_only=True):
+    """A claim with the classes of devices that it asks for."""
+
+    metadata: ManagedObjectMeta = ManagedObjectMeta()
+    spec: _Spec = _Spec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The device classes; v1 has them below ``exactly``, v1beta1 in the request itself."""
+        return frozenset(name for each in self.spec.devices.requests for name in each.classes())
+
+
+_REQUESTING = Resource(
+    RESOURCECLAIMS.group,
+    RESOURCECLAIMS.version,
+    RESOURCECLAIMS.plural,
+    RESOURCECLAIMS.kind,
+    _Requesting,
+)
+
+
+async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodExplanation:
+    """Explain one pod.
+
+    Raises:
+        NotFound: the pod does not exist.
+    """
+    pod = await client.get(_WHOLE_PODS, name, namespace)
+    return await _explained(client, pod, clock, {})
+
+
+async def _explained(
+    client: Client, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
+) -> PodExplanation:
+    uses = []
+    for use in claim_uses(pod):
+        if use.claim not in known or not use.claim:
+            known[use.claim] = await _with_claim(client, pod.metadata.namespace, use, clock)
+        uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
+    found = PodExplanation(pod, tuple(uses), owner=await _owner(client, pod))
+    if found.state in ("Waiting", "Starting"):
+        found = replace(found, warnings=await _warnings(client, pod))
+    if found.state == "Waiting":
+        found = replace(found, rivals=await _rivals(client, found))
+    return found
+
+
+def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:
+    """The entries of the pod's ``spec.resourceClaims``, with the names of generated claims."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    found = [
+        ClaimUse(
+            entry=each.name,
+            claim=each.resource_claim_name or made.get(each.name) or "",
+            template=each.resource_claim_template_name or "",
+        )
+        for each in pod.spec.resource_claims
+    ]
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None and extended.resource_claim_name:
+        found.append(ClaimUse("extended resources", extended.resource_claim_name))
+    return tuple(found)
+
+
+async def _with_claim(client: Client, namespace: str, use: ClaimUse, clock: Clock) -> ClaimUse:
+    if not use.claim:
+        text = f"the claim from template {use.template} is not made yet"
+        return replace(use, problem=text)
+    try:
+        explanation = await explain(client, namespace, use.claim, clock.now())
+    except NotFound:
+        return replace(use, problem=f"claim {use.claim} does not exist")
+    except UnreadableObject as error:
+        return replace(use, problem=error.found.describe())
+    return replace(use, explanation=explanation)
+
+
+async def _owner(client: Client, pod: Pod) -> str:
+    """The workload of the pod as kind/name; '' if it has none or it may not be read."""
+    owner = pod.metadata.controller()
+    if owner is not None and owner.kind == "ReplicaSet":
+        try:
+            made = await client.get(REPLICASETS, owner.name, pod.metadata.namespace)
+            owner = made.metadata.controller() or owner
+        except (Forbidden, NotFound, UnreadableObject):
+            pass
+    return f"{owner.kind.lower()}/{owner.name}" if owner is not None else ""
+
+
+async def _warnings(client: Client, pod: Pod) -> tuple[str, ...]:
+    """The notes of the pod's Warning events, oldest first; none if they may not be listed."""
+    try:
+        events = await client.list(EVENTS, pod.metadata.namespace, partial=True)
+    except (Forbidden, NotFound):
+        return ()
+    about = [
+        event
+        for event in events.items
+        if event.regarding.uid == pod.metadata.uid and event.type == "Warning"
+    ]
+    about.sort(key=last_seen)
+    return tuple(dict.fromkeys(f"{each.reason}: {each.note}" for each in about))
+
+
+def last_seen(event: Event) -> str:
+    """When the Event happened last; kubelets set the time of the core API only."""
+    last = event.series.last_observed_time if event.series is not None else ""
+    return last or event.event_time or event.deprecated_last_timestamp or ""
+
+
+async def _rivals(client: Client, found: PodExplanation) -> tuple[Rival, ...]:
+    """The claims with devices of the classes that the pod's claims without devices ask for."""
+    waiting = {
+        use.claim
+        for use in found.uses
+        if use.explanation is not None and use.explanation.view.claim.status.allocation is None
+    }
+    if not waiting:
+        return ()
+    place = found.pod.metadata.namespace
+    every = await _everywhere(client, _REQUESTING, place)
+    own = [one for one in every if one.metadata.namespace == place and one.metadata.name in waiting]
+    wanted = frozenset(name for one in own for name in one.classes)
+    uids = {
+        one.metadata.uid
+        for one in every
+        if one.status.allocation is not None and one.classes & wanted
+    }
+    claims = [
+        one for one in await _everywhere(client, RESOURCECLAIMS, place) if one.metadata.uid in uids
+    ]
+    reserved = await _everywhere(client, CLAIMRESERVATIONS, place)
+    rivals = [Rival(view, is_idle(view)) for view in views(claims, (), reserved)]
+    return tuple(sorted(rivals, key=lambda rival: (not rival.idle, rival.name)))
+
+
+async def _everywhere(client: Client, resource: Any, namespace: str) -> tuple[Any, ...]:
+    """The objects of all namespaces; if the user may not list them, those of ``namespace``."""
+    for where in ("", namespace):
+        try:
+            return (await client.list(resource, where, partial=True)).items
+        except Forbidden:
+            continue
+        except NotFound:
+            break
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadExplanation:
+    """A workload with its claims, and why its pods wait."""
+
+    ref: WorkloadRef
+    namespace: str
+    state: WorkloadState
+    annotation: str | None
+    problems: tuple[Problem, ...]
+    """What is wrong with its annotations."""
+    reservations: tuple[ClaimReservation, ...]
+    consumers: Consumers
+    claims: tuple[Explanation, ...]
+    missing: tuple[str, ...]
+    """Claims that its pods name and that do not exist."""
+    waiting: tuple[PodExplanation, ...]
+    """Some of its pods that do not run."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.ref.kind.lower()}/{self.ref.name}"
+
+
+async def explain_workload(
+    client: Client, namespace: str, kind: str, name: str, clock: Clock
+) -> WorkloadExplanation:
+    """Explain a Deployment, a StatefulSet or a Job.
+
+    Raises:
+        NotFound: the workload does not exist.
+    """
+    group, resource = next(
+        (group, resource) for (group, each), resource in WORKLOADS.items() if each == kind
+    )
+    workload = await client.get(resource, name, namespace)
+    sets = await _sets(client, namespace)
+    state = observe(workload, "", sets)
+    ref = WorkloadRef(api_group=group, kind=kind, name=name)
+    listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    own = tuple(one for one in listed.items if one.spec.workload_ref == ref)
+    everyone = (await client.list(PODS, namespace, partial=True)).items
+    pods = Consumers.of(pod for pod in everyone if _made_by(pod, state))
+    known: dict[str, ClaimUse] = {}
+    for use in claim_uses(Pod(spec=workload.spec.template.spec)):
+        if use.claim:
+            known[use.claim] = await _with_claim(client, namespace, use, clock)
+    waiting = [await _explained(client, pod, clock, known) for pod in _not_running(pods)[:SHOWN]]
+    return WorkloadExplanation(
+        ref=ref,
+        namespace=namespace,
+        state=state,
+        annotation=workload.metadata.annotation(RESERVE_ANNOTATION),
+        problems=plan(Annotated(ref, resource.api_version, workload, listed.items)).problems,
+        reservations=own,
+        consumers=pods,
+        claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
+        missing=tuple(name for name, use in known.items() if name and use.explanation is None),
+        waiting=tuple(waiting),
+    )
+
+
+async def _sets(client: Client, namespace: str) -> tuple[Any, ...]:
+    try:
+        return (await client.list(REPLICASETS, namespace, partial=True)).items
+    except Forbidden:
+        return ()
+
+
+def _made_by(pod: Pod, state: WorkloadState) -> bool:
+    owner = pod.metadata.controller()
+    return owner is not None and owner.uid in state.pod_owners
+
+
+def _not_running(pods: Consumers) -> list[Pod]:
+    """The pending pods, then those that have a node and do not run yet."""
+    starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
+    found = [*pods.pending.values(), *starting]
+    return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))

@@ -1,0 +1,209 @@
+"""Why a pod waits, and who has its devices, as ``claimctl explain pod/NAME`` says it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.explanation import Explanation
+from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
+from claimctl.text import counted
+from claimctl.wire.meta import find_condition
+from claimctl.wire.pods import Pod
+from claimctl.wire.scheduling import SchedulingPod
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """One entry of a pod's ``spec.resourceClaims``.
+
+    Attributes:
+        claim: the claim's name; '' if it is not made yet.
+        explanation: the claim; None if it does not exist or cannot be read.
+        problem: why there is no explanation.
+    """
+
+    entry: str
+    claim: str = ""
+    template: str = ""
+    explanation: Explanation | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another claim that has devices of the same classes as a claim without devices."""
+
+    view: ClaimView
+    idle: bool
+    """Whether claimctl holds the claim, and no pod uses it."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.view.namespace}/{self.view.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodExplanation:
+    pod: Pod
+    uses: tuple[ClaimUse, ...]
+    rivals: tuple[Rival, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Notes of Warning events about the pod, the latest last."""
+    owner: str = ""
+    """The workload of the pod, as kind/name."""
+
+    @property
+    def state(self) -> str:
+        """Running, Waiting (for a node), Starting (it has a node), Ending, Succeeded or Failed."""
+        pod = self.pod
+        if pod.status.phase in TERMINAL_PHASES:
+            return pod.status.phase
+        if pod.metadata.deleting:
+            return "Ending"
+        if not is_bound(pod):
+            return "Waiting"
+        return "Running" if pod.status.phase == "Running" else "Starting"
+
+    def reasons(self) -> tuple[tuple[str, str], ...]:
+        """Why the pod does not run, or not with the size that it wants: (reason, message), the
+        likely cause first."""
+        match self.state:
+            case "Waiting":
+                return tuple(_waiting(self))
+            case "Starting":
+                return tuple(_starting(self))
+            case "Running":
+                return tuple(_resizing(self))
+            case "Failed":
+                return tuple(_refused(self))
+        return ()
+
+    def advice(self) -> tuple[str, ...]:
+        """What to do, with the command to run."""
+        return tuple(dict.fromkeys(_advice(self)))
+
+
+def _waiting(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    avoids = found.pod.metadata.annotation(AVOIDS)
+    if isinstance(found.pod, SchedulingPod) and is_braked(found.pod):
+        text = "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
+        yield "Braked", text
+        return
+    if gates := found.pod.spec.scheduling_gates:
+        text = counted(len(gates), "scheduling gate keeps", "scheduling gates keep")
+        yield "SchedulingGated", f"{text} schedulers from the pod"
+        return
+    for use in found.uses:
+        yield from _claim_in_the_way(found.pod, use)
+    scheduled = find_condition(found.pod.status.conditions, "PodScheduled")
+    if scheduled is not None and scheduled.status == "False":
+        yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
+        if avoids:
+            yield "Avoids", f"nodes that refused pods of its owner: {avoids}"
+    elif not any(use.problem for use in found.uses):
+        name = found.pod.spec.scheduler_name or "default-scheduler"
+        yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
+
+
+def _claim_in_the_way(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
+    if use.problem:
+        yield ("ClaimNotMade" if use.template and not use.claim else "ClaimNotFound"), use.problem
+    if use.explanation is None:
+        return
+    claim, name = use.explanation.view.claim, f"claim {use.claim}"
+    if claim.metadata.deleting:
+        yield "ClaimDeleted", f"{name} is being deleted: the scheduler gives it to no new pod"
+    elif use.explanation.release is not None:
+        text = f"{name} is being released ({use.explanation.release}); it is allocated anew then"
+        yield "ClaimReleasing", text
+    elif len(claim.status.reserved_for) >= LIMIT and not _listed(pod, use):
+        yield "ReservedForFull", f"all {LIMIT} places in the list of {name} are taken"
+
+
+def _listed(pod: Pod, use: ClaimUse) -> bool:
+    if use.explanation is None:
+        return True
+    entries = use.explanation.view.claim.status.reserved_for
+    return any(is_pod(each) and each.uid == pod.metadata.uid for each in entries)
+
+
+def _starting(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    for use in found.uses:
+        if use.explanation is not None and use.explanation.view.claim.status.allocation is None:
+            text = f"the pod has a node, and claim {use.claim} is not allocated: the kubelet waits"
+            yield "StrandedPod", text
+    yield from (("Warning", note) for note in found.warnings[-3:])
+    if not found.warnings:
+        yield "Starting", f"the kubelet of {found.pod.spec.node_name} starts the pod"
+
+
+def _refused(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    """Why the kubelet ended the pod before a container ran."""
+    if not isinstance(found.pod, SchedulingPod):
+        return
+    status = found.pod.status
+    if status.message.startswith("Pod was rejected"):
+        yield status.reason or "Refused", f"{found.pod.spec.node_name}: {status.message}"
+
+
+def _resizing(found: PodExplanation) -> Iterator[tuple[str, str]]:
+    """Why the kubelet does not give the pod the size that its spec wants."""
+    pending = find_condition(found.pod.status.conditions, "PodResizePending")
+    if pending is not None and pending.status == "True":
+        says = pending.message or "the kubelet says no more"
+        yield f"Resize{pending.reason or 'Pending'}", says
+
+
+def _advice(found: PodExplanation) -> Iterator[str]:
+    namespace = found.pod.metadata.namespace
+    for reason, _ in found.reasons():
+        if reason == "StrandedPod":
+            yield f"Delete the pod: kubectl -n {namespace} delete pod {found.pod.metadata.name}"
+        elif reason in ("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"):
+            yield "Wait a moment, and look again."
+        elif reason in ("Braked", "Avoids"):
+            name = f"{namespace}/{found.pod.metadata.name}"
+            why = f"--policy-config-file FILE --why {name}"
+            yield f"See what is done about it: claimctl reschedule {why}"
+    yield from _resize_advice(found)
+    for use in found.uses:
+        if use.problem and use.claim:
+            yield f"Create claim {use.claim} in namespace {namespace}."
+    for rival in found.rivals:
+        if rival.idle:
+            command = f"claimctl release {rival.view.name} -n {rival.view.namespace}"
+            yield f"Free devices that are held idle: {command}"
+    busy = next((rival for rival in found.rivals if not rival.idle), None)
+    if busy is not None:
+        where = f"{busy.view.name} -n {busy.view.namespace}"
+        yield f"See what would free a claim in use: claimctl explain {where}"
+
+
+def _resize_advice(found: PodExplanation) -> Iterator[str]:
+    meta = found.pod.metadata
+    for reason, _ in found.reasons():
+        if reason == "ResizeDeferred":
+            why = f"--policy-config-file FILE --why {meta.namespace}/{meta.name}"
+            yield f"See who could leave, if a policy has DeferredResizes: claimctl reschedule {why}"
+        elif reason == "ResizeInfeasible":
+            node = found.pod.spec.node_name
+            yield f"Ask for a size that the node has: kubectl describe node {node}"
+
+
+def holders(view: ClaimView) -> str:
+    """Who is in the claim's list, as text."""
+    return view.holders or "nobody"
+
+
+def is_idle(view: ClaimView) -> bool:
+    """Whether the list has a hold, and no ClaimReservation reports a pod that uses the claim."""
+    held = any(map(is_workload, view.claim.status.reserved_for))
+    return (
+        held
+        and bool(view.reservations)
+        and not any(one.status.consumers for one in view.reservations)
+    )

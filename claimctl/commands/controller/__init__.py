@@ -1,0 +1,1 @@
+"""``claimctl controller``: the controller as a process."""

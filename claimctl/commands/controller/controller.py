@@ -1,0 +1,250 @@
+"""``claimctl controller``: run the reconcilers until SIGTERM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
+from claimctl.telemetry.logs import Format, Level
+
+EXAMPLES = (
+    "claimctl controller                     # with the current kubeconfig, to try it",
+    "claimctl controller --bind-address :8080 --log-format json",
+)
+
+
+def command(  # noqa: PLR0913 - typer makes an option of every parameter
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    as_user: AsOption = None,
+    identity: Annotated[
+        str,
+        typer.Option(
+            "--identity",
+            metavar="NAME",
+            help="Unique identity of this process in the Lease. "
+            "[default: host name and a random part]",
+        ),
+    ] = "",
+    pod_uid: Annotated[
+        str,
+        typer.Option(
+            "--pod-uid",
+            metavar="UID",
+            help="UID of the pod in which this runs as the only controller. After a restart of its "
+            "container, it takes the Lease over from its predecessor at once. [default: none]",
+        ),
+    ] = "",
+    leader_elect: Annotated[
+        bool,
+        typer.Option(
+            "--leader-elect/--no-leader-elect", help="Reconcile only while holding the Lease."
+        ),
+    ] = True,
+    lease_namespace: Annotated[
+        str, typer.Option("--lease-namespace", metavar="NAME", help="Namespace of the Lease.")
+    ] = "claimctl-system",
+    lease_name: Annotated[
+        str,
+        typer.Option(
+            "--lease-name", metavar="NAME", help="Name of the Lease that the replicas share."
+        ),
+    ] = "claimctl-controller",
+    lease_seconds: Annotated[
+        int,
+        typer.Option(
+            "--lease-seconds",
+            help="Seconds without a renewal after which another replica takes the Lease over. The "
+            "leader stops its work when it could not renew the Lease for two thirds of them.",
+        ),
+    ] = 15,
+    namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAME",
+            help="Hold claims in this namespace only; may be repeated. Then DowngradePlans are "
+            "not carried out. [default: all namespaces]",
+            callback=namespace_names,
+        ),
+    ] = None,
+    dialect: Annotated[
+        str,
+        typer.Option(
+            "--dialect", help="Reservation API of the cluster: auto, native, podgroup or hold."
+        ),
+    ] = "auto",
+    settle_seconds: Annotated[
+        float,
+        typer.Option(
+            "--settle-seconds",
+            help="Seconds to wait after the fence; must exceed the lag of schedulers' caches.",
+        ),
+    ] = 5.0,
+    binding_seconds: Annotated[
+        float,
+        typer.Option(
+            "--binding-seconds",
+            help="Seconds within which a scheduler binds a pod after it has read the claim.",
+        ),
+    ] = 60.0,
+    slow_binding_seconds: Annotated[
+        float,
+        typer.Option(
+            "--slow-binding-seconds",
+            help="The same, in seconds, for pods with volumes, of gangs, and of schedulers that "
+            "--known-scheduler does not name.",
+        ),
+    ] = 600.0,
+    known_scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known-scheduler",
+            metavar="NAME",
+            help="schedulerName of a scheduler without Permit plugins; may be repeated. "
+            "[default: default-scheduler]",
+        ),
+    ] = None,
+    dead_reference_seconds: Annotated[
+        float,
+        typer.Option(
+            "--dead-reference-seconds",
+            help="Seconds that kube-controller-manager has to remove a dead reference; "
+            "then claimctl removes it.",
+        ),
+    ] = 10.0,
+    list_ahead: Annotated[
+        bool,
+        typer.Option(
+            "--list-ahead/--no-list-ahead",
+            help="List the pending pods of a held claim in one write, so that the scheduler does "
+            "not add them one by one.",
+        ),
+    ] = True,
+    checkpoint: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint/--no-checkpoint",
+            help="Note in the Lease up to which version everything is on record, so that a "
+            "controller that starts waits for no grace of force-deleted pods.",
+        ),
+    ] = True,
+    allow_template_injection: Annotated[
+        bool,
+        typer.Option(
+            "--allow-template-injection",
+            help="Add a PodGroup to pod templates that ask for it by annotation. [default: off]",
+        ),
+    ] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Number of claims reconciled concurrently.")
+    ] = 16,
+    batch_seconds: Annotated[
+        float,
+        typer.Option(
+            "--batch-seconds",
+            help="Seconds in which changes of a claim are collected into one reconcile.",
+        ),
+    ] = 0.2,
+    drain_seconds: Annotated[
+        float,
+        typer.Option(
+            "--drain-seconds", help="Seconds that running reconciles have to finish after SIGTERM."
+        ),
+    ] = 10.0,
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            "--bind-address",
+            metavar="HOST:PORT",
+            help="Address of health and metrics; '' serves none.",
+        ),
+    ] = ":8080",
+    tls_cert_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-cert-file",
+            metavar="FILE",
+            help="Certificate (PEM) with which health and metrics are served by HTTPS; the file "
+            "may be replaced. [default: none, plain HTTP]",
+        ),
+    ] = None,
+    tls_private_key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-private-key-file", metavar="FILE", help="Its key (PEM). [default: none]"
+        ),
+    ] = None,
+    log_format: Annotated[
+        Format, typer.Option("--log-format", help="Format of the log.")
+    ] = Format.AUTO,
+    log_level: Annotated[
+        Level, typer.Option("--log-level", help="Lowest level that is logged.")
+    ] = Level.INFO,
+    trace_console: Annotated[
+        bool, typer.Option("--trace-console", help="Print spans on stderr. [default: off]")
+    ] = False,
+) -> int:
+    """Run the controller: hold claims for workloads and release them when the workloads end."""
+    import asyncio
+    import signal
+
+    from claimctl.cli.access import Access
+    from claimctl.cli.process import Launch, container_of, serve, who_am_i
+    from claimctl.controller.dialect.probe import DialectUnknown
+    from claimctl.controller.manager import NotSynced
+    from claimctl.controller.preflight import NotReady
+    from claimctl.controller.settings import BadSettings, Settings
+    from claimctl.kube.leases import LeadershipLost
+    from claimctl.telemetry.logs import configure
+    from claimctl.telemetry.settings import TelemetrySettingError, from_environment
+
+    configure(log_format, log_level, final=True)
+    try:
+        settings = Settings.checked(
+            identity=identity or who_am_i(pod_uid),
+            container=container_of(pod_uid),
+            leader_elect=leader_elect,
+            lease_namespace=lease_namespace,
+            lease_name=lease_name,
+            lease_seconds=lease_seconds,
+            namespaces=frozenset(namespaces or ()),
+            dialect=dialect,
+            settle_seconds=settle_seconds,
+            binding_seconds=binding_seconds,
+            slow_binding_seconds=slow_binding_seconds,
+            known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
+            dead_reference_seconds=dead_reference_seconds,
+            list_ahead=list_ahead,
+            checkpoint=checkpoint,
+            allow_template_injection=allow_template_injection,
+            workers=workers,
+            batch_seconds=batch_seconds,
+            drain_seconds=drain_seconds,
+        )
+        launch = Launch(
+            access=Access(kubeconfig, context, as_user),
+            settings=settings,
+            telemetry=from_environment(trace_console=trace_console),
+            bind_address=bind_address,
+            certificate=_pair(tls_cert_file, tls_private_key_file),
+        )
+        received = asyncio.run(serve(launch))
+    except (BadSettings, TelemetrySettingError) as error:
+        raise UsageError(str(error)) from error
+    except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:
+        raise CommandFailed(str(error)) from error
+    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
+
+
+def _pair(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """The two files; raises UsageError if there is only one of them."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both")
+    return certificate, key

@@ -1,0 +1,100 @@
+"""Read what a bug report needs: objects, explanations and the controller's log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from claimctl.commands.claims.controller_health import INSTALLED
+from claimctl.commands.doctor.account import SELECTOR, account_of
+from claimctl.commands.doctor.scrubbing import scrubbed
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError, NotFound
+from claimctl.wire import resources as wire
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import Resource
+
+LOG_LINES = 5000
+_DEVICE_CLASSES = Resource(
+    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", ObjectHeader, namespaced=False
+)
+KINDS: tuple[Resource[Any], ...] = (
+    wire.RESOURCECLAIMS,
+    wire.RESOURCECLAIMTEMPLATES,
+    wire.CLAIMRESERVATIONS,
+    wire.DOWNGRADEPLANS,
+    wire.PODS,
+    wire.DEPLOYMENTS,
+    wire.STATEFULSETS,
+    wire.JOBS,
+    wire.REPLICASETS,
+    wire.PODGROUPS,
+    wire.RESOURCESLICES,
+    _DEVICE_CLASSES,
+    wire.NODES,
+    wire.LEASES,
+    wire.EVENTS,
+)
+_CLAIMCTLS_OWN = "claimctl"
+
+
+@dataclass(slots=True)
+class Bundle:
+    """The files of a report by their paths, and what could not be read."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+async def read(client: Client, namespace: str, bundle: Bundle) -> AsyncIterator[str]:
+    """Add objects and logs to the bundle. Yields what it reads next.
+
+    Args:
+        namespace: of the objects; '' means all namespaces.
+    """
+    for resource in KINDS:
+        yield f"{resource.plural}"
+        await _objects(client, namespace, resource, bundle)
+    yield "logs of the controller"
+    try:
+        await _logs(client, bundle)
+    except KubeError as error:
+        bundle.problems.append(f"logs: {error}")
+
+
+async def _objects(client: Client, namespace: str, resource: Resource[Any], bundle: Bundle) -> None:
+    place = namespace if resource.namespaced and resource is not wire.LEASES else ""
+    path = client.served(resource).path(place)
+    try:
+        found = await client.get_document(path, dict[str, Any])
+    except NotFound:
+        return
+    except KubeError as error:
+        bundle.problems.append(str(error))
+        return
+    items = [scrubbed(each, resource.plural) for each in found.get("items") or ()]
+    if resource is wire.LEASES:
+        items = [each for each in items if _CLAIMCTLS_OWN in each["metadata"]["name"]]
+    if items:
+        text = yaml.safe_dump(items, sort_keys=False, allow_unicode=True)
+        bundle.files[f"objects/{resource.plural}.yaml"] = text
+
+
+async def _logs(client: Client, bundle: Bundle) -> None:
+    account = await account_of(client)
+    place = account.namespace if account else INSTALLED
+    pods = await client.list(wire.PODS, place, label_selector=SELECTOR, partial=True)
+    for pod in pods.items:
+        path = wire.PODS.path(place, pod.metadata.name, "log")
+        tail = (("tailLines", str(LOG_LINES)),)
+        for file, query in (("log", ()), ("previous.log", (("previous", "true"),))):
+            try:
+                body = await client.get_raw(path, (*tail, *query))
+            except KubeError as error:
+                if not query:
+                    bundle.problems.append(f"log of {pod.metadata.name}: {error}")
+                continue
+            bundle.files[f"logs/{pod.metadata.name}.{file}"] = body.decode("utf-8", "replace")

@@ -1,0 +1,300 @@
+"""The checks of ``claimctl doctor``: pure functions from an observed cluster to findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from claimctl.commands.orphans.judge import judge
+from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.downgrade.look import PREPARE_FAILED
+from claimctl.kube.codec import Listing
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.references import (
+    LIMIT,
+    NEAR_LIMIT,
+    is_tombstone,
+)
+from claimctl.reservation.users.blockers import describe
+from claimctl.text import counted, listed
+from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
+from claimctl.wire.coordination import Event
+from claimctl.wire.meta import find_condition
+from claimctl.wire.nodes import Node, Taint
+from claimctl.wire.releases import knows_pod_groups
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.unreadable import Unreadable
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    FACT = "fact"
+    """Neither good nor bad."""
+    UNKNOWN = "unknown"
+    """The user may not read what the check needs."""
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the result; ``object`` is a claim, a node, a workload, a right, or ''."""
+
+    check: str
+    message: str
+    namespace: str = ""
+    object: str = ""
+    verdict: Verdict = Verdict.PROBLEM
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What is wrong with a workload's annotation."""
+
+    namespace: str
+    workload: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The state of the cluster, read live.
+
+    ``refused`` has the reason why a check could not be made, by the name of the check.
+    """
+
+    dialect: str
+    claims: tuple[ResourceClaim, ...] = ()
+    orphans: Mapping[str, Orphan] = field(default_factory=dict)
+    """The orphans by claim UID."""
+    uids: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """UIDs of all objects of the resources that were listed, by API group and plural name."""
+    nodes: tuple[Node, ...] = ()
+    events: tuple[Event, ...] = ()
+    missing_rights: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    reservations: tuple[ClaimReservation, ...] = ()
+    behind: frozenset[str] = frozenset()
+    """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
+    slices: tuple[ResourceSlice, ...] = ()
+    stale_taints: tuple[tuple[str, Taint], ...] = ()
+    """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
+    avoidances: tuple[tuple[str, str, str], ...] = ()
+    """Namespace and name of owners whose pods nodes refuse, and what is the matter."""
+    resizes: tuple[tuple[str, str, str], ...] = ()
+    """Namespace and name of pods for which others left in vain, and what is the matter."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def checks(observed: Observed) -> tuple[Finding, ...]:
+    """One line at least for each check: its problems, or that there is none, or why not known."""
+    found = findings(observed)
+    with_problems = {each.check for each in found}
+    rest = tuple(
+        _without_problem(name, summary, observed)
+        for name, summary in _summaries(observed).items()
+        if name not in with_problems
+    )
+    return (*_drivers(observed), *rest, *found)
+
+
+def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
+    refused = observed.refused.get(name)
+    if refused is not None:
+        return Finding(name, f"not checked: {refused}", verdict=Verdict.UNKNOWN)
+    return Finding(name, summary, verdict=Verdict.OK)
+
+
+def _summaries(observed: Observed) -> dict[str, str]:
+    """The checks in the order of their lines, and what there is to say about each without problem.
+
+    A check that does not concern the cluster is absent.
+    """
+    found = {
+        "permissions": "the controller has its rights",
+        "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all served",
+        "annotations": "every annotation of a workload names claims of its pods",
+        "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
+        "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
+        "near-limit": f"no list has {NEAR_LIMIT} of {LIMIT} entries or more",
+        "dangling-references": "every listed object is there",
+        "mixed-versions": "every kubelet knows PodGroups",
+        "refused-pods": "no Event of a kubelet that refuses a pod",
+        "unreadable-objects": "every object can be read",
+        "avoidances": "no owner's pods wait because nodes refuse them",
+        "resizes": "no pod left in vain so that another one can grow",
+        "stale-taints": "no node has a taint that a run of reschedule left behind",
+    }
+    if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
+        del found["mixed-versions"]
+    return found
+
+
+def findings(observed: Observed) -> tuple[Finding, ...]:
+    """The problems."""
+    return (
+        *_rights(observed),
+        *_reservations(observed),
+        *_annotations(observed),
+        *_unread(observed),
+        *_claims(observed),
+        *_kubelets(observed),
+        *_refused(observed),
+        *_tainted(observed),
+        *_avoiding(observed),
+        *_resizing(observed),
+    )
+
+
+def _drivers(observed: Observed) -> Iterator[Finding]:
+    """How many devices the drivers offer. Without any, no claim can be allocated."""
+    if "drivers" in observed.refused:
+        yield _without_problem("drivers", "", observed)
+        return
+    devices: Counter[str] = Counter()
+    for each in observed.slices:
+        devices[each.spec.driver] += len(each.spec.devices or ())
+    for driver, count in sorted(devices.items()):
+        text = f"{counted(count, 'device')} in ResourceSlices"
+        yield Finding("drivers", text, object=driver, verdict=Verdict.OK)
+    if not devices:
+        text = "no DRA driver offers devices: there is no ResourceSlice"
+        yield Finding("drivers", text, verdict=Verdict.FACT)
+
+
+def _reservations(observed: Observed) -> Iterator[Finding]:
+    for one in observed.reservations:
+        meta, ready = one.metadata, find_condition(one.status.conditions, ConditionType.READY)
+        if ready is not None and ready.status == "False" and ready.reason in _NOT_WRITTEN:
+            text = f"cannot be served ({ready.reason}): {ready.message}"
+            yield Finding("reservations", text, meta.namespace, meta.name)
+        elif meta.uid in observed.behind:
+            text = "its status is older than its spec: the controller does not act on it"
+            yield Finding("reservations", text, meta.namespace, meta.name)
+
+
+_NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
+
+
+def _annotations(observed: Observed) -> Iterator[Finding]:
+    for each in observed.annotations:
+        yield Finding("annotations", each.message, each.namespace, each.workload)
+
+
+def _rights(observed: Observed) -> Iterator[Finding]:
+    for right in observed.missing_rights:
+        text = f"the controller may not {right}; see rbac/"
+        yield Finding("permissions", text, object=right)
+
+
+def _unread(observed: Observed) -> Iterator[Finding]:
+    for each in observed.unreadable:
+        text = f"{each.describe()}; claimctl makes no decision about claims that it concerns"
+        yield Finding("unreadable-objects", text, each.namespace, each.name)
+
+
+def _claims(observed: Observed) -> Iterator[Finding]:
+    """Findings about each claim. An orphan's finding covers its dangling references."""
+    for claim in observed.claims:
+        yield from _places(claim)
+        orphan = observed.orphans.get(claim.metadata.uid)
+        yield from _orphan(claim, orphan) if orphan else _dangling(claim, observed)
+
+
+def _places(claim: ResourceClaim) -> Iterator[Finding]:
+    count = len(claim.status.reserved_for)
+    if count >= NEAR_LIMIT:
+        text = f"{count} of {LIMIT} entries are in use; dialects podgroup and native need 1 or 2"
+        yield _about(claim, "near-limit", text)
+
+
+def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
+    """The orphans by claim UID, as ``claimctl orphans`` finds them."""
+    found = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
+    return {uid: orphan for uid, orphan in found.items() if orphan is not None}
+
+
+def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
+    command = f"claimctl orphans -n {claim.metadata.namespace}"
+    if orphan.cause is Cause.LISTED_AHEAD:
+        yield _about(claim, "listed-ahead", f"{orphan.message}; take them out: `{command} --yes`")
+        return
+    yield _about(claim, "orphans", f"{orphan.cause}: {orphan.describe()}; see `{command}`")
+
+
+def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
+    gone = [each for each in claim.status.reserved_for if _is_gone(each, observed)]
+    if gone:
+        text = f"listed but gone: {listed(map(describe, gone))}"
+        yield _about(claim, "dangling-references", text)
+
+
+def _is_gone(reference: Reference, observed: Observed) -> bool:
+    """Whether the object is known to be gone.
+
+    This is unknown if the resource was not listed, or if an object of the LIST has no readable UID.
+    """
+    pod = is_tombstone(reference)
+    resource = ("", "pods") if pod else (reference.api_group, reference.resource)
+    known = observed.uids.get(resource)
+    return known is not None and "" not in known and reference.uid not in known
+
+
+def _about(claim: ResourceClaim, check: str, message: str) -> Finding:
+    return Finding(check, message, claim.metadata.namespace, claim.metadata.name)
+
+
+def _kubelets(observed: Observed) -> Iterator[Finding]:
+    if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
+        return
+    for node in observed.nodes:
+        if not knows_pod_groups(node):
+            version = node.status.node_info.kubelet_version
+            text = f"kubelet {version} refuses pods that share a claim through a PodGroup"
+            yield Finding("mixed-versions", text, object=node.metadata.name)
+
+
+def _refused(observed: Observed) -> Iterator[Finding]:
+    """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
+    counts = Counter(
+        (event.regarding.namespace, event.note)
+        for event in observed.events
+        if event.reason == PREPARE_FAILED
+    )
+    for (namespace, note), count in sorted(counts.items()):
+        yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
+
+
+def _tainted(observed: Observed) -> Iterator[Finding]:
+    for node, taint in observed.stale_taints:
+        text = (
+            f"the taint {taint.key}={taint.value} was left behind; "
+            "see `claimctl reschedule --release-taints`"
+        )
+        yield Finding("stale-taints", text, object=node)
+
+
+def _avoiding(observed: Observed) -> Iterator[Finding]:
+    for namespace, name, what in observed.avoidances:
+        text = f"{what}; see `claimctl reschedule --release-taints`"
+        yield Finding("avoidances", text, namespace, name)
+
+
+def _resizing(observed: Observed) -> Iterator[Finding]:
+    for namespace, name, what in observed.resizes:
+        text = f"{what}; see `claimctl explain pod/{name} -n {namespace}`"
+        yield Finding("resizes", text, namespace, f"pod/{name}")
+
+
+def uids(found: Listing[Any]) -> frozenset[str]:
+    """The UIDs of all objects, with '' for an object whose UID cannot be read."""
+    return frozenset(
+        (
+            *(each.metadata.uid for each in found.items),
+            *(each.uid for each in found.unreadable),
+        )
+    )

@@ -1,0 +1,82 @@
+"""The lines of ``claimctl doctor``: the cluster, the installation, then the checks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from claimctl.commands.claims.controller_health import State
+from claimctl.commands.doctor.cluster_checks import Finding, Verdict, checks
+from claimctl.commands.doctor.examination import Examination
+
+OLDEST = (1, 32)
+"""The first release of Kubernetes that claimctl supports."""
+_PODS = "look at its pods and its log: kubectl get pods -A -l app.kubernetes.io/name=claimctl"
+
+
+def diagnosis(found: Examination) -> tuple[Finding, ...]:
+    """All lines; each check has at least one."""
+    return (
+        *_cluster(found),
+        *_dialect(found),
+        *_installed(found),
+        *_controller(found),
+        *(checks(found.observed)),
+    )
+
+
+def _cluster(found: Examination) -> Iterator[Finding]:
+    major, minor = found.version
+    if not any(found.version):
+        yield Finding("kubernetes", "the server's version is not known", verdict=Verdict.UNKNOWN)
+    elif found.version < OLDEST:
+        yield Finding("kubernetes", f"{major}.{minor}: claimctl needs 1.32 or newer")
+    else:
+        yield Finding("kubernetes", f"{major}.{minor}", verdict=Verdict.OK)
+    if found.served.claims:
+        versions = ", ".join(found.served.claims)
+        yield Finding("resource.k8s.io", versions, verdict=Verdict.OK)
+    else:
+        yield Finding("resource.k8s.io", "not served: the cluster has no DRA; enable it")
+    groups = ", ".join(found.served.groups) or "not served"
+    yield Finding("podgroups", groups, verdict=Verdict.FACT)
+
+
+def _dialect(found: Examination) -> Iterator[Finding]:
+    if found.detection is not None:
+        why = "; ".join(found.detection.reasons)
+        yield Finding("dialect", f"{found.detection.dialect}: {why}", verdict=Verdict.OK)
+    elif found.observed.dialect:
+        text = f"{found.observed.dialect}: the controller has recorded it in a ClaimReservation"
+        yield Finding("dialect", text, verdict=Verdict.OK)
+    else:
+        yield Finding("dialect", found.dialect_unknown, verdict=Verdict.UNKNOWN)
+
+
+def _installed(found: Examination) -> Iterator[Finding]:
+    for name in found.missing_crds:
+        text = "the CustomResourceDefinition is missing: install claimctl (README.md, Install)"
+        yield Finding("installation", text, object=name)
+    if not found.missing_crds:
+        yield Finding("installation", "the CRDs are served", verdict=Verdict.OK)
+
+
+def _controller(found: Examination) -> Iterator[Finding]:
+    election, account = found.election, found.account
+    if election.state is State.ACTING:
+        yield Finding("controller", election.message, verdict=Verdict.OK)
+    elif not election.readable:
+        yield Finding("controller", f"not checked: {election.message}", verdict=Verdict.UNKNOWN)
+    else:
+        yield Finding("controller", f"{election.message}; {_PODS}")
+    if found.account_refused:
+        text = f"not checked: {found.account_refused}"
+        yield Finding("deployment", text, verdict=Verdict.UNKNOWN)
+    elif account is None:
+        text = "there is no Deployment with the controller's labels: it runs elsewhere, or not"
+        yield Finding("deployment", text, verdict=Verdict.FACT)
+    else:
+        text = f"{account.ready} of {account.wanted} pods ready, image {', '.join(account.images)}"
+        bad = account.ready == 0 or account.ready < account.wanted
+        verdict = Verdict.PROBLEM if bad else Verdict.OK
+        text = f"{text}; {_PODS}" if bad else text
+        yield Finding("deployment", text, account.namespace, account.deployment, verdict)

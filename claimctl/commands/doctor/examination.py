@@ -1,0 +1,287 @@
+"""Read a cluster for ``claimctl doctor``, and go on past what the user may not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.doctor.account import Account, account_of, missing_rights_of, own_name
+from claimctl.commands.doctor.cluster_checks import Annotation, Observed, orphans, uids
+from claimctl.commands.orphans.scan import Scan, scan_claims
+from claimctl.controller.dialect.api_versions import Served, look, resources
+from claimctl.controller.dialect.probe import (
+    Detection,
+    DialectProbe,
+    DialectUnknown,
+    parse_version,
+)
+from claimctl.controller.preflight import missing_rights
+from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
+from claimctl.kube.errors import Forbidden
+from claimctl.reschedule.plan.avoidance import complaints
+from claimctl.reschedule.plan.own_taints import stale_taints
+from claimctl.reschedule.plan.rounds import in_vain
+from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.references import POD_GROUP
+from claimctl.wire import resources as wire
+from claimctl.wire.nodes import Node, Taint
+from claimctl.wire.records import RescheduleRecord
+from claimctl.wire.releases import FROM_1_36
+from claimctl.wire.reservations import ClaimReservation, WorkloadRef
+from claimctl.wire.resources import WORKLOADS, Resource
+from claimctl.wire.seams import Clock
+
+T = TypeVar("T")
+
+LOOK_AGAIN_SECONDS = 5.0
+"""Time between two looks at a status that is behind. A controller that acts has written it by
+then."""
+_OF_CLAIMS = (
+    *("orphans", "listed-ahead", "near-limit"),
+    *("dangling-references", "unreadable-objects"),
+)
+"""The checks of claims."""
+_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS)
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything that ``doctor`` found out about a cluster."""
+
+    version: tuple[int, int]
+    served: Served
+    detection: Detection | None
+    """None if the user's rights do not show the dialect."""
+    dialect_unknown: str
+    """Why ``detection`` is None."""
+    missing_crds: tuple[str, ...]
+    election: Election
+    account: Account | None
+    """The controller as its Deployment shows it; None if there is none or it may not be read."""
+    account_refused: str
+    observed: Observed
+
+
+async def examine(
+    client: Client, clock: Clock, override: str = "auto", namespace: str = ""
+) -> Examination:
+    """Read the cluster, or one namespace of it.
+
+    Raises:
+        KubeError: a request failed for another reason than a missing right.
+    """
+    version = parse_version(await client.get_raw("/version"))
+    served = await look(client)
+    detection, unknown = await _detect(client, override)
+    reader = _Reader(client, namespace)
+    account, refused = await _account(client)
+    where = account.namespace if account else INSTALLED
+    found = await election(client, clock.now(), where)
+    observed = await _observe(reader, clock, detection)
+    missing = await _missing_crds(client)
+    lacking: tuple[str, ...] = ()
+    rights_refused = "claimctl is not installed"
+    if account is not None or not missing:
+        asked = account or Account(INSTALLED)
+        lacking, rights_refused = await _rights(client, asked, detection, version)
+    return Examination(
+        version=version,
+        served=served,
+        detection=detection,
+        dialect_unknown=unknown,
+        missing_crds=missing,
+        election=found,
+        account=account,
+        account_refused=refused,
+        observed=reader.completed(observed, lacking, rights_refused),
+    )
+
+
+async def _missing_crds(client: Client) -> tuple[str, ...]:
+    first = _CRDS[0]
+    served = await resources(client, f"/apis/{first.group}/{first.version}")
+    return tuple(f"{each.plural}.{each.group}" for each in _CRDS if each.plural not in served)
+
+
+async def _detect(client: Client, override: str) -> tuple[Detection | None, str]:
+    """The dialect, or why it is not known. The controller may create claims only in its own
+    namespace."""
+    try:
+        return await DialectProbe(client, override=override).detect(), ""
+    except DialectUnknown as error:
+        with suppress(DialectUnknown):
+            probe = DialectProbe(client, override=override, namespace=INSTALLED)
+            return await probe.detect(), ""
+        return None, str(error)
+
+
+async def _account(client: Client) -> tuple[Account | None, str]:
+    try:
+        return await account_of(client), ""
+    except Forbidden:
+        return None, "you may not list Deployments in all namespaces"
+
+
+async def _rights(
+    client: Client, account: Account, detection: Detection | None, version: tuple[int, int]
+) -> tuple[tuple[str, ...], str]:
+    """The rights that the controller lacks, or why that is not known."""
+    groups = detection is not None and DIALECTS[detection.dialect].groups
+    wanted = {"binding": version >= FROM_1_36, "groups": groups}
+    try:
+        return await missing_rights_of(client, account, **wanted), ""
+    except Forbidden:
+        if await own_name(client) == account.user:
+            return await missing_rights(client, **wanted), ""
+    return (), f"you may not ask which rights {account.user} has; --as {account.user} tells, too"
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Lists resources, and notes which checks a missing right prevents."""
+
+    client: Client
+    namespace: str
+    refused: dict[str, str] = field(default_factory=dict)
+
+    async def listing(self, resource: Resource[T], *checks: str) -> Listing[T]:
+        """The objects; none if the user may not list them. Then the checks are not possible."""
+        try:
+            where = self.namespace if resource.namespaced else ""
+            return await self.client.list_if_served(resource, where)
+        except Forbidden:
+            for check in checks:
+                self.refuse(check, resource)
+            return Listing((), "")
+
+    def refuse(self, check: str, resource: Resource[Any]) -> None:
+        place = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
+        where = f" {place}" if resource.namespaced else ""
+        hint = " (-n NAME checks one namespace)" if where and not self.namespace else ""
+        self.refused.setdefault(check, f"you may not list {resource.plural}{where}{hint}")
+
+    def completed(self, observed: Observed, lacking: tuple[str, ...], refused: str) -> Observed:
+        if refused:
+            self.refused["permissions"] = refused
+        return replace(observed, missing_rights=lacking, refused=self.refused)
+
+
+async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> Observed:
+    groups = bool(detection and detection.groups_version)
+    scan = await _scan(reader, clock)
+    reserved = await reader.listing(wire.CLAIMRESERVATIONS, "reservations", "unreadable-objects")
+    listed: dict[tuple[str, str], Listing[Any]] = {
+        (each.group, each.plural): await reader.listing(each, "annotations")
+        for each in WORKLOADS.values()
+    }
+    if groups:
+        listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
+    nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
+    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
+    events = await reader.listing(wire.EVENTS, "refused-pods")
+    slices = await reader.listing(wire.RESOURCESLICES, "drivers")
+    others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]
+    every = (*listed.values(), nodes, events, slices, *others)
+    return Observed(
+        dialect=detection.dialect if detection else _recorded_dialect(reserved.items),
+        claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
+        orphans=orphans(scan.claims) if scan else {},
+        uids={
+            **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
+            **{each: uids(found) for each, found in listed.items()},
+        },
+        nodes=nodes.items,
+        events=events.items,
+        unreadable=(
+            *(scan.unreadable if scan else reserved.unreadable),
+            *(unread for found in every for unread in found.unreadable),
+        ),
+        annotations=_annotations(listed, reserved.items),
+        reservations=reserved.items,
+        behind=await _behind(reader, clock, reserved.items),
+        slices=slices.items,
+        stale_taints=_stale_taints(nodes.items, records.items, clock),
+        avoidances=_avoidances(records.items, clock),
+        resizes=_resizes(records.items, clock),
+    )
+
+
+def _stale_taints(
+    nodes: Iterable[Node], records: Iterable[RescheduleRecord], clock: Clock
+) -> tuple[tuple[str, Taint], ...]:
+    entries = [entry for each in records for entry in each.status.taints]
+    return tuple(stale_taints(nodes, entries, clock.now()))
+
+
+def _avoidances(
+    records: Iterable[RescheduleRecord], clock: Clock
+) -> tuple[tuple[str, str, str], ...]:
+    entries = [entry for each in records for entry in each.status.avoidances]
+    return tuple(
+        (entry.namespace, f"{entry.kind.lower()}/{entry.name}", what)
+        for entry, what in complaints(entries, clock.now())
+    )
+
+
+def _resizes(records: Iterable[RescheduleRecord], clock: Clock) -> tuple[tuple[str, str, str], ...]:
+    rounds = [entry for each in records for entry in each.status.resizes]
+    return tuple((each.namespace, each.name, what) for each, what in in_vain(rounds, clock.now()))
+
+
+async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
+    """The claims with their users and owners; None if the user may not list one of them."""
+    try:
+        return await scan_claims(reader.client, clock, reader.namespace)
+    except Forbidden as error:
+        plural = error.path.rpartition("/")[2]
+        known = (wire.RESOURCECLAIMS, wire.PODS, wire.CLAIMRESERVATIONS)
+        missing = next((each for each in known if each.plural == plural), wire.RESOURCECLAIMS)
+        for check in _OF_CLAIMS:
+            reader.refuse(check, missing)
+        return None
+
+
+def _recorded_dialect(reservations: tuple[ClaimReservation, ...]) -> str:
+    """The dialect that a controller found; '' if no status has one."""
+    found = (one.status.dialect for one in reservations)
+    return next((dialect for dialect in found if dialect in DIALECTS), "")
+
+
+def _annotations(
+    listed: Mapping[tuple[str, str], Listing[Any]], reservations: tuple[ClaimReservation, ...]
+) -> tuple[Annotation, ...]:
+    found = []
+    for (group, kind), resource in WORKLOADS.items():
+        for workload in listed[group, resource.plural].items:
+            ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
+            place = workload.metadata.namespace
+            of_it = tuple(one for one in reservations if one.metadata.namespace == place)
+            wanted = plan(Annotated(ref, resource.api_version, workload, of_it))
+            name = f"{kind.lower()}/{ref.name}"
+            found += [Annotation(place, name, problem.note) for problem in wanted.problems]
+    return tuple(found)
+
+
+async def _behind(
+    reader: _Reader, clock: Clock, reservations: tuple[ClaimReservation, ...]
+) -> frozenset[str]:
+    """The ClaimReservations whose status is behind now and after ``LOOK_AGAIN_SECONDS``."""
+    first = _late(reservations)
+    if not first:
+        return first
+    await clock.sleep(LOOK_AGAIN_SECONDS)
+    again = await reader.listing(wire.CLAIMRESERVATIONS)
+    return first & _late(again.items)
+
+
+def _late(reservations: tuple[ClaimReservation, ...]) -> frozenset[str]:
+    return frozenset(
+        one.metadata.uid
+        for one in reservations
+        if one.status.observed_generation != one.metadata.generation
+    )

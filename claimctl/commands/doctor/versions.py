@@ -1,0 +1,129 @@
+"""The versions of the client, the controller and the CRDs, and whether they go together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from claimctl import __version__
+from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.doctor.account import Account, account_of
+from claimctl.controller.dialect.api_versions import Served, look
+from claimctl.controller.dialect.probe import parse_version
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
+from claimctl.wire.seams import Clock
+from claimctl.wire.served import ApiGroup
+
+VERSION_LABEL = "app.kubernetes.io/version"
+_DEFINITIONS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    ObjectHeader,
+    namespaced=False,
+)
+
+
+class Skew(StrEnum):
+    NONE = "None"
+    DIFFERENT = "Different"
+    """Two of them differ in major or minor version."""
+    UNKNOWN = "Unknown"
+    """Neither the controller's nor the CRDs' version may be read, or has the form of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What runs in the cluster, as far as the user may read it."""
+
+    kubernetes: tuple[int, int]
+    served: Served
+    crds: tuple[str, ...]
+    """The served versions of claimctl.io; empty if claimctl is not installed."""
+    crds_release: str
+    """The version of claimctl that the CRDs are from; '' if it may not be read."""
+    controller: Account | None
+    election: Election
+    dialect: str
+    """The dialect that a controller recorded in a ClaimReservation; '' if there is none."""
+
+    @property
+    def releases(self) -> dict[str, str]:
+        """The versions of claimctl's parts that are known."""
+        images = self.controller.images if self.controller else ()
+        tags = [release for release in map(release_of, images) if release]
+        found = {"client": __version__, "crds": self.crds_release}
+        return {**{part: text for part, text in found.items() if text}} | (
+            {"controller": tags[0]} if tags else {}
+        )
+
+    @property
+    def skew(self) -> tuple[Skew, str]:
+        """Whether all known parts have the same major and minor version, with a sentence."""
+        known = self.releases
+        if len(known) == 1:
+            return Skew.UNKNOWN, "neither the controller's nor the CRDs' version is known"
+        told = ", ".join(f"{part} {release}" for part, release in known.items())
+        if len({tuple(release.split(".")[:2]) for release in known.values()}) == 1:
+            return Skew.NONE, f"they go together: {told}"
+        return Skew.DIFFERENT, f"they differ: {told}; upgrade the older ones"
+
+
+def release_of(image: str) -> str:
+    """The version in the tag of an image, without 'v'; '' if the tag is not a version."""
+    found = re.search(r":v?(\d+\.\d+\.\d+[^@/]*)(@|$)", image)
+    return found[1] if found else ""
+
+
+async def versions(client: Client, clock: Clock) -> Versions:
+    """Read the versions of a cluster.
+
+    Raises:
+        KubeError: a request failed for another reason than a missing right.
+    """
+    kubernetes = parse_version(await client.get_raw("/version"))
+    served = await look(client)
+    try:
+        controller = await account_of(client)
+    except Forbidden:
+        controller = None
+    where = controller.namespace if controller else INSTALLED
+    return Versions(
+        kubernetes=kubernetes,
+        served=served,
+        crds=await _served_crds(client),
+        crds_release=await _release_of_crds(client),
+        controller=controller,
+        election=await election(client, clock.now(), where),
+        dialect=await _recorded_dialect(client),
+    )
+
+
+async def _served_crds(client: Client) -> tuple[str, ...]:
+    try:
+        group = await client.get_document(f"/apis/{CLAIMRESERVATIONS.group}", ApiGroup)
+    except NotFound:
+        return ()
+    return tuple(each.version for each in group.versions or ())
+
+
+async def _release_of_crds(client: Client) -> str:
+    name = f"{CLAIMRESERVATIONS.plural}.{CLAIMRESERVATIONS.group}"
+    try:
+        found = await client.get(_DEFINITIONS, name)
+    except (Forbidden, NotFound):
+        return ""
+    return (found.metadata.labels or {}).get(VERSION_LABEL, "")
+
+
+async def _recorded_dialect(client: Client) -> str:
+    try:
+        found = await client.list_if_served(CLAIMRESERVATIONS)
+    except Forbidden:
+        return ""
+    return next((one.status.dialect for one in found.items if one.status.dialect), "")

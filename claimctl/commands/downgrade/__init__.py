@@ -1,0 +1,1 @@
+"""``downgrade-prepare``, ``downgrade-status`` and ``downgrade-restore``."""

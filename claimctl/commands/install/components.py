@@ -1,0 +1,172 @@
+"""The manifests of ``crds/``, ``rbac/`` and ``deploy/``, from the package's own copy.
+
+A wheel has them in ``claimctl/_manifests``. An editable installation reads them in the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claimctl import __version__
+from claimctl.commands.install.rescheduling import Rescheduling, containers, filled_in
+from claimctl.wire.base import Object
+
+NAMESPACE = "claimctl-system"
+"""The namespace in the files."""
+IMAGE = "claimctl"
+"""The image in the files, a name that ``Choice.image`` replaces."""
+DEFAULT_IMAGE = f"{IMAGE}:{__version__}"
+ALERTS = "PrometheusRule"
+ALERT = "{alert}"
+"""Stands for the name of an alert in the URL of its page."""
+BASE = ("crds", "rbac", "controller")
+"""The components of an ordinary installation, in the order in which they are applied."""
+FOLDERS = {
+    "crds": "crds",
+    "rbac": "rbac",
+    "controller": "deploy",
+    "monitoring": "deploy/components/monitoring",
+    "network-policy": "deploy/components/network-policy",
+    "admission-policy": "deploy/components/admission-policy",
+    "avoidance": "deploy/rescheduler/avoidance",
+}
+"""The folder of each component."""
+RESCHEDULER_FOLDERS = {
+    "rescheduler-rights": "rbac/rescheduler",
+    "rescheduler": "deploy/rescheduler/base",
+    "rescheduler-cronjob": "deploy/rescheduler/cronjob",
+    "rescheduler-loop": "deploy/rescheduler/loop",
+}
+"""The folders of the parts of ``claimctl reschedule``, which ``Choice.rescheduling`` chooses."""
+
+
+class ManifestsMissing(Exception):
+    """The package has no manifests. The text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which components are wanted, and what is changed in them."""
+
+    components: tuple[str, ...] = BASE
+    namespace: str = NAMESPACE
+    image: str = DEFAULT_IMAGE
+    runbook_url: str = ""
+    """Where the pages of the alerts are: a URL in which ``{alert}`` stands for the name of an
+    alert; '' for alerts without a link."""
+    rescheduling: Rescheduling | None = None
+    """How ``claimctl reschedule`` runs in the cluster; None: it does not."""
+
+
+def chosen(choice: Choice) -> list[Object]:
+    """The documents of the components, in the order in which they can be applied."""
+    return [
+        _linked(_moved(_with_image(document, choice.image), choice.namespace), choice.runbook_url)
+        for document in (*_of_components(choice), *_of_rescheduling(choice))
+    ]
+
+
+def _of_components(choice: Choice) -> Iterator[Object]:
+    for component in FOLDERS:
+        if component in choice.components:
+            yield from documents(component)
+
+
+def _of_rescheduling(choice: Choice) -> Iterator[Object]:
+    wanted = choice.rescheduling
+    if wanted is None:
+        return
+    for component in wanted.components:
+        for document in documents(component):
+            yield filled_in(document, wanted)
+
+
+def documents(component: str) -> list[Object]:
+    """The documents of one component, or of one part of the rescheduler, as they are in files."""
+    folder = _root()
+    for part in (FOLDERS | RESCHEDULER_FOLDERS)[component].split("/"):
+        folder = folder / part
+    return [document for name in _resources(folder) for document in _parsed(folder / name)]
+
+
+def as_yaml(documents: Sequence[Object]) -> str:
+    """The documents as one YAML stream for ``kubectl apply -f -``."""
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines, such as a policy, as lines."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def as_list(documents: Sequence[Object]) -> Object:
+    """The documents as one List."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+
+
+def _root() -> Traversable:
+    packed = files("claimctl") / "_manifests"
+    if packed.is_dir():
+        return packed
+    repository = Path(__file__).parents[3]
+    if (repository / "crds").is_dir() and (repository / "deploy").is_dir():
+        return repository
+    raise ManifestsMissing("this installation of claimctl has no manifests: install its wheel")
+
+
+def _resources(folder: Traversable) -> list[str]:
+    """The files that the folder's kustomization lists, without those of other folders."""
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    return [name for name in listed["resources"] if name.endswith(".yaml") and "/" not in name]
+
+
+def _parsed(file: Traversable) -> Iterator[Object]:
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        if document is not None:
+            yield document
+
+
+def _with_image(document: Object, image: str) -> Object:
+    """The document with claimctl's image, if it has a pod template."""
+    changed = deepcopy(document)
+    for container in containers(changed):
+        if container["image"] == IMAGE:
+            container["image"] = image
+    return changed
+
+
+def _linked(document: Object, url: str) -> Object:
+    """The document; its alerts, if it has some, have links to their pages."""
+    if url and document["kind"] == ALERTS:
+        for group in document["spec"]["groups"]:
+            for rule in group["rules"]:
+                rule["annotations"]["runbook_url"] = url.replace(ALERT, rule["alert"])
+    return document
+
+
+def _moved(document: Object, namespace: str) -> Object:
+    """The document in another namespace: every field whose value is the namespace of the files."""
+    moved: Object = _replaced(document, namespace)
+    return moved
+
+
+def _replaced(value: Any, namespace: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(each, namespace) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, namespace) for each in value]
+    return namespace if value == NAMESPACE else value

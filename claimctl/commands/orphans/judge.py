@@ -1,0 +1,347 @@
+"""Decide whether a claim is an orphan, what blocks freeing it, and which write comes next.
+
+``judge`` is a pure function of one claim that was read live. It applies the rules of a release
+(``release.protocol.next_step``) in their most careful form:
+
+- The dialect of the cluster is unknown, so every scheduler gets the settle time.
+- No process watched the claim before, so a pod may have vanished just before the first scan. Times
+  in the objects do not help: managedFields do not record who removed an entry from a list, or when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from claimctl.commands.orphans import ahead
+from claimctl.commands.orphans.model import (
+    NOT_READ,
+    Cause,
+    Orphan,
+    OwnerState,
+    ScannedClaim,
+    WatchTimes,
+)
+from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.dialects import Group
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import (
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+    listed_ahead,
+    uids_written_by,
+)
+from claimctl.reservation.facts.snapshot import Evidence, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.unreadable import against_release
+from claimctl.reservation.release.protocol import next_step
+from claimctl.reservation.users.blockers import describe, users
+from claimctl.text import counted, listed
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.resources import CLAIMRESERVATIONS
+
+
+def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
+    """The references whose objects have to be read live before the claim can be judged.
+
+    A reserved or unallocated claim has none; a claim in use has only claimctl's own references.
+    """
+    if scanned.reserved or scanned.claim.status.allocation is None:
+        return ()
+    holders = _holders(scanned.claim)
+    if not _users(scanned):
+        return holders
+    own = own_holds(scanned.claim)
+    return tuple(each for each in holders if each.uid in own)
+
+
+def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
+    """Why the claim is an orphan and what comes next; None if the claim is no orphan."""
+    if scanned.reserved:
+        return None
+    if scanned.claim.status.allocation is None:
+        return _finalizer(scanned.claim, times)
+    entries, using = _Entries.of(scanned), _users(scanned)
+    if (left := _listed_ahead(scanned, entries, times, in_use=bool(using))) is not None:
+        return left
+    cause = _cause(scanned, entries, in_use=bool(using))
+    if cause is None:
+        return None
+    found = Orphan(cause, _message(cause, entries, scanned.claim))
+    blockers = (*using, *_holders_left(scanned, entries))
+    if blockers:
+        return replace(found, blockers=blockers)
+    return _next(found, scanned, entries, times)
+
+
+def _listed_ahead(
+    scanned: ScannedClaim, entries: _Entries, times: WatchTimes, *, in_use: bool
+) -> Orphan | None:
+    """Judge a claim with entries that claimctl listed ahead, or with the guard in their place.
+
+    The guard of a claim that nobody uses goes with the claim's deallocation. Nothing can be added
+    to a claim that is being deleted, and schedulers begin to schedule no pod with it.
+    """
+    claim, held = scanned.claim, bool(entries.orphaned)
+    wanted = own_holds(claim) - {each.uid for each in entries.orphaned}
+    pods = Consumers.of(scanned.live.pods)
+    left = ahead.left_behind(claim, pods) if not wanted else ()
+    cause = Cause.ORPHANED_HOLD if held else Cause.LISTED_AHEAD
+    found = Orphan(cause, _message(cause, entries, claim) if held else ahead.told(left))
+    if left and not claim.metadata.deleting:
+        write = ahead.take_out(claim, left, held=held)
+    elif entries.guards and (in_use or entries.held or entries.unknown):
+        write = ahead.without_guard(claim)
+    else:
+        return None
+    wait = _settling(times)
+    if not left and wait is None:
+        closed = replace(times, version_age=max(times.version_age, times.closed_age))
+        wait = ahead.still_binding(snapshot_of(scanned, closed))
+    return replace(found, wait=wait) if wait is not None else replace(found, write=write)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """The claim's list, sorted by what each entry means."""
+
+    pods: tuple[Reference, ...] = ()
+    tombstones: tuple[Reference, ...] = ()
+    guards: tuple[Reference, ...] = ()
+    orphaned: tuple[Reference, ...] = ()
+    """Claimctl's own references without a reservation."""
+    dangling: tuple[Reference, ...] = ()
+    held: tuple[Reference, ...] = ()
+    unknown: tuple[Reference, ...] = ()
+
+    @classmethod
+    def of(cls, scanned: ScannedClaim) -> _Entries:
+        listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
+        holders: dict[str, list[Reference]] = {}
+        for each in _holders(scanned.claim):
+            state = scanned.answers.get(each.uid, NOT_READ).state
+            holders.setdefault(_kind(state, own=each.uid in own), []).append(each)
+        return cls(
+            pods=tuple(filter(is_pod, listed)),
+            tombstones=tuple(filter(is_tombstone, listed)),
+            guards=tuple(each for each in listed if each == ahead.guard(scanned.claim)),
+            **{name: tuple(found) for name, found in holders.items()},
+        )
+
+
+def _kind(state: OwnerState, *, own: bool) -> str:
+    """The field of ``_Entries`` that a workload reference belongs to."""
+    if own and state not in (OwnerState.RESERVING, OwnerState.UNKNOWN):
+        return "orphaned"
+    if state in (OwnerState.GONE, OwnerState.REPLACED):
+        return "dangling"
+    return "unknown" if state in (OwnerState.UNKNOWN_KIND, OwnerState.UNKNOWN) else "held"
+
+
+def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
+    """The entries that are no pod, no tombstone and no guard."""
+    guard = ahead.guard(claim)
+    return tuple(each for each in claim.status.reserved_for if is_workload(each) and each != guard)
+
+
+def own_holds(claim: ResourceClaim) -> frozenset[str]:
+    """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
+    listed = frozenset(each.uid for each in _holders(claim) if not is_pod_group(each))
+    if not listed:
+        return listed
+    uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
+    made_here = maker is not None and maker.kind == CLAIMRESERVATIONS.kind
+    if made_here and claim.spec.reserved_for is not None:
+        uids.add(claim.spec.reserved_for.uid)
+    return listed & uids
+
+
+def _cause(scanned: ScannedClaim, entries: _Entries, *, in_use: bool) -> Cause | None:
+    """The first cause that applies. A claim in use is an orphan only by claimctl's own hold."""
+    if entries.orphaned:
+        return Cause.ORPHANED_HOLD
+    if in_use:
+        return None
+    deleting = scanned.claim.metadata.deleting
+    if entries.dangling and (not deleting or entries.held or entries.unknown):
+        return Cause.DANGLING_REFERENCE
+    if entries.held:
+        return None
+    if entries.unknown:
+        return Cause.UNKNOWN_REFERENCE
+    if deleting:
+        return Cause.DELETED_BUT_ALLOCATED
+    if entries.guards:
+        return Cause.LISTED_AHEAD
+    if entries.tombstones:
+        return Cause.ORPHANED_TOMBSTONES
+    return Cause.DEAD_PODS if entries.pods else Cause.ALLOCATED_TO_NOBODY
+
+
+def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
+    match cause:
+        case Cause.ORPHANED_HOLD:
+            return f"claimctl's own hold for {_names(entries.orphaned)} has no ClaimReservation"
+        case Cause.DANGLING_REFERENCE:
+            return f"held for objects that are gone: {_names(entries.dangling)}"
+        case Cause.UNKNOWN_REFERENCE:
+            return f"reserved for {_names(entries.unknown)}, and no pod uses it"
+        case Cause.ORPHANED_TOMBSTONES:
+            tombstones = counted(len(entries.tombstones), "tombstone")
+            return f"reserved only for {tombstones} of finished pods"
+        case Cause.LISTED_AHEAD:
+            return ahead.told(())
+        case Cause.DEAD_PODS:
+            return f"reserved for pods that are gone or done: {_names(entries.pods)}"
+    listed = claim.status.reserved_for
+    whom = f"gone or done: {_names(listed)}" if listed else "nobody"
+    if cause is Cause.DELETED_BUT_ALLOCATED:
+        return f"deleted, still allocated and reserved for {whom}"
+    return f"allocated and reserved for {whom}"
+
+
+def _names(references: Iterable[Reference]) -> str:
+    return listed(map(describe, references))
+
+
+def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
+    """Blockers for the pods that use the claim or may start to use it at any moment.
+
+    Pods that are not listed and that a scheduler may still bind are not included: ``_next`` makes
+    the orphan wait for those.
+    """
+    pods = Consumers.of(scanned.live.pods)
+    done = pods.finished.keys() | pods.dropped.keys()
+    known = {pod.metadata.uid for pod in scanned.live.pods}
+    listed = [
+        each
+        for each in scanned.claim.status.reserved_for
+        if is_pod(each) and each.uid in scanned.live.uids and each.uid not in done
+    ]
+    strangers = [each for each in listed if each.uid not in known]
+    using = users(snapshot_of(scanned), _reason(scanned.claim), pods)
+    found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
+    late = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
+    if waiting := [each for each in listed if each.uid in late] if not found else []:
+        text = f"listed, and not bound yet: {_names(waiting)}"
+        found = (Blocker(Reason.CONSUMERS_LEFT, text),)
+    if strangers:
+        text = f"listed and existing, but not naming the claim: {_names(strangers)}"
+        found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
+    return (*found, *against_release(scanned.live.unreadable))
+
+
+def _reason(claim: ResourceClaim) -> Reason:
+    """The reason of the release.
+
+    A claim that is being deleted takes only pods that it lists. A guarded claim is given up as it
+    is, and the scheduler allocates it anew for the pods that wait.
+    """
+    if claim.metadata.deleting:
+        return Reason.CLAIM_DELETED
+    return Reason.REALLOCATED if ahead.is_guarded(claim) else Reason.RELEASE_REQUESTED
+
+
+def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
+    if entries.held:
+        text = f"held by objects that exist: {_names(entries.held)}"
+        yield Blocker(Reason.OTHER_HOLDERS, text)
+    for each in entries.unknown:
+        answer = scanned.answers.get(each.uid, NOT_READ)
+        if answer.state is OwnerState.UNKNOWN:
+            text = f"it is unknown whether {describe(each)} exists: {answer.note}"
+            yield Blocker(Reason.CANNOT_TELL, text)
+        else:
+            text = f"no API of the cluster serves {describe(each)}: its owner has to remove it"
+            yield Blocker(Reason.UNKNOWN_REFERENCES, text)
+
+
+def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:
+    """The orphan with its next write, or with what it waits for.
+
+    No pod may have used the claim for the whole grace. This holds for a fence too, because other
+    clients may deallocate the claim after it.
+    """
+    if (settling := _settling(times)) is not None:
+        return replace(found, wait=settling)
+    own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling, *entries.guards))
+    step = next_step(snapshot_of(scanned, times), _reason(scanned.claim), own)
+    if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
+        return replace(found, wait=step.blockers[0])
+    if step.blockers:
+        return replace(found, blockers=step.blockers)
+    left = times.grace_seconds - times.quiet_age
+    if left > 0:
+        text = "a pod that vanished before the first scan may still be running"
+        return replace(found, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
+    assert isinstance(step.write, WriteList)
+    return replace(found, write=step.write)
+
+
+def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
+    """The claim as the snapshot of a release. Nobody asked whether devices have binding conditions,
+    so they may have some."""
+    claim, known = scanned.claim, times or WatchTimes()
+    meta, age = claim.metadata, known.version_age
+    live = replace(
+        scanned.live, claim_version=meta.resource_version, settled=age >= known.settle_seconds
+    )
+    return Snapshot(
+        now=scanned.now,
+        namespace=meta.namespace,
+        name=meta.name,
+        claim=claim,
+        pods=live.pods,
+        claims=scanned.others,
+        binding_conditions=True,
+        rules=rules(known),
+        evidence=Evidence(live=live),
+        memory=Memory(
+            version_age=age,
+            deleting_age=age if meta.deleting else 0.0,
+            openings=Openings(watched_age=age),
+        ),
+    )
+
+
+def rules(times: WatchTimes) -> Rules:
+    """The rules of a release without history, in the dialect that always waits to settle."""
+    return Rules(
+        dialect=Group.name,
+        settle_seconds=times.settle_seconds,
+        binding_seconds=times.binding_seconds,
+        slow_binding_seconds=times.slow_binding_seconds,
+    )
+
+
+def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
+    """Judge a claim that is not allocated but may still have the delete-protection finalizer.
+
+    A scheduler adds the finalizer before it allocates. So claimctl removes the finalizer only
+    from a claim that claimctl deallocated, and only after the settle time.
+    """
+    meta = claim.metadata
+    if CLAIM_FINALIZER not in meta.finalizers or claim.status.reserved_for:
+        return None
+    if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
+        text = "deallocated by an earlier run that did not remove the finalizer"
+        found = Orphan(Cause.UNFINISHED_RELEASE, text)
+        if (settling := _settling(times)) is not None:
+            return replace(found, wait=settling)
+        return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
+    if not meta.deleting:
+        return None
+    text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"
+    blockers = (Blocker(Reason.FOREIGN_FINALIZER, text),)
+    return Orphan(
+        Cause.FINALIZER_LEFT, "deleted, not allocated, but still with the finalizer", blockers
+    )
+
+
+def _settling(times: WatchTimes) -> Blocker | None:
+    left = times.settle_seconds - times.version_age
+    text = "waiting until every scheduler sees this version of the claim"
+    return Blocker(Reason.SETTLING, text, left) if left > 0 else None

@@ -1,0 +1,136 @@
+"""The data of ``claimctl orphans``: a scanned claim, and the judgement that it is an orphan.
+
+All data is read live, because no process has watched the claims before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import LiveList
+from claimctl.wire.claims import ResourceClaim
+
+GRACE_SECONDS = 300.0
+"""How long a vanished pod may still be running, in seconds: the default of
+``forceDeletedPodGraceSeconds`` of a ClaimReservation."""
+
+
+class Cause(StrEnum):
+    """Why a claim is an orphan."""
+
+    DELETED_BUT_ALLOCATED = "DeletedButAllocated"
+    """The claim is being deleted, and all objects in its list are gone or done."""
+    ALLOCATED_TO_NOBODY = "AllocatedToNobody"
+    """The claim is allocated with an empty list; kube-controller-manager (KCM) never deallocates
+    such a claim."""
+    DANGLING_REFERENCE = "DanglingReference"
+    """The list names a workload or PodGroup that is gone, or that has another UID now."""
+    ORPHANED_HOLD = "OrphanedHold"
+    """The list has a hold of claimctl, but no ClaimReservation names the claim."""
+    LISTED_AHEAD = "ListedAhead"
+    """The list has pending pods that claimctl listed before the scheduler did, and claimctl does
+    not hold the claim any more. Two of them keep the claim allocated as long as they wait."""
+    ORPHANED_TOMBSTONES = "OrphanedTombstones"
+    """The list has nothing but tombstones of claimctl."""
+    DEAD_PODS = "DeadPods"
+    """The list has only pods that are gone or done; KCM should have deallocated the claim."""
+    UNKNOWN_REFERENCE = "UnknownReference"
+    """The list names an object of a kind that the cluster does not serve; no pod uses the claim."""
+    UNFINISHED_RELEASE = "UnfinishedRelease"
+    """An earlier run deallocated the claim and ended before it removed the finalizer."""
+    FINALIZER_LEFT = "FinalizerLeft"
+    """The claim is being deleted and not allocated, and still has the finalizer; nothing shows
+    that claimctl deallocated it."""
+
+
+class OwnerState(StrEnum):
+    """The result of a live read of an object that a claim's list names."""
+
+    GONE = "Gone"
+    REPLACED = "Replaced"
+    """An object with the same name and another UID exists."""
+    ALIVE = "Alive"
+    RESERVING = "Reserving"
+    """The object exists, and its annotation asks claimctl to reserve this claim: the controller
+    will make a ClaimReservation."""
+    UNKNOWN_KIND = "UnknownKind"
+    """The cluster does not serve objects of this kind."""
+    UNKNOWN = "Unknown"
+    """The read failed, so the state is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    state: OwnerState
+    note: str = ""
+    """Why the read failed."""
+
+
+NOT_READ = Answer(OwnerState.UNKNOWN, "it was not read")
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedClaim:
+    """One claim that was read live, with what was read after it."""
+
+    claim: ResourceClaim
+    live: LiveList
+    now: datetime
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """Answers by UID, for the references that ``judge.questions`` returned."""
+    reserved: bool = False
+    """Whether a ClaimReservation names the claim; the controller then looks after the claim."""
+    others: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    """The claims of the namespace by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    """How long this process has watched a claim, and how long it must watch.
+
+    All values are seconds on this process's monotonic clock.
+    """
+
+    settle_seconds: float = 5.0
+    grace_seconds: float = GRACE_SECONDS
+    binding_seconds: float = 60.0
+    slow_binding_seconds: float = 600.0
+    """How long a scheduler may still bind a pod to a deleted claim, as in ``Rules``."""
+    version_age: float = 0.0
+    """Time from the scan that first saw the claim's version to the LIST of pods."""
+    closed_age: float = 0.0
+    """Time since the first scan that showed the guard (see ``orphans.ahead``) in the list."""
+    quiet_age: float = 0.0
+    """Time since the first LIST of pods that began after this version had settled and that showed
+    no consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """The judgement that a claim is an orphan.
+
+    Without ``blockers`` and ``wait``, the next write may be made.
+    """
+
+    cause: Cause
+    message: str
+    blockers: tuple[Blocker, ...] = ()
+    """Blockers that do not end by themselves."""
+    wait: Blocker | None = None
+    """A blocker that ends after some time."""
+    write: WriteList | RemoveClaimFinalizer | None = None
+
+    def describe(self) -> str:
+        """Why the claim is an orphan, and what blocks freeing it."""
+        blockers = "; ".join(f"{one.reason}: {one.message}" for one in self.blockers)
+        return f"{self.message}; {blockers}" if blockers else self.message
+
+    @property
+    def failed(self) -> bool:
+        """Whether a failed request leaves open if the claim may be freed."""
+        return any(one.reason is Reason.CANNOT_TELL for one in self.blockers)

@@ -1,0 +1,336 @@
+"""Free orphans with the rights of the caller.
+
+No process has watched the claims before, so this one watches first. It frees a claim only if the
+claim did not change and had no consumer for the settle time and then for the whole grace. All
+claims wait at the same time.
+
+The deallocation is one write, and the removal of the finalizer is another. Just before both, the
+claim gets an annotation as a mark of claimctl. If the process crashes between the two writes, the
+next run sees the mark and removes the finalizer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from claimctl.commands.orphans.ahead import is_guarded
+from claimctl.commands.orphans.judge import judge
+from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.commands.orphans.scan import Scan, scan_claims
+from claimctl.controller.keys import ClaimKey
+from claimctl.controller.patches import finalizers_patch
+from claimctl.kube.claim_lists import change_list
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable
+from claimctl.reservation.facts.decision import Blocker, WriteList
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+MAX_CHANGES = 4
+"""After more changes of a claim, or failed writes to it, the run leaves the claim alone."""
+PROGRESS_SECONDS = 60.0
+"""Time between two progress lines."""
+MIN_WAIT_SECONDS = 0.1
+"""Least time between two scans: the rest of a wait may be less than the clock's resolution."""
+
+
+class Outcome(StrEnum):
+    WOULD_FREE = "WouldFree"
+    FREED = "Freed"
+    LEFT = "Left"
+    FAILED = "Failed"
+    NOT_ORPHAN = "NotOrphan"
+    """The claim is no orphan any more: a pod uses it, or another client freed it."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """An orphan that the run found, and what became of it. Times are of the monotonic clock."""
+
+    claim: ResourceClaim
+    orphan: Orphan
+    since: float
+    """When the claim's present version was first seen."""
+    quiet_since: float | None = None
+    """When a scan first showed the settled claim without a consumer."""
+    due: float = 0.0
+    """When to scan the claim again."""
+    closed_since: float | None = None
+    """When a scan first showed the guard in the list."""
+    changes: int = 0
+    freed: bool = False
+    """Whether this run deallocated the claim, or took the last entry of claimctl out."""
+    outcome: Outcome | None = None
+    note: str = ""
+    """Why freeing the claim failed."""
+
+    @property
+    def key(self) -> ClaimKey:
+        return ClaimKey.of(self.claim.metadata)
+
+    @property
+    def version(self) -> str:
+        return self.claim.metadata.resource_version
+
+
+@dataclass(slots=True)
+class Reclaim:
+    """One run over a namespace, or over all namespaces ('').
+
+    Args:
+        times: the settle time, the grace and the binding times.
+        report: called with lines of progress.
+        causes: only orphans of these causes are looked at; None means all.
+    """
+
+    client: Client
+    clock: Clock
+    namespace: str
+    times: WatchTimes
+    report: Callable[[str], None]
+    causes: frozenset[Cause] | None = None
+    candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
+
+    async def preview(self) -> tuple[Candidate, ...]:
+        """Find the orphans and say which of them ``run`` would free; write nothing.
+
+        Raises:
+            KubeError: the claims, pods or reservations cannot be read.
+        """
+        await self._find()
+        for each in self._undecided():
+            each.outcome = Outcome.WOULD_FREE
+        return self._all()
+
+    async def run(self) -> tuple[Candidate, ...]:
+        """Free the orphans that can be freed. A failure at one claim does not stop the others.
+
+        Raises:
+            KubeError: the claims, pods or reservations cannot be read.
+        """
+        await self._find()
+        for each in self._undecided():
+            await self._guarded(each, self._check_rights(each))
+        while waiting := self._undecided():
+            await self._wait(min(each.due for each in waiting), len(waiting))
+            await self._round(waiting)
+        return self._all()
+
+    def _all(self) -> tuple[Candidate, ...]:
+        return tuple(self.candidates[key] for key in sorted(self.candidates))
+
+    def _undecided(self) -> list[Candidate]:
+        return [each for each in self._all() if each.outcome is None]
+
+    # -- scanning
+
+    async def _find(self) -> None:
+        seen = await scan_claims(self.client, self.clock, self.namespace)
+        for scanned in seen.claims:
+            found = judge(scanned, self.times)
+            if found is not None and (self.causes is None or found.cause in self.causes):
+                candidate = Candidate(scanned.claim, found, seen.began)
+                self.candidates[candidate.key] = candidate
+                self._record(candidate, found)
+
+    async def _round(self, waiting: Iterable[Candidate]) -> None:
+        keys = frozenset(each.key for each in waiting)
+        seen = await scan_claims(self.client, self.clock, self.namespace, keys)
+        claims = {ClaimKey.of(scanned.claim.metadata): scanned for scanned in seen.claims}
+        for each in waiting:
+            scanned = claims.get(each.key)
+            unread = next((one for one in seen.unreadable if _may_be_claim_of(one, each)), None)
+            if scanned is None and unread is not None:
+                each.outcome, each.note = Outcome.FAILED, unread.describe()
+            elif scanned is None or scanned.claim.metadata.uid != each.claim.metadata.uid:
+                self._finish(each)
+            else:
+                await self._guarded(each, self._advance(each, scanned, seen))
+
+    async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: Scan) -> None:
+        """Judge a candidate again, and make its next write if nothing blocks it."""
+        found = self._judge_again(candidate, scanned, seen)
+        if found is None:
+            if not scanned.reserved:
+                await self._remove_mark(scanned.claim)
+            self._finish(candidate)
+            return
+        self._record(candidate, found)
+        if found.blockers:
+            await self._remove_mark(scanned.claim)
+        elif found.write is not None:
+            await _finish_even_if_cancelled(self._write(candidate, found))
+
+    def _judge_again(
+        self, candidate: Candidate, scanned: ScannedClaim, seen: Scan
+    ) -> Orphan | None:
+        if scanned.claim.metadata.resource_version != candidate.version:
+            candidate.changes += 1
+            candidate.since, candidate.quiet_since = seen.began, None
+        candidate.claim = scanned.claim
+        if candidate.closed_since is None and is_guarded(scanned.claim):
+            candidate.closed_since = seen.began
+        age, quiet = seen.began - candidate.since, candidate.quiet_since
+        closed = candidate.closed_since
+        found = judge(
+            scanned,
+            replace(
+                self.times,
+                version_age=age,
+                closed_age=seen.began - closed if closed is not None else 0.0,
+                quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
+            ),
+        )
+        if found is None or found.blockers or age < self.times.settle_seconds:
+            candidate.quiet_since = None
+        elif quiet is None:
+            candidate.quiet_since = seen.listed
+        return found
+
+    def _record(self, candidate: Candidate, found: Orphan) -> None:
+        fights = candidate.changes > MAX_CHANGES and not is_guarded(candidate.claim)
+        if not found.blockers and fights:
+            text = "another client keeps changing the claim: run again later"
+            found = replace(found, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
+        # Keep the first cause and message: our own fence changes the list, and thereby the cause.
+        first = candidate.orphan
+        candidate.orphan = replace(found, cause=first.cause, message=first.message)
+        if found.blockers:
+            candidate.outcome = Outcome.FAILED if found.failed else Outcome.LEFT
+        elif found.wait is not None:
+            candidate.due = self.clock.monotonic() + max(found.wait.after or 0.0, MIN_WAIT_SECONDS)
+
+    def _finish(self, candidate: Candidate) -> None:
+        """Close a candidate that is no orphan any more, by our own or another client's write."""
+        candidate.outcome = Outcome.FREED if candidate.freed else Outcome.NOT_ORPHAN
+        self._report(candidate, "freed" if candidate.freed else "no longer an orphan")
+
+    # -- waiting
+
+    async def _wait(self, until: float, count: int) -> None:
+        what = "1 claim is" if count == 1 else f"{count} claims are"
+        while (left := until - self.clock.monotonic()) > 0:
+            if left >= 0.5:
+                self.report(f"{what} watched for {left:.0f} s more before anything is written")
+            await self.clock.sleep(min(left, PROGRESS_SECONDS))
+
+    # -- writing
+
+    async def _guarded(self, candidate: Candidate, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except NotFound:
+            self._finish(candidate)
+        except (Conflict, RequestTimeout, Unreachable):
+            # Another client wrote the claim, or our write may have succeeded: scan again.
+            candidate.changes += 1
+            candidate.due = self.clock.monotonic()
+        except KubeError as error:
+            candidate.outcome, candidate.note = Outcome.FAILED, str(error)
+            self._report(candidate, f"failed: {error}")
+
+    async def _check_rights(self, candidate: Candidate) -> None:
+        """Try the coming writes as dry runs, so that a lack of rights shows before the wait."""
+        claim = candidate.claim
+        await self._patch(claim, _mark(claim), dry_run=True)
+        if claim.status.allocation is not None:
+            await self._change_list(claim, deallocate=True, dry_run=True)
+
+    async def _write(self, candidate: Candidate, found: Orphan) -> None:
+        if not isinstance(found.write, WriteList):
+            await self._remove_finalizer(candidate, candidate.claim)
+        elif found.write.deallocate:
+            await self._deallocate(candidate)
+        else:
+            candidate.claim = await self._change_list(candidate.claim, found.write.reserved_for)
+            candidate.since, candidate.quiet_since = self.clock.monotonic(), None
+            candidate.due = candidate.since + self.times.settle_seconds
+            candidate.freed = found.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
+            self._report(candidate, _written(candidate))
+
+    async def _deallocate(self, candidate: Candidate) -> None:
+        """Mark, deallocate, remove the finalizer.
+
+        Each write carries the version that the write before it made. If another client writes in
+        between, our next write fails with a conflict.
+        """
+        claim = candidate.claim
+        if claim.metadata.annotation(RELEASE_ANNOTATION) != claim.metadata.uid:
+            claim = candidate.claim = await self._patch(claim, _mark(claim))
+        claim = await self._change_list(claim, deallocate=True)
+        candidate.freed = True
+        self._report(candidate, "deallocated")
+        await self._remove_finalizer(candidate, claim)
+
+    async def _remove_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
+        patch = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
+        patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
+        await self._patch(claim, patch)
+        candidate.freed = True
+        self._finish(candidate)
+
+    async def _remove_mark(self, claim: ResourceClaim) -> None:
+        """Remove the mark of a claim that is not freed after all. A mark that stays is harmless."""
+        if claim.metadata.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
+            with suppress(KubeError):
+                await self._patch(claim, {"metadata": {"annotations": {RELEASE_ANNOTATION: None}}})
+
+    async def _change_list(
+        self, claim: ResourceClaim, wanted: Iterable[Reference] = (), **options: bool
+    ) -> ResourceClaim:
+        return await change_list(self.client, RESOURCECLAIMS, claim, wanted, **options)
+
+    async def _patch(
+        self, claim: ResourceClaim, patch: Mapping[str, Any], *, dry_run: bool = False
+    ) -> ResourceClaim:
+        meta = claim.metadata
+        return await self.client.merge_patch(
+            RESOURCECLAIMS,
+            meta.name,
+            patch,
+            meta.namespace,
+            resource_version=meta.resource_version,
+            dry_run=dry_run,
+        )
+
+    def _report(self, candidate: Candidate, what: str) -> None:
+        self.report(f"{candidate.key}: {what}")
+
+
+def _may_be_claim_of(found: Unreadable, candidate: Candidate) -> bool:
+    """Whether the unreadable object may be the candidate's claim."""
+    return found.resource.plural == RESOURCECLAIMS.plural and (
+        found.uid == candidate.claim.metadata.uid
+        or (not found.identified and found.may_be_in(candidate.key.namespace))
+    )
+
+
+def _written(candidate: Candidate) -> str:
+    if is_guarded(candidate.claim):
+        return "waiting pods taken out of its list; a guard keeps it allocated meanwhile"
+    if candidate.freed:
+        return "the guard is taken out of its list; its users keep it"
+    return "references removed from its list"
+
+
+def _mark(claim: ResourceClaim) -> dict[str, Any]:
+    return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim.metadata.uid}}}
+
+
+async def _finish_even_if_cancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Finish the writes even if this task is cancelled in between."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise

@@ -1,0 +1,225 @@
+"""Read claims, pods and ClaimReservations live, as input for ``judge``.
+
+The order of the reads matters. Claims are read first. A LIST of pods that begins later has every
+pod that these claims can name, so a listed pod that is missing from it is gone. ClaimReservations
+are read last, as close to a write as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from claimctl.commands.orphans.judge import references_to_read
+from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
+from claimctl.controller.caches.transforms import owning
+from claimctl.controller.keys import ClaimKey
+from claimctl.kube.client import PAGE, Client
+from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.errors import Gone, KubeError
+from claimctl.reservation.annotation import Annotated, plan
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
+from claimctl.reservation.facts.slim_pods import slim_pod
+from claimctl.reservation.facts.snapshot import LiveList
+from claimctl.reservation.facts.unreadable import may_concern
+from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_KINDS = {
+    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The result of one scan. Times are seconds on this process's monotonic clock."""
+
+    claims: tuple[ScannedClaim, ...]
+    reservations: tuple[ClaimReservation, ...]
+    pods: frozenset[str]
+    """UIDs of all pods, whether they name a claim or not."""
+    began: float
+    """When the LIST of pods began; all claims had been read by then."""
+    listed: float
+    """When the LIST of pods ended."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Claims, pods and reservations that cannot be read. ``claims`` lacks these claims."""
+
+
+async def scan_claims(
+    client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
+) -> Scan:
+    """Scan the claims of a namespace ('' means all), or those of them in ``only``.
+
+    Raises:
+        KubeError: claims, pods or reservations cannot be read.
+    """
+    everything, unread = await _list_all(client, RESOURCECLAIMS, namespace, owning)
+    claims = [claim for claim in everything if only is None or _key(claim) in only]
+    began = clock.monotonic()
+    pods, unread_pods = await _list_all(client, PODS, namespace, _uid_and_slim_pod)
+    listed = clock.monotonic()
+    all_pods = _AllPods(
+        _users(pod for _, pod in pods if pod is not None),
+        frozenset((*(uid for uid, _ in pods), *(each.uid for each in unread_pods))),
+        tuple(unread_pods),
+    )
+    found = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reserved = _Reserved(
+        {ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in found.items},
+        found.unreadable,
+    )
+    reader, now = OwnerReader(client), clock.now()
+    by_namespace: dict[str, dict[str, ResourceClaim]] = {}
+    for each in everything:
+        by_namespace.setdefault(each.metadata.namespace, {})[each.metadata.name] = each
+    scanned_claims = [
+        ScannedClaim(
+            claim,
+            all_pods.live_list(claim),
+            now,
+            reserved=reserved.may_name(_key(claim)),
+            others=by_namespace[claim.metadata.namespace],
+        )
+        for claim in claims
+    ]
+    answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
+    unreadable = (*unread, *unread_pods, *found.unreadable)
+    return Scan(answered, found.items, all_pods.uids, began, listed, unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class _AllPods:
+    """The pods by each claim that they name, the UIDs of all pods, and the unreadable pods."""
+
+    users: Mapping[ClaimKey, list[Pod]]
+    uids: frozenset[str]
+    unreadable: tuple[Unreadable, ...]
+
+    def live_list(self, claim: ResourceClaim) -> LiveList:
+        meta, key = claim.metadata, _key(claim)
+        return LiveList(
+            meta.resource_version,
+            tuple(self.users.get(key, ())),
+            self.uids,
+            unreadable=tuple(
+                each
+                for each in self.unreadable
+                if may_concern(each, meta.namespace, meta.name, claim)
+                or (not each.uid and each.may_be_in(meta.namespace))
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """The claims that reservations name, and the reservations that cannot be read."""
+
+    keys: set[ClaimKey]
+    unreadable: tuple[Unreadable, ...]
+
+    def may_name(self, key: ClaimKey) -> bool:
+        return key in self.keys or any(
+            may_concern(each, key.namespace, key.name, None) for each in self.unreadable
+        )
+
+
+def _key(claim: ResourceClaim) -> ClaimKey:
+    return ClaimKey.of(claim.metadata)
+
+
+def _uid_and_slim_pod(pod: Pod) -> tuple[str, Pod | None]:
+    """The pod's UID, and the slimmed pod if the pod names a claim."""
+    return pod.metadata.uid, slim_pod(pod)
+
+
+def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
+    """The pods by each claim that they name."""
+    users: dict[ClaimKey, list[Pod]] = {}
+    for pod in pods:
+        for name in sorted(claim_names(pod)):
+            users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
+    return users
+
+
+class OwnerReader:
+    """Reads the objects that the lists of possible orphans name."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+
+    async def read_owners(self, scanned: ScannedClaim) -> ScannedClaim:
+        """The scanned claim with the answers to its questions."""
+        answers = {
+            each.uid: await self._read(scanned.claim, each) for each in references_to_read(scanned)
+        }
+        return replace(scanned, answers=answers)
+
+    async def _read(self, claim: ResourceClaim, reference: Reference) -> Answer:
+        place = claim.metadata.namespace
+        try:
+            found = await self._discovery.read(
+                reference.api_group, reference.resource, reference.name, place
+            )
+            if found is None:
+                return Answer(OwnerState.GONE)
+            if found.metadata.uid != reference.uid:
+                return Answer(OwnerState.REPLACED)
+            reserving = await self._reserves(claim, reference, found)
+        except UnknownKind:
+            return Answer(OwnerState.UNKNOWN_KIND)
+        except KubeError as error:
+            return Answer(OwnerState.UNKNOWN, str(error))
+        return Answer(OwnerState.RESERVING if reserving else OwnerState.ALIVE)
+
+    async def _reserves(
+        self, claim: ResourceClaim, reference: Reference, found: ObjectHeader
+    ) -> bool:
+        """Whether the controller would make a ClaimReservation from the workload's annotation."""
+        kind = _KINDS.get((reference.api_group, reference.resource))
+        if kind is None or found.metadata.annotation(RESERVE_ANNOTATION) is None:
+            return False
+        resource = WORKLOADS[kind]
+        workload = await self._client.get(resource, reference.name, claim.metadata.namespace)
+        ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
+        wanted = plan(Annotated(ref, resource.api_version, workload)).create
+        return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
+
+
+async def _list_all(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
+) -> tuple[list[U], list[Unreadable]]:
+    """List every object in one consistent quorum read, page by page, and apply ``kept`` to each.
+
+    If the page token expires on the way, everything is read again in one piece. The second list
+    has the objects that cannot be read.
+    """
+    try:
+        return await _paged(client, resource, namespace, kept, PAGE)
+    except Gone:
+        return await _paged(client, resource, namespace, kept, 0)
+
+
+async def _paged(
+    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U], limit: int
+) -> tuple[list[U], list[Unreadable]]:
+    found: list[U] = []
+    unreadable: list[Unreadable] = []
+    pages = client.pages(resource, namespace, limit=limit, partial=True)
+    async with aclosing(pages) as every:
+        async for page in every:
+            found.extend(map(kept, page.items))
+            unreadable += page.unreadable
+    return found, unreadable

@@ -1,0 +1,183 @@
+"""Timelines from every change of a server's objects, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
+from claimctl.reservation.facts.reasons import ConditionType
+from claimctl.reservation.facts.references import is_workload
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write. ``object`` is the state before the deletion if ``deleted``."""
+
+    at: datetime
+    object: ResourceClaim | Pod | ClaimReservation
+    deleted: bool = False
+    actor: str = ""
+    """Who wrote it, as people name it; "" if not known."""
+
+
+@dataclass(slots=True)
+class _Book:
+    """What is known about one claim so far."""
+
+    spans: list[Span] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    open: dict[tuple[Lane, str, str], datetime] = field(default_factory=dict)
+    """The start of what lasts now, by lane, name and state."""
+
+    def set(self, lane: Lane, wanted: Iterable[str], at: datetime, state: str = "") -> None:
+        """Of this lane, exactly the names ``wanted`` last from now on."""
+        names = dict.fromkeys(wanted)
+        for key in [key for key in self.open if key[0] is lane and key[1] not in names]:
+            self._close(key, at)
+        for name in names:
+            self.open.setdefault((lane, name, state), at)
+
+    def pod(self, name: str, state: str, at: datetime) -> None:
+        """The pod has this state from now on; "" means that it does not use the claim any more."""
+        for other in (WAITING, RUNNING):
+            if other != state and (Lane.POD, name, other) in self.open:
+                self._close((Lane.POD, name, other), at)
+        if state:
+            self.open.setdefault((Lane.POD, name, state), at)
+
+    def _close(self, key: tuple[Lane, str, str], at: datetime) -> None:
+        lane, name, state = key
+        self.spans.append(Span(lane, name, self.open.pop(key), at, state))
+
+    def everything(self) -> list[Span]:
+        still = [Span(lane, name, at, None, state) for (lane, name, state), at in self.open.items()]
+        return sorted([*self.spans, *still], key=lambda each: (each.start, each.lane, each.name))
+
+
+@dataclass(slots=True)
+class Chronicle:
+    """Reads changes in order and knows the timeline of each claim.
+
+    A claim that is created again under the same name goes on in the same timeline.
+    """
+
+    _books: dict[Key, _Book] = field(default_factory=dict)
+    _conditions: dict[tuple[Key, str], tuple[str, str]] = field(default_factory=dict)
+    """By reservation and type of condition: its last status and reason."""
+    _steps: dict[Key, str] = field(default_factory=dict)
+    _known: set[Key] = field(default_factory=set)
+    """The claims that were ever seen themselves."""
+
+    def read(self, changes: Iterable[Change]) -> None:
+        for each in changes:
+            self.add(each)
+
+    def add(self, change: Change) -> None:
+        match change.object:
+            case ResourceClaim():
+                self._claim(change, change.object)
+            case Pod():
+                self._pod(change, change.object)
+            case ClaimReservation():
+                self._reservation(change, change.object)
+
+    def timelines(self, end: datetime) -> list[Timeline]:
+        """The timelines of all claims up to ``end``, in the order in which the claims appeared."""
+        made = (self._timeline(key, end) for key in self._books if key in self._known)
+        return sorted(made, key=lambda each: (each.begin, each.namespace, each.claim))
+
+    def _timeline(self, key: Key, end: datetime) -> Timeline:
+        book = self._books[key]
+        spans, marks = book.everything(), book.marks
+        begin = min([*(one.start for one in spans), *(one.at for one in marks)], default=end)
+        return Timeline(*key, begin, end, tuple(spans), tuple(marks), Source.HISTORY)
+
+    def _book(self, namespace: str, name: str) -> _Book:
+        return self._books.setdefault((namespace, name), _Book())
+
+    def _claim(self, change: Change, claim: ResourceClaim) -> None:
+        meta, at = claim.metadata, change.at
+        new = (meta.namespace, meta.name) not in self._known
+        self._known.add((meta.namespace, meta.name))
+        book = self._book(meta.namespace, meta.name)
+        about, by = f"ResourceClaim/{meta.name}", f" by {change.actor}" if change.actor else ""
+        had = {name for lane, name, _ in book.open if lane is Lane.DEVICE}
+        allocated = [] if change.deleted else devices(claim)
+        if new:
+            book.marks.append(Mark(at, about, "Created", f"created{by}"))
+        if not had and allocated:
+            text = f"{', '.join(allocated)} allocated{by}"
+            book.marks.append(Mark(at, about, "Allocated", text))
+        if had and not allocated:
+            text = f"{', '.join(sorted(had))} freed{by}"
+            book.marks.append(Mark(at, about, "Deallocated", text))
+        if change.deleted:
+            book.marks.append(Mark(at, about, "Deleted", f"deleted{by}"))
+        book.set(Lane.DEVICE, allocated, at)
+        book.set(Lane.HOLDER, [] if change.deleted else holders(claim), at)
+
+    def _pod(self, change: Change, pod: Pod) -> None:
+        for claim in claim_names(pod):
+            book = self._book(pod.metadata.namespace, claim)
+            state = "" if change.deleted else state_of(pod)
+            book.pod(pod.metadata.name, state, change.at)
+
+    def _reservation(self, change: Change, made: ClaimReservation) -> None:
+        meta = made.metadata
+        key, about = (meta.namespace, meta.name), f"ClaimReservation/{meta.name}"
+        marks = self._book(meta.namespace, made.spec.resource_claim_name).marks
+        if change.deleted:
+            marks.append(Mark(change.at, about, "Deleted", "deleted"))
+            self._forget(key)
+            return
+        for one in made.status.conditions:
+            if one.type == ConditionType.READY:
+                continue
+            was = self._conditions.get((key, one.type))
+            self._conditions[key, one.type] = (one.status, one.reason)
+            if was != (one.status, one.reason) and not (was is None and one.status == "False"):
+                text = told(one.type, one.status, one.message)
+                marks.append(Mark(change.at, about, one.reason, text))
+        step = made.status.release.step if made.status.release else ""
+        if step and step != self._steps.get(key, ""):
+            reason = made.status.release.reason if made.status.release else ""
+            marks.append(Mark(change.at, about, f"Release{step}", f"release ({reason}): {step}"))
+        self._steps[key] = step
+
+    def _forget(self, reservation: Key) -> None:
+        self._steps.pop(reservation, None)
+        for key in [key for key in self._conditions if key[0] == reservation]:
+            del self._conditions[key]
+
+
+def told(type_: str, status: str, message: str) -> str:
+    """A condition as one line."""
+    return f"{type_} is {status}{f': {message}' if message else ''}"
+
+
+def devices(claim: ResourceClaim) -> list[str]:
+    """The devices that the claim has, as ``pool/device``."""
+    return [f"{each.pool}/{each.device}" for each in claim.devices]
+
+
+def holders(claim: ResourceClaim) -> list[str]:
+    """The entries of the list that are neither pods nor tombstones, as ``resource/name``."""
+    return [
+        f"{each.resource}/{each.name}" for each in claim.status.reserved_for if is_workload(each)
+    ]
+
+
+def state_of(pod: Pod) -> str:
+    """Waiting, Running, or "" for a pod that has finished."""
+    if pod.status.phase in TERMINAL_PHASES:
+        return ""
+    return RUNNING if pod.status.phase == "Running" else WAITING

@@ -1,0 +1,208 @@
+"""Timelines as HTML: bars that fit any width, in one file without scripts or other files.
+
+Devices are solid, holders are hatched, and the number of pods is a curve. So nothing depends on
+colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from importlib.resources import files
+
+from claimctl.commands.timeline.model import (
+    RUNNING,
+    WAITING,
+    Lane,
+    Level,
+    Mark,
+    Source,
+    Span,
+    Timeline,
+    levels,
+    most,
+)
+from claimctl.text import duration
+
+_APART = 0.09
+"""Labels of steps that are closer than this part of the width share one label."""
+_LAST = 0.9
+"""The label of a step behind this place is left of its line."""
+KEY = "Solid: the device is allocated. Hatched: a workload holds it. Curve: pods that run."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A numbered moment that charts show above their rows."""
+
+    at: datetime
+    label: str
+
+
+def page(title: str, body: str) -> str:
+    """A whole document."""
+    style = files("claimctl.commands.timeline").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{escape(title)}</h1>\n{body}</main>\n</body>\n</html>\n"
+    )
+
+
+def document(timeline: Timeline) -> str:
+    """The page about one claim."""
+    title = f"Claim {timeline.namespace}/{timeline.claim}"
+    notes = "".join(f'<p class="quiet">{escape(each)}</p>\n' for each in notes_of(timeline))
+    return page(
+        title,
+        f'<p class="quiet">{escape(KEY)}</p>\n{chart(timeline)}{notes}<h2>What happened</h2>\n'
+        f"{marks(timeline.marks)}",
+    )
+
+
+def notes_of(timeline: Timeline) -> tuple[str, ...]:
+    """Where the timeline comes from, and what it lacks."""
+    whole = timeline.source is Source.HISTORY
+    source = "every change that the server made" if whole else "the objects as they are now, Events"
+    return (f"Source: {source}.", *timeline.notes)
+
+
+def chart(timeline: Timeline, steps: Sequence[Step] = ()) -> str:
+    """The rows of one claim: its devices, holders and pods."""
+    rows = [
+        _row(name, timeline, [_bar(each, timeline) for each in spans])
+        for name, spans in timeline.bars
+    ]
+    if timeline.many_pods:
+        rows.append(_curve(timeline))
+    return _figure(timeline, steps, rows, describe(timeline))
+
+
+def devices(
+    timelines: Sequence[Timeline], letters: Mapping[tuple[str, str], str], steps: Sequence[Step]
+) -> str:
+    """One row for each device, with the claims that had it, by their letters."""
+    frame = Timeline(
+        "",
+        "",
+        min(each.begin for each in timelines),
+        max(each.end for each in timelines),
+        (),
+        (),
+        Source.HISTORY,
+    )
+    rows: dict[str, list[str]] = {}
+    for each in timelines:
+        letter = letters[each.namespace, each.claim]
+        for span in each.of(Lane.DEVICE):
+            rows.setdefault(span.name, []).append(_bar(span, frame, letter, each))
+    drawn = [_row(name, frame, bars) for name, bars in sorted(rows.items())]
+    told = [f"{letter}: claim {space}/{name}" for (space, name), letter in letters.items()]
+    return _figure(frame, steps, drawn, f"Which claim had which device. {'; '.join(told)}.")
+
+
+def describe(timeline: Timeline) -> str:
+    """What the chart shows, in words."""
+    told = [
+        f"{each.name} from {each.start:%H:%M:%S} to {(each.end or timeline.end):%H:%M:%S}"
+        for lane in (Lane.DEVICE, Lane.HOLDER)
+        for each in timeline.of(lane)
+    ]
+    pods = most(levels(timeline.of(Lane.POD, RUNNING)))
+    return f"{'; '.join([*told, f'at most {pods} pods at a time'])}."
+
+
+def marks(found: Iterable[Mark]) -> str:
+    """The marks as a list."""
+    return f'<ul class="marks">\n{"".join(map(_mark, found))}</ul>\n'
+
+
+def _mark(mark: Mark) -> str:
+    warning = "<strong>Warning</strong> " if mark.warning else ""
+    message = f": {escape(mark.message)}" if mark.message else ""
+    told = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
+    return f"<li><time>{mark.at:%H:%M:%S}</time><span>{told}</span></li>\n"
+
+
+def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], told: str) -> str:
+    shown = [each for each in steps if frame.begin <= each.at <= frame.end]
+    above = f'<div class="steps">{_labels(shown, frame)}</div>' if shown else ""
+    numbers = f'<div class="row"><div class="name quiet">step</div>{above}</div>\n' if above else ""
+    took = duration(frame.seconds)
+    axis = (
+        f'<div class="row"><div class="name"></div><div class="axis">'
+        f"<span>{frame.begin:%H:%M:%S}</span>"
+        f'<span class="end">{frame.end:%H:%M:%S} UTC ({took})</span></div></div>\n'
+    )
+    body = f"{numbers}{''.join(rows)}{axis}"
+    return f'<figure role="img" aria-label="{escape(told)}">\n{body}</figure>\n'
+
+
+def _labels(steps: Sequence[Step], frame: Timeline) -> str:
+    merged: list[tuple[float, list[str]]] = []
+    for each in steps:
+        place = frame.place(each.at)
+        if merged and place - merged[-1][0] < _APART:
+            merged[-1][1].append(each.label)
+        else:
+            merged.append((place, [each.label]))
+    return "".join(
+        f'<span class="{"last" if place > _LAST else ""}" style="left:{place:.2%}">'
+        f"{escape(_range(labels))}</span>"
+        for place, labels in merged
+    )
+
+
+def _range(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]}–{labels[-1]}"
+
+
+def _row(name: str, frame: Timeline, inside: Iterable[str], size: str = "") -> str:
+    return (
+        f'<div class="row"><div class="name">{escape(name)}</div>'
+        f'<div class="track{size}">{"".join(inside)}</div></div>\n'
+    )
+
+
+def _bar(span: Span, frame: Timeline, letter: str = "", claim: Timeline | None = None) -> str:
+    left = frame.place(span.start)
+    width = frame.place(span.end or frame.end) - left
+    classes = f"span {span.lane}{' waiting' if span.state == WAITING else ''}"
+    classes += " before" if span.started_before else ""
+    classes += " lettered" if letter else ""
+    inside = f'<span class="letter">{escape(letter)}</span>' if letter else ""
+    of = f"{claim.namespace}/{claim.claim} " if claim else ""
+    until = f"to {span.end:%H:%M:%S}" if span.end else "and goes on"
+    title = escape(f"{of}{span.name} {span.state} from {span.start:%H:%M:%S} {until}")
+    return (
+        f'<div class="{classes}" style="left:{left:.2%};width:{width:.2%}" title="{title}">'
+        f"{inside}</div>"
+    )
+
+
+def _curve(timeline: Timeline) -> str:
+    """The number of pods."""
+    running = levels(timeline.of(Lane.POD, RUNNING))
+    everything = levels(timeline.of(Lane.POD))
+    top = max(most(everything), 1)
+    curve = (
+        '<svg viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path class="area" d="{_path(running, timeline, top)}"/>'
+        f'<path class="outline" d="{_path(everything, timeline, top)}"/></svg>'
+    )
+    name = f"pods: up to {most(running)} run; dashed: with those that wait, up to {top}"
+    return _row(name, timeline, [curve], " high")
+
+
+def _path(steps: Sequence[Level], frame: Timeline, top: int) -> str:
+    """A curve of steps in a field of 1000 by 100; it begins and ends at the bottom."""
+    points, height = ["M0 100"], 100.0
+    for each in steps:
+        x = frame.place(each.at) * 1000
+        points.append(f"L{x:.1f} {height:.1f}")
+        height = 100 - 98 * each.count / top
+        points.append(f"L{x:.1f} {height:.1f}")
+    return " ".join([*points, f"L1000 {height:.1f}", "L1000 100 Z"])

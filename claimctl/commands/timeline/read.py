@@ -1,0 +1,166 @@
+"""Reads what a timeline is made of from an API server, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.commands.timeline.history import Change, Chronicle
+from claimctl.commands.timeline.model import Timeline
+from claimctl.commands.timeline.present import Seen, timeline
+from claimctl.commands.timeline.shapes import (
+    CORE_EVENTS,
+    RESOURCES,
+    TIMED_EVENTS,
+    TIMED_PODS,
+    TIMED_RESERVATIONS,
+    TimedEvent,
+    TimedPod,
+    last_write,
+)
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
+from claimctl.kube.parallel import in_parallel
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.meta import ManagedObjectMeta, reaches
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import RESOURCECLAIMS, Resource
+from claimctl.wire.seams import Clock
+
+FIRST = "1"
+"""The version before every write. A server that still knows it has the whole history."""
+_WATCH_SECONDS = 3
+"""timeoutSeconds of a watch. The server sends the last bookmark two seconds before the end."""
+
+
+async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Timeline:
+    """The timeline of a claim: from the whole history if the server has it, else from objects.
+
+    Raises:
+        NotFound: there is no such claim, and the history has none either.
+        KubeError: claims or pods cannot be read.
+    """
+    found = await _from_history(client, clock, namespace, claim)
+    return found or await _from_objects(client, clock, namespace, claim)
+
+
+async def _from_history(
+    client: Client, clock: Clock, namespace: str, claim: str
+) -> Timeline | None:
+    """None if the server has forgotten older versions, as an API server does after minutes.
+
+    None, too, if it did not send everything in time: a part of the history says wrong things.
+    """
+    writes: list[_Write] = []
+
+    async def read_writes(resource: Resource[Any]) -> None:
+        writes.extend(await _writes(client, resource, namespace))
+
+    try:
+        await in_parallel(read_writes, RESOURCES, len(RESOURCES))
+    except (Gone, Forbidden, NotFound, LostEvent, _Incomplete):
+        return None
+    chronicle = Chronicle()
+    chronicle.read(_in_order(writes))
+    for each in chronicle.timelines(clock.now()):
+        if (each.namespace, each.claim) == (namespace, claim):
+            return each
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    version: int
+    object: Any
+    deleted: bool
+
+
+class _Incomplete(Exception):
+    """A watch ended before it had reported every write."""
+
+
+async def _writes(client: Client, resource: Resource[Any], namespace: str) -> list[_Write]:
+    """All writes of a kind since the server was made, up to the version that it has now.
+
+    Raises:
+        Gone: the server does not know them any more.
+        _Incomplete: the server did not report them all in time.
+    """
+    now = await _version(client, resource, namespace)
+    writes: list[_Write] = []
+    stream = client.watch(
+        resource, namespace, resource_version=FIRST, timeout_seconds=_WATCH_SECONDS
+    )
+    async with aclosing(stream) as events:
+        async for event in events:
+            if event.object is not None:
+                version = int(event.object.metadata.resource_version)
+                writes.append(_Write(version, event.object, event.type == "DELETED"))
+            if reaches(event.resource_version, now):
+                return writes
+    raise _Incomplete
+
+
+async def _version(client: Client, resource: Resource[Any], namespace: str) -> str:
+    """The version of the server: a LIST has it, also a page of one object."""
+    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
+        return (await anext(pages)).resource_version
+
+
+def _in_order(writes: list[_Write]) -> list[Change]:
+    """The changes in the order of their versions. Times have a resolution of one second.
+
+    Who wrote them is not known: managedFields do not name the writer that removed a field.
+    """
+    changes: list[Change] = []
+    for each in sorted(writes, key=lambda write: write.version):
+        meta: ManagedObjectMeta = each.object.metadata
+        times = [
+            last_write(meta),
+            meta.creation_timestamp,
+            meta.deletion_timestamp if each.deleted else None,
+            changes[-1].at if changes else None,
+        ]
+        at = max(one for one in times if one is not None)
+        changes.append(Change(at, each.object, each.deleted))
+    return changes
+
+
+async def _from_objects(client: Client, clock: Clock, namespace: str, name: str) -> Timeline:
+    claim = await client.get(RESOURCECLAIMS, name, namespace)
+    pods = (await client.list(TIMED_PODS, namespace, partial=True)).items
+    users = tuple(pod for pod in pods if name in claim_names(pod))
+    made = (await client.list_if_served(TIMED_RESERVATIONS, namespace)).items
+    reservations = tuple(one for one in made if one.spec.resource_claim_name == name)
+    events, notes = await _events(client, namespace)
+    about = tuple(each for each in events if _concerns(each, name, reservations, users))
+    return timeline(Seen(clock.now(), claim, users, reservations, about, notes))
+
+
+async def _events(client: Client, namespace: str) -> tuple[tuple[TimedEvent, ...], tuple[str, ...]]:
+    """The Events of a namespace, and a note if they may not be read."""
+    with suppress(Forbidden):
+        return (await client.list(TIMED_EVENTS, namespace, partial=True)).items, ()
+    with suppress(Forbidden):
+        found = (await client.list(CORE_EVENTS, namespace, partial=True)).items
+        return tuple(each.as_event() for each in found), ()
+    return (), (f"The Events of namespace {namespace} may not be read by this user.",)
+
+
+def _concerns(
+    event: TimedEvent,
+    claim: str,
+    reservations: Iterable[ClaimReservation],
+    pods: Iterable[TimedPod],
+) -> bool:
+    """Whether an Event is about the claim, a reservation or workload of it, or warns of a pod."""
+    about = (event.regarding.kind, event.regarding.name)
+    if about == ("ResourceClaim", claim):
+        return True
+    for one in reservations:
+        ref = one.spec.workload_ref
+        if about in (("ClaimReservation", one.metadata.name), (ref.kind, ref.name)):
+            return True
+    return event.type == "Warning" and about in {("Pod", pod.metadata.name) for pod in pods}

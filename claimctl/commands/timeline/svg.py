@@ -1,0 +1,158 @@
+"""A timeline as one SVG picture, light or dark as the reader's device is.
+
+Devices are solid, holders are hatched, and the number of pods is a curve. So nothing depends on
+colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from claimctl.commands.timeline.html import KEY, describe
+from claimctl.commands.timeline.model import (
+    RUNNING,
+    WAITING,
+    Lane,
+    Level,
+    Span,
+    Timeline,
+    levels,
+    most,
+)
+from claimctl.text import duration
+
+WIDTH = 860
+_ROW, _HIGH, _EDGE = 28, 56, 16
+_CHARACTER = 7.9
+"""The width of a character in pixels."""
+_STYLE = """
+text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1c2128; }
+.head { font-weight: bold; font-size: 15px; }
+.quiet { fill: #57606a; font-size: 12px; }
+.back { fill: #ffffff; }
+.line { stroke: #d0d7de; }
+.device { fill: #1f5fbf; }
+.holder { fill: url(#hatch); stroke: #8a4b08; }
+.hatch { stroke: #8a4b08; stroke-width: 3; }
+.pod { fill: #2d6a4f; }
+.area { fill: #2d6a4f; fill-opacity: .45; stroke: #2d6a4f; stroke-width: 1.5; }
+.waiting { fill: none; stroke: #2d6a4f; stroke-width: 1.5; stroke-dasharray: 4 3; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3; }
+  .quiet { fill: #a0abb8; }
+  .back { fill: #15191f; }
+  .line { stroke: #3b444f; }
+  .device { fill: #79b1ff; }
+  .holder, .hatch { stroke: #f0b36a; }
+  .pod, .area { fill: #74d3a4; }
+  .area, .waiting { stroke: #74d3a4; }
+}
+"""
+
+
+@dataclass(slots=True)
+class _Drawing:
+    timeline: Timeline
+    left: float
+    """Where the bars begin."""
+    top: float = 52.0
+    """Where the next row begins."""
+    parts: list[str] = field(default_factory=list)
+
+    def x(self, place: float) -> float:
+        return self.left + place * (WIDTH - _EDGE - self.left)
+
+    def text(self, x: float, y: float, told: str, kind: str = "", anchor: str = "start") -> None:
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
+            f"{escape(told)}</text>"
+        )
+
+    def row(self, name: str, height: float = _ROW) -> float:
+        """Begin a row; returns its top."""
+        top, self.top = self.top, self.top + height
+        self.text(self.left - 10, top + height / 2 + 4, name, anchor="end")
+        self.parts.append(
+            f'<line class="line" x1="{self.left:.1f}" x2="{WIDTH - _EDGE}" '
+            f'y1="{self.top - 2:.1f}" y2="{self.top - 2:.1f}"/>'
+        )
+        return top
+
+    def bars(self, name: str, spans: Iterable[Span]) -> None:
+        top = self.row(name)
+        for each in spans:
+            begin = self.x(self.timeline.place(each.start))
+            end = self.x(self.timeline.place(each.end or self.timeline.end))
+            kind = "waiting" if each.state == WAITING else str(each.lane)
+            inset = 9 if each.lane is Lane.POD else 5
+            self.parts.append(
+                f'<rect class="{kind}" x="{begin:.1f}" y="{top + inset:.1f}" '
+                f'width="{max(end - begin, 2):.1f}" height="{_ROW - 2 * inset}"/>'
+            )
+
+    def curve(self, steps: Sequence[Level], top: float, most_of_all: int, kind: str) -> None:
+        bottom = top + _HIGH - 2
+        points, height = [f"M{self.left:.1f} {bottom:.1f}"], bottom
+        for each in steps:
+            x = self.x(self.timeline.place(each.at))
+            points.append(f"L{x:.1f} {height:.1f}")
+            height = bottom - (_HIGH - 10) * each.count / most_of_all
+            points.append(f"L{x:.1f} {height:.1f}")
+        end = self.x(1.0)
+        points += [f"L{end:.1f} {height:.1f}", f"L{end:.1f} {bottom:.1f} Z"]
+        self.parts.append(f'<path class="{kind}" d="{" ".join(points)}"/>')
+
+
+def document(timeline: Timeline) -> str:
+    """The picture of one claim."""
+    drawing = _Drawing(timeline, _left(timeline))
+    drawing.text(_EDGE, 26, f"Claim {timeline.namespace}/{timeline.claim}", "head")
+    for name, spans in timeline.bars:
+        drawing.bars(name, spans)
+    if timeline.many_pods:
+        _curves(drawing)
+    _axis(drawing)
+    return _whole(drawing)
+
+
+def _left(timeline: Timeline) -> float:
+    names = [name for name, _ in timeline.bars]
+    names += ["up to 9999 pods"] if timeline.many_pods else []
+    longest = max(map(len, names), default=0)
+    return min(longest * _CHARACTER + _EDGE + 10, WIDTH / 2)
+
+
+def _curves(drawing: _Drawing) -> None:
+    """The number of pods."""
+    timeline = drawing.timeline
+    running = levels(timeline.of(Lane.POD, RUNNING))
+    everything = levels(timeline.of(Lane.POD))
+    top = drawing.row(f"up to {most(running)} pods", _HIGH)
+    drawing.curve(running, top, max(most(everything), 1), "area")
+    drawing.curve(everything, top, max(most(everything), 1), "waiting")
+
+
+def _axis(drawing: _Drawing) -> None:
+    timeline, y = drawing.timeline, drawing.top + 18
+    drawing.text(drawing.left, y, f"{timeline.begin:%H:%M:%S}", "quiet")
+    end = f"{timeline.end:%H:%M:%S} UTC ({duration(timeline.seconds)})"
+    drawing.text(WIDTH - _EDGE, y, end, "quiet", "end")
+    drawing.text(_EDGE, y + 26, f"{KEY} Dashed: pods that wait.", "quiet")
+    drawing.top = y + 40
+
+
+def _whole(drawing: _Drawing) -> str:
+    timeline, height = drawing.timeline, drawing.top
+    title = escape(f"Claim {timeline.namespace}/{timeline.claim}: who held it when")
+    body = "\n".join(drawing.parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'width="{WIDTH}" height="{height:.0f}" role="img">\n<title>{title}</title>\n'
+        f"<desc>{escape(describe(timeline))}</desc>\n<style>{_STYLE}</style>\n"
+        '<defs><pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><line class="hatch" x1="2" x2="2" y1="0" y2="8"/>'
+        f'</pattern></defs>\n<rect class="back" width="{WIDTH}" height="{height:.0f}"/>\n'
+        f"{body}\n</svg>\n"
+    )

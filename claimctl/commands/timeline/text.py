@@ -1,0 +1,188 @@
+"""A timeline as lines of text: one bar per device and holder, the number of pods, and the marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from claimctl.commands.timeline.model import (
+    RUNNING,
+    WAITING,
+    Lane,
+    Level,
+    Mark,
+    Source,
+    Span,
+    Timeline,
+    levels,
+    most,
+)
+from claimctl.text import duration
+
+MARKS = 20
+"""How many marks are printed, counted from the end."""
+_NAMES = 32
+"""The widest column of names. A longer name has a line of its own."""
+_SMALLEST_BAR = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The characters of the bars."""
+
+    full: str
+    part: str
+    none: str
+    steps: str
+
+    @classmethod
+    def of(cls, encoding: str) -> Signs:
+        """Blocks if the encoding has them, else ASCII."""
+        try:
+            (BLOCKS.full + BLOCKS.part + BLOCKS.none + BLOCKS.steps).encode(encoding)
+        except (LookupError, UnicodeEncodeError):
+            return ASCII
+        return BLOCKS
+
+
+BLOCKS = Signs("█", "▒", "·", "▁▂▃▄▅▆▇█")
+ASCII = Signs("#", "+", ".", "123456789")
+
+
+def lines(timeline: Timeline, width: int = 80, signs: Signs = BLOCKS) -> list[str]:
+    """The timeline in ``width`` columns. Names are never cut; they may need more columns."""
+    rows = _rows(timeline, signs)
+    longest = max((len(row.name) for row in rows), default=0)
+    column = min(longest, _NAMES, max(width - _SMALLEST_BAR - 2, 0))
+    size = max(width - column - 2, _SMALLEST_BAR)
+    drawn = [line for row in rows for line in row.lines(column, size)]
+    return [
+        *_head(timeline),
+        "",
+        *drawn,
+        " " * (column + 2) + _axis(timeline, size),
+        "",
+        *_legend(timeline, signs),
+        "",
+        *_marks(timeline.marks),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    timeline: Timeline
+    signs: Signs
+    spans: tuple[Span, ...]
+    counts: tuple[Level, ...] | None = None
+    """The row shows numbers instead of a bar."""
+
+    def lines(self, column: int, size: int) -> list[str]:
+        drawn = self._counted(size) if self.counts is not None else self._bar(size)
+        if len(self.name) > column:
+            return [self.name, f"{' ' * column}  {drawn}"]
+        return [f"{self.name.ljust(column)}  {drawn}"]
+
+    def _bar(self, size: int) -> str:
+        return "".join(self._cell(cell, size) for cell in range(size))
+
+    def _cell(self, cell: int, size: int) -> str:
+        start, end = _bounds(self.timeline, cell, size)
+        lasting = timedelta()
+        touched = False
+        for each in self.spans:
+            last = each.end if each.end is not None else self.timeline.end
+            touched = touched or (each.start < end and last >= start)
+            lasting += max(min(last, end) - max(each.start, start), timedelta())
+        if not touched:
+            return self.signs.none
+        whole = lasting >= (end - start) * 0.98
+        return self.signs.full if whole else self.signs.part
+
+    def _counted(self, size: int) -> str:
+        """The largest number within each cell, relative to the largest of all."""
+        steps, top = self.counts or (), most(self.counts or ())
+        cells = []
+        for cell in range(size):
+            start, end = _bounds(self.timeline, cell, size)
+            count = _most_within(steps, start, end)
+            last = len(self.signs.steps) - 1
+            sign = self.signs.steps[round(count / top * last)] if top else ""
+            cells.append(sign if count else self.signs.none)
+        return "".join(cells)
+
+
+def _bounds(timeline: Timeline, cell: int, size: int) -> tuple[datetime, datetime]:
+    step = timedelta(seconds=timeline.seconds / size)
+    return timeline.begin + step * cell, timeline.begin + step * (cell + 1)
+
+
+def _most_within(steps: Sequence[Level], start: datetime, end: datetime) -> int:
+    found = 0
+    for each in steps:
+        if each.at >= end:
+            break
+        found = each.count if each.at <= start else max(found, each.count)
+    return found
+
+
+def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
+    rows = [
+        _Row(name, timeline, signs, tuple(each for each in spans if each.state != WAITING))
+        for name, spans in timeline.bars
+    ]
+    if timeline.many_pods:
+        counts = levels(timeline.of(Lane.POD, RUNNING))
+        rows.append(_Row(f"pods (up to {most(counts)})", timeline, signs, (), counts))
+        if waiting := levels(timeline.of(Lane.POD, WAITING)):
+            rows.append(_Row(f"waiting (up to {most(waiting)})", timeline, signs, (), waiting))
+    return rows
+
+
+def _head(timeline: Timeline) -> list[str]:
+    took = duration(timeline.seconds)
+    when = f"{timeline.begin:%Y-%m-%d %H:%M:%S} to {timeline.end:%H:%M:%S} UTC ({took})"
+    return [f"Claim {timeline.namespace}/{timeline.claim}", when]
+
+
+def _axis(timeline: Timeline, size: int) -> str:
+    first, last = f"{timeline.begin:%H:%M:%S}", f"{timeline.end:%H:%M:%S}"
+    return first + last.rjust(size - len(first))
+
+
+def _legend(timeline: Timeline, signs: Signs) -> list[str]:
+    whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
+    numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
+    unknown = [
+        f"{each.name}: began at {each.start:%H:%M:%S} or before"
+        for each in timeline.spans
+        if each.started_before
+    ]
+    source = _SOURCES[timeline.source]
+    return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, source, *timeline.notes]
+
+
+_SOURCES = {
+    Source.HISTORY: "Source: every change that the server made.",
+    Source.OBJECTS: "Source: the objects as they are now, and Events.",
+}
+
+
+def _marks(marks: Sequence[Mark]) -> list[str]:
+    shown = list(marks[-MARKS:])
+    left = len(marks) - len(shown)
+    more = [f"{left} earlier marks are in -o json"] if left else []
+    return [*more, *(mark_line(each) for each in shown)]
+
+
+def mark_line(mark: Mark) -> str:
+    """One mark as a line."""
+    kind = "Warning " if mark.warning else ""
+    message = f": {mark.message}" if mark.message else ""
+    return f"{mark.at:%H:%M:%S}  {mark.about}  {kind}{mark.reason}{message}"
+
+
+def text(timelines: Iterable[Timeline], width: int = 80, signs: Signs = BLOCKS) -> str:
+    """Several timelines, one below the other."""
+    return "\n\n".join("\n".join(lines(each, width, signs)) for each in timelines)

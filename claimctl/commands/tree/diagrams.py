@@ -1,0 +1,51 @@
+"""A graph as a diagram in Mermaid's or Graphviz's language."""
+
+from __future__ import annotations
+
+from claimctl.commands.tree.graph import CLAIM, DEVICE, NODE, POD, Graph, Vertex
+
+_MERMAID = {CLAIM: ("([", "])"), DEVICE: ("[[", "]]"), NODE: ("[/", "/]"), POD: ("(", ")")}
+_DOT = {CLAIM: "ellipse", DEVICE: "component", NODE: "box3d", POD: "box"}
+
+
+def mermaid(graph: Graph) -> str:
+    """A Mermaid flow chart, as GitHub and GitLab draw it in Markdown."""
+    ids = {key: f"v{number}" for number, key in enumerate(graph.vertices)}
+    lines = ["flowchart LR"]
+    for key, vertex in graph.vertices.items():
+        left, right = _MERMAID.get(_kind(vertex), ("[", "]"))
+        text = "<br>".join(map(_escaped, _texts(vertex)))
+        lines.append(f'  {ids[key]}{left}"{text}"{right}')
+    for each in graph.edges:
+        lines.append(f"  {ids[each.source]} -->|{each.label}| {ids[each.target]}")
+    return "\n".join(lines)
+
+
+def dot(graph: Graph) -> str:
+    """A Graphviz digraph."""
+    lines = ["digraph claims {", "  rankdir=LR;"]
+    for key, vertex in graph.vertices.items():
+        shape = _DOT.get(_kind(vertex), "folder")
+        text = "\\n".join(map(_quoted, _texts(vertex)))
+        lines.append(f'  "{_quoted(key)}" [shape={shape}, label="{text}"];')
+    for each in graph.edges:
+        source, target = _quoted(each.source), _quoted(each.target)
+        lines.append(f'  "{source}" -> "{target}" [label="{each.label}"];')
+    return "\n".join([*lines, "}"])
+
+
+def _kind(vertex: Vertex) -> str:
+    return POD if vertex.kind.endswith(" pods") else vertex.kind
+
+
+def _texts(vertex: Vertex) -> list[str]:
+    return [vertex.kind, vertex.name, *([vertex.note] if vertex.note else [])]
+
+
+def _escaped(text: str) -> str:
+    """Text inside double quotes of Mermaid, which writes characters as ``#quot;``."""
+    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;")
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

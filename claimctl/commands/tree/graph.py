@@ -1,0 +1,205 @@
+"""The graph of a namespace: who makes which pods, and which claims, devices and nodes they use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
+from claimctl.text import listed
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod
+
+POD, CLAIM, DEVICE, NODE = "Pod", "ResourceClaim", "Device", "Node"
+FEW = 3
+"""More pods than these that hang together alike are drawn as one vertex."""
+_KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """One object, or several pods that hang together alike."""
+
+    kind: str
+    name: str
+    note: str = ""
+    """Its state, in a few words."""
+
+    @property
+    def key(self) -> str:
+        """Unique within a graph, and what commands accept: ``kind/name``."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``source`` makes, uses, has or is on ``target``; both are keys of vertices."""
+
+    source: str
+    target: str
+    label: str
+
+
+@dataclass(slots=True)
+class Graph:
+    vertices: dict[str, Vertex] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+
+    def add(self, vertex: Vertex) -> str:
+        """Add a vertex; returns its key. A note replaces an empty one."""
+        known = self.vertices.get(vertex.key)
+        if known is None or (vertex.note and not known.note):
+            self.vertices[vertex.key] = vertex
+        return vertex.key
+
+    def connect(self, source: str, target: str, label: str) -> None:
+        edge = Edge(source, target, label)
+        if edge not in self._known:
+            self._known.add(edge)
+            self.edges.append(edge)
+            self._below.setdefault(source, []).append(edge)
+            self._above.setdefault(target, []).append(edge)
+
+    _known: set[Edge] = field(default_factory=set)
+    _below: dict[str, list[Edge]] = field(default_factory=dict)
+    _above: dict[str, list[Edge]] = field(default_factory=dict)
+
+    def below(self, key: str) -> Sequence[Edge]:
+        return self._below.get(key, ())
+
+    def above(self, key: str) -> Sequence[Edge]:
+        return self._above.get(key, ())
+
+    def roots(self) -> list[Vertex]:
+        """The vertices that nothing points to."""
+        return [each for key, each in self.vertices.items() if not self.above(key)]
+
+
+def build(
+    views: Sequence[ClaimView], pods: Iterable[Pod], sets: Iterable[ObjectMeta] = ()
+) -> Graph:
+    """The graph of one namespace.
+
+    Args:
+        sets: the metadata of its ReplicaSets. They stand for the Deployments that own them.
+    """
+    graph = Graph()
+    owners = {each.name: each for each in sets}
+    for pod in sorted(pods, key=lambda each: each.metadata.name):
+        names = claim_names(pod)
+        if names:
+            _pod(graph, pod, owners, sorted(names))
+    for view in views:
+        _claim(graph, view)
+    return graph
+
+
+def _pod(graph: Graph, pod: Pod, sets: dict[str, ObjectMeta], claims: Sequence[str]) -> None:
+    phase = "Deleting" if pod.metadata.deleting else pod.status.phase or "Pending"
+    key = graph.add(Vertex(POD, pod.metadata.name, phase))
+    owner = pod.metadata.controller()
+    if owner is not None and owner.kind == "ReplicaSet" and owner.name in sets:
+        owner = sets[owner.name].controller() or owner
+    if owner is not None:
+        graph.connect(graph.add(Vertex(owner.kind, owner.name)), key, "makes")
+    for name in claims:
+        graph.connect(key, graph.add(Vertex(CLAIM, name)), "uses")
+
+
+def _claim(graph: Graph, view: ClaimView) -> None:
+    names = [f"{each.resource}/{each.name}" for each in view.workloads]
+    held = f", held by {' and '.join(names)}" if names else ""
+    key = graph.add(Vertex(CLAIM, view.name, f"{view.state}{held}"))
+    for each in view.workloads:
+        kind = _KINDS.get((each.api_group, each.resource))
+        if kind:
+            graph.connect(graph.add(Vertex(kind, each.name)), key, "holds")
+    for one in view.reservations:
+        ref = one.spec.workload_ref
+        holder = graph.add(Vertex(ref.kind, ref.name))
+        if not any(edge.target == key for edge in graph.below(holder)):
+            graph.connect(holder, key, "reserves")
+    for device, nodes in _devices(view.claim, view.nodes):
+        made = graph.add(Vertex(DEVICE, device))
+        graph.connect(key, made, "has")
+        for node in nodes:
+            graph.connect(made, graph.add(Vertex(NODE, node)), "is on")
+
+
+def _devices(claim: ResourceClaim, nodes: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The devices of a claim, each with its nodes.
+
+    Pools of devices of one node have the node's name. Other pools may span all nodes of the claim.
+    """
+    for each in claim.devices:
+        own = (each.pool,) if each.pool in nodes else tuple(nodes)
+        yield f"{each.pool}/{each.device}", own
+
+
+def around(graph: Graph, keys: Iterable[str]) -> Graph:
+    """The part of the graph that is connected with these vertices, above and below them."""
+    wanted = dict.fromkeys(keys)
+    up = _reached(graph, wanted, upward=True)
+    kept = up.keys() | _reached(graph, wanted, upward=False).keys()
+    part = Graph()
+    for key, vertex in graph.vertices.items():
+        if key in kept:
+            part.add(vertex)
+    for each in graph.edges:
+        if each.source in kept and each.target in kept:
+            part.connect(each.source, each.target, each.label)
+    return part
+
+
+def _reached(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, None]:
+    found: dict[str, None] = {}
+    left = list(start)
+    while left:
+        key = left.pop()
+        if key in found:
+            continue
+        found[key] = None
+        edges = graph.above(key) if upward else graph.below(key)
+        left += [each.source if upward else each.target for each in edges]
+    return found
+
+
+def merged(graph: Graph) -> Graph:
+    """The graph with one vertex for more than ``FEW`` pods that hang together alike."""
+    alike: dict[tuple[frozenset[str], frozenset[str]], list[Vertex]] = {}
+    above, below = _neighbours(graph, upward=True), _neighbours(graph, upward=False)
+    for key, each in graph.vertices.items():
+        if each.kind == POD:
+            around_it = (above.get(key, frozenset()), below.get(key, frozenset()))
+            alike.setdefault(around_it, []).append(each)
+    names = {pod.key: _together(pods) for pods in alike.values() if len(pods) > FEW for pod in pods}
+    drawn = Graph()
+    for key, each in graph.vertices.items():
+        drawn.add(names.get(key, each))
+    for edge in graph.edges:
+        source, target = names.get(edge.source), names.get(edge.target)
+        drawn.connect(
+            source.key if source else edge.source,
+            target.key if target else edge.target,
+            edge.label,
+        )
+    return drawn
+
+
+def _neighbours(graph: Graph, *, upward: bool) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for each in graph.edges:
+        key, other = (each.target, each.source) if upward else (each.source, each.target)
+        found.setdefault(key, set()).add(other)
+    return {key: frozenset(others) for key, others in found.items()}
+
+
+def _together(pods: Sequence[Vertex]) -> Vertex:
+    counts = Counter(each.note for each in pods)
+    states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    named = listed(each.name for each in pods)
+    return replace(pods[0], kind=f"{len(pods)} pods", name=named, note=states)

@@ -1,0 +1,64 @@
+"""A graph as a tree of text lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from claimctl.commands.tree.graph import Edge, Graph, Vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The four pieces that a tree is drawn with."""
+
+    between: str
+    last: str
+    beside: str
+    after: str
+
+    @classmethod
+    def of(cls, encoding: str) -> Branches:
+        """Lines if the encoding has them, else ASCII."""
+        try:
+            (LINES.between + LINES.last + LINES.beside).encode(encoding)
+        except (LookupError, UnicodeEncodeError):
+            return ASCII
+        return LINES
+
+
+LINES = Branches("├─ ", "└─ ", "│  ", "   ")
+ASCII = Branches("|- ", "`- ", "|  ", "   ")
+
+
+def lines(graph: Graph, branches: Branches = LINES) -> list[str]:
+    """The graph from its roots down. What several roots share is repeated below each."""
+    return [line for root in graph.roots() for line in _tree(graph, root, branches)]
+
+
+def _tree(graph: Graph, root: Vertex, branches: Branches) -> Iterator[str]:
+    yield _label(root, "")
+    yield from _below(graph, root, branches, "")
+
+
+def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Iterator[str]:
+    edges = _shown(graph, vertex)
+    for number, edge in enumerate(edges, start=1):
+        last = number == len(edges)
+        target = graph.vertices[edge.target]
+        yield f"{indent}{branches.last if last else branches.between}{_label(target, edge.label)}"
+        inside = indent + (branches.after if last else branches.beside)
+        yield from _below(graph, target, branches, inside)
+
+
+def _shown(graph: Graph, vertex: Vertex) -> Sequence[Edge]:
+    """The edges to draw. A claim that a workload's pods use is drawn below the pods only."""
+    edges = graph.below(vertex.key)
+    used = {each.target for edge in edges for each in graph.below(edge.target)}
+    return [each for each in edges if each.target not in used]
+
+
+def _label(vertex: Vertex, how: str) -> str:
+    note = f" ({vertex.note})" if vertex.note else ""
+    what = f"{vertex.kind}: {vertex.name}" if " " in vertex.kind else vertex.key
+    return f"{f'{how} ' if how else ''}{what}{note}"

@@ -1,0 +1,147 @@
+"""Take claimctl's entries out of claims that no ClaimReservation names, beside running pods.
+
+The ClaimReservation of such a hold is gone: its CRD was deleted, or its finalizer was removed by
+hand. ``without_hold`` makes the decision about a withdrawn ClaimReservation (see
+``reservation.decide``) as if it still existed. The command makes only writes that leave the claim
+allocated; ``claimctl.commands.orphans`` frees the claims that no pod uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import inf
+
+from claimctl.commands.orphans.judge import own_holds
+from claimctl.commands.orphans.model import NOT_READ, OwnerState, ScannedClaim
+from claimctl.reservation.decide import decide
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import (
+    WORKLOAD_RESOURCES,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    listed_ahead,
+)
+from claimctl.reservation.facts.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.claims import Reference
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.reservations import (
+    FINALIZER,
+    ClaimReservation,
+    ClaimReservationSpec,
+    ClaimReservationStatus,
+    WorkloadRef,
+)
+
+_KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
+
+
+def without_hold(
+    scanned: ScannedClaim, groups: Iterable[PodGroup], rules: Rules, closed_age: float = inf
+) -> WriteList | None:
+    """The write that takes claimctl's holds out of a claim which pods or others keep allocated.
+
+    The pods that claimctl listed ahead leave first. None if the claim has no such hold, or if the
+    hold has to stay: until the binding time of these pods is over, or until its pods have ended.
+
+    Args:
+        closed_age: for how many seconds this process has seen no pod listed ahead in the list; inf
+            if there was none.
+    """
+    own = own_holds(scanned.claim)
+    held = tuple(_held(each, scanned) for each in _reservable(scanned, own))
+    if scanned.reserved or scanned.live.unreadable or not held:
+        return None
+    meta = scanned.claim.metadata
+    here = tuple(each for each in groups if each.metadata.namespace == meta.namespace)
+    write = decide(
+        Snapshot(
+            now=scanned.now,
+            namespace=meta.namespace,
+            name=meta.name,
+            claim=scanned.claim,
+            reservations=held,
+            pods=scanned.live.pods,
+            groups=here,
+            claims=scanned.others,
+            binding_conditions=True,
+            rules=rules,
+            evidence=_evidence(scanned, here),
+            memory=Memory(openings=Openings(watched_age=closed_age)),
+        )
+    ).write
+    if not isinstance(write, WriteList) or write.deallocate or write.fence:
+        return None
+    left = {each.uid for each in write.reserved_for}
+    ahead = listed_ahead(scanned.claim, Consumers.of(scanned.live.pods).pending)
+    return write if left and not own | ahead <= left else None
+
+
+def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, ...]:
+    """The holds that may go now; none if an annotation of a workload still asks for one."""
+    holds = tuple(each for each in scanned.claim.status.reserved_for if each.uid in own)
+    states = {scanned.answers.get(each.uid, NOT_READ).state for each in holds}
+    if states & {OwnerState.RESERVING, OwnerState.UNKNOWN}:
+        return ()
+    return tuple(each for each in holds if (each.api_group, each.resource) in _KINDS)
+
+
+def _held(hold: Reference, scanned: ScannedClaim) -> Held:
+    """A withdrawn ClaimReservation for the hold, as all controllers have seen it by now."""
+    meta = scanned.claim.metadata
+    kind = _KINDS[hold.api_group, hold.resource]
+    there = scanned.answers.get(hold.uid, NOT_READ).state is OwnerState.ALIVE
+    return Held(
+        ClaimReservation(
+            metadata=ObjectMeta(
+                name=hold.name,
+                namespace=meta.namespace,
+                uid=hold.uid,
+                deletion_timestamp=scanned.now,
+                finalizers=(FINALIZER,),
+            ),
+            spec=ClaimReservationSpec(
+                resource_claim_name=meta.name,
+                workload_ref=WorkloadRef(api_group=hold.api_group, kind=kind, name=hold.name),
+            ),
+            status=ClaimReservationStatus(reserved_for=hold, claim_uid=meta.uid),
+        ),
+        WorkloadState(
+            WorkloadPhase.ACTIVE if there else WorkloadPhase.ABSENT,
+            uid=hold.uid if there else "",
+            confirmed=True,
+        ),
+    )
+
+
+def _evidence(scanned: ScannedClaim, groups: Iterable[PodGroup]) -> Evidence:
+    """The answers of the live reads that a decision can ask for."""
+    there = scanned.live.uids | {each.metadata.uid for each in groups}
+    entries = scanned.claim.status.reserved_for
+    listed = {each.uid for each in entries if is_pod(each) or is_tombstone(each)}
+    listed |= {each.uid for each in entries if is_pod_group(each)}
+    live = replace(scanned.live, claim_version=scanned.claim.metadata.resource_version)
+    return Evidence(
+        gone_pods=frozenset(listed - there), present_pods=frozenset(listed & there), live=live
+    )
+
+
+def without_old_tombstones(scanned: ScannedClaim) -> WriteList | None:
+    """The write that removes tombstones whose pods are gone, beside the entry of a bound pod.
+
+    That entry keeps the claim allocated: only kube-controller-manager removes it.
+    """
+    claim = scanned.claim
+    if scanned.reserved or claim.status.allocation is None:
+        return None
+    entries, bound = claim.status.reserved_for, Consumers.of(scanned.live.pods).bound
+    kept = tuple(
+        each for each in entries if not is_tombstone(each) or each.uid in scanned.live.uids
+    )
+    if kept == entries or not any(is_pod(each) and each.uid in bound for each in kept):
+        return None
+    return WriteList(claim.metadata.resource_version, kept)

@@ -1,0 +1,349 @@
+"""Remove what is left of claimctl, step by step, until nothing is left or only a user can help.
+
+Every round scans the cluster anew and makes the writes that are possible by then. So the order of
+the steps follows from the objects, and a run that was interrupted is continued by the next one:
+
+1. The annotations of workloads go, so that no controller makes another ClaimReservation.
+2. The ClaimReservations are deleted. A controller ends their holds by its own rules: the one that
+   runs, or one inside this command (``successor``).
+3. Holds and tombstones without a ClaimReservation go (``holds``, ``claimctl.commands.orphans``).
+4. PodGroups lose claimctl's finalizer: by a controller, or here if the CRDs are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from claimctl.commands.orphans.judge import own_holds
+from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
+from claimctl.commands.orphans.reclaim import Reclaim
+from claimctl.commands.uninstall.holds import without_hold, without_old_tombstones
+from claimctl.commands.uninstall.judge import (
+    CAUSES,
+    guarded_groups,
+    leftovers,
+    may_lose_finalizer,
+    notes,
+    passes,
+    runs_without_crds,
+)
+from claimctl.commands.uninstall.model import Leftover, Scan, Why
+from claimctl.commands.uninstall.scan import require_namespaces, scan
+from claimctl.commands.uninstall.successor import NoSuccessor, Successor
+from claimctl.commands.uninstall.writes import Removed, Writer
+from claimctl.controller.dialect.probe import Detection, DialectProbe
+from claimctl.controller.manager import Manager
+from claimctl.controller.preflight import missing_rights
+from claimctl.controller.settings import Settings
+from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound
+from claimctl.kube.parallel import in_parallel
+from claimctl.reschedule.plan.refusals import BRAKE_GATE
+from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.taints import Taints
+from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.references import is_tombstone, listed_ahead
+from claimctl.text import listed
+from claimctl.wire.resources import NAMESPACES, NODES, PODS, RESCHEDULERECORDS
+from claimctl.wire.seams import Clock
+
+POLL_SECONDS = 2.0
+"""Least time between two rounds. A pause is at least as long as the scan before it."""
+STEADY_SECONDS = 30.0
+"""A run ends if a controller leads and nothing has changed for so long, unless time alone helps."""
+
+
+_TIMES = WatchTimes()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one run is asked for. Without namespaces it takes claimctl out of the whole cluster.
+
+    Args:
+        settings: of the controller inside the command.
+        times: how long claims without a ClaimReservation are watched.
+        timeout: seconds after which the run ends.
+    """
+
+    settings: Settings
+    namespaces: tuple[str, ...] = ()
+    times: WatchTimes = _TIMES
+    timeout: float = 900.0
+
+
+@dataclass(slots=True)
+class Result:
+    left: tuple[Leftover, ...]
+    notes: tuple[str, ...] = ()
+    removed: list[Removed] = field(default_factory=list)
+
+
+class Uninstall:
+    """One run of ``claimctl uninstall-prepare``.
+
+    Args:
+        make_manager: makes a controller with the given settings, on the command's own connection.
+        report: called with lines of progress.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        wanted: Wanted,
+        make_manager: Callable[[Settings], Manager],
+        report: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._wanted = wanted
+        self._report = report
+        self._successor = Successor(lambda: make_manager(self._settings))
+        self._settings = wanted.settings
+        self._writer = Writer(client, report)
+        self._clean = False
+        """Whether the scan before showed nothing."""
+        self._began = clock.monotonic()
+        self._changed = self._began
+        self._watched_since: float | None = None
+        """When the claims without a ClaimReservation were first seen."""
+        self._closed_since: dict[str, float] = {}
+        """By claim UID: when no pod listed ahead was seen in the list for the first time."""
+        self._seen: object = None
+        self._reclaim: asyncio.Task[None] | None = None
+        self._detection: Detection | None = None
+
+    async def look(self) -> Result:
+        """Say what is left, and write nothing.
+
+        Raises:
+            NoSuchNamespace: a namespace of the scope does not exist.
+            KubeError: a request failed.
+        """
+        await require_namespaces(self._client, self._wanted.namespaces)
+        return self._judged(await self._scan())
+
+    async def run(self) -> Result:
+        """Remove what is left, until nothing is, the time is over, or only a user can help.
+
+        Raises:
+            NoSuchNamespace: a namespace of the scope does not exist.
+            NoSuccessor: no controller runs, and the caller may not do its work.
+            KubeError: a request failed.
+        """
+        await require_namespaces(self._client, self._wanted.namespaces)
+        try:
+            while True:
+                began = self._clock.monotonic()
+                found = await self._scan()
+                took = self._clock.monotonic() - began
+                result = self._judged(found)
+                if self._is_over(found, result.left):
+                    return result
+                await self._act(found)
+                await self._clock.sleep(max(POLL_SECONDS, took))
+        finally:
+            await self._close()
+
+    async def _scan(self) -> Scan:
+        """Scan the cluster. The controller of our own ends when the last CRD is gone."""
+        found = await scan(self._client, self._clock, self._wanted.namespaces)
+        if not found.served and self._successor.running:
+            await self._successor.close()
+            return replace(found, tended=False)
+        return replace(found, tended=found.tended or self._successor.leading)
+
+    @property
+    def _watched(self) -> float:
+        """For how many seconds this run has watched the cluster."""
+        return self._clock.monotonic() - self._began
+
+    def _judged(self, found: Scan) -> Result:
+        since = self._watched_since
+        freed = self._clock.monotonic() - since if since is not None else 0.0
+        left = leftovers(found, self._wanted.times, freed, self._watched)
+        return Result(left, notes(found), self._writer.removed)
+
+    def _is_over(self, found: Scan, left: tuple[Leftover, ...]) -> bool:
+        """Whether to end. After writes, nothing may be left twice: a controller whose cache is late
+        may make another ClaimReservation from an annotation that is gone."""
+        now = self._clock.monotonic()
+        clean, self._clean = self._clean or not self._writer.removed, not left
+        if not left and clean:
+            return True
+        seen = (
+            {(each.identity, each.message) for each in left},
+            len(self._writer.removed),
+            found.tended,
+        )
+        if seen != self._seen:
+            self._seen, self._changed = seen, now
+            self._report(_progress(left))
+        if now - self._began >= self._wanted.timeout:
+            return True
+        waits = any(map(passes, left))
+        tended = found.tended or not _for_controller(found)
+        return tended and not waits and now - self._changed >= STEADY_SECONDS
+
+    # -- writing
+
+    async def _act(self, found: Scan) -> None:
+        writer = self._writer
+        await writer.each(writer.remove_annotations, found.workloads)
+        withdrawn = [each for each in found.reservations if not each.metadata.deleting]
+        await writer.each(writer.withdraw, withdrawn)
+        await writer.each(partial(writer.free_of_owner, found), found.claims)
+        self._successor.check()
+        if not found.tended and found.served and _for_controller(found):
+            await self._succeed()
+        await self._stop_avoiding(found)
+        await self._untaint(found)
+        if runs_without_crds(found):
+            return
+        await self._take_out(found)
+        if not found.served:
+            may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
+            await writer.each(writer.unguard, may)
+        self._free_orphans(found)
+
+    async def _stop_avoiding(self, found: Scan) -> None:
+        """Let the pods go that ``claimctl reschedule`` keeps off nodes."""
+        for name in found.avoiding:
+            await Avoiding(self._client, self._clock, Records(self._client, name)).forget()
+            self._writer.note(RESCHEDULERECORDS.kind, "", name, "avoidances")
+        for pod in found.braked:
+            avoiding = Avoiding(self._client, self._clock, Records(self._client))
+            if await avoiding.release(pod):
+                gate = f"scheduling gate {BRAKE_GATE}"
+                self._writer.note(PODS.kind, pod.namespace, pod.name, gate)
+
+    async def _untaint(self, found: Scan) -> None:
+        """Remove the taints of ``claimctl reschedule`` from the nodes."""
+        if found.tainted:
+            taints = Taints(self._client, self._clock, Records(self._client))
+            await taints.sweep(everything=True)
+            for node, taint in found.tainted:
+                self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
+
+    async def _take_out(self, found: Scan) -> None:
+        """Take holds and tombstones without a ClaimReservation out of claims that stay."""
+        loose = [each for each in found.claims if not each.reserved and _has_ours(each)]
+        if not loose:
+            return
+        detected = await self._detected()
+        rules = self._wanted.settings.rules(detected.dialect, detected.version)
+        closed = {each.claim.metadata.uid: self._closed_age(each) for each in loose}
+        writes = {
+            each.claim.metadata.uid: without_hold(
+                each, found.groups, rules, closed[each.claim.metadata.uid]
+            )
+            or without_old_tombstones(each)
+            for each in loose
+        }
+
+        async def write(scanned: ScannedClaim) -> None:
+            wanted = writes[scanned.claim.metadata.uid]
+            if wanted is not None:
+                await self._writer.write_list(scanned, wanted)
+
+        await self._writer.each(write, loose)
+
+    def _closed_age(self, scanned: ScannedClaim) -> float:
+        """For how many seconds this run has seen no pod listed ahead in the claim's list."""
+        claim, now = scanned.claim, self._clock.monotonic()
+        if listed_ahead(claim, Consumers.of(scanned.live.pods).pending):
+            self._closed_since.pop(claim.metadata.uid, None)
+        return now - self._closed_since.setdefault(claim.metadata.uid, now)
+
+    # -- a controller of our own, and orphans
+
+    async def _succeed(self) -> None:
+        """Start a controller of our own. It takes the Lease when that has run out.
+
+        Raises:
+            NoSuccessor: the caller lacks a right that a controller needs.
+        """
+        if self._successor.running:
+            return
+        settings, found = self._wanted.settings, await self._detected()
+        groups = DIALECTS[found.dialect].groups
+        lacking = await missing_rights(self._client, binding=found.needs_binding, groups=groups)
+        if lacking:
+            raise NoSuccessor(
+                "no controller runs, and you may not do its work: not permitted: "
+                f"{listed(lacking, most=len(lacking))}"
+            )
+        self._settings = settings
+        if not await self._exists(settings.lease_namespace):
+            self._settings = settings.model_copy(update={"leader_elect": False})
+        self._report("no controller runs: this command does its work")
+        self._successor.start()
+
+    async def _exists(self, namespace: str) -> bool:
+        try:
+            await self._client.get(NAMESPACES, namespace)
+        except NotFound:
+            return False
+        return True
+
+    async def _detected(self) -> Detection:
+        if self._detection is None:
+            namespace = self._wanted.settings.lease_namespace
+            self._detection = await DialectProbe(self._client, namespace=namespace).detect()
+        return self._detection
+
+    def _free_orphans(self, found: Scan) -> None:
+        """Watch the claims that only claimctl's own entries keep, and free them in the end.
+
+        Raises:
+            KubeError: a LIST failed while they were watched.
+        """
+        if self._reclaim is not None and self._reclaim.done():
+            task, self._reclaim = self._reclaim, None
+            task.result()
+        left = leftovers(found, self._wanted.times)
+        freed = any(each.reason in _FREED and each.after is not None for each in left)
+        if self._reclaim is None and freed:
+            self._watched_since = self._clock.monotonic()
+            self._reclaim = asyncio.create_task(self._free(), name="orphans")
+
+    async def _free(self) -> None:
+        times, report = self._wanted.times, self._report
+
+        async def free(namespace: str) -> None:
+            await Reclaim(self._client, self._clock, namespace, times, report, CAUSES).run()
+
+        namespaces = self._wanted.namespaces or ("",)
+        await in_parallel(free, namespaces, len(namespaces))
+
+    async def _close(self) -> None:
+        if self._reclaim is not None:
+            self._reclaim.cancel()
+            await asyncio.gather(self._reclaim, return_exceptions=True)
+        await self._successor.close()
+
+
+_FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))
+"""The reasons of claims that the run frees as orphans, once no pod uses them."""
+
+
+def _for_controller(found: Scan) -> bool:
+    """Whether something is left that only a controller takes away."""
+    return found.served and bool(found.reservations or guarded_groups(found))
+
+
+def _has_ours(scanned: ScannedClaim) -> bool:
+    listed_here = scanned.claim.status.reserved_for
+    return bool(own_holds(scanned.claim)) or any(map(is_tombstone, listed_here))
+
+
+def _progress(left: tuple[Leftover, ...]) -> str:
+    kinds = [each.kind for each in left]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+    return f"left: {counts}" if left else "nothing is left"

@@ -1,0 +1,173 @@
+"""Read everything of claimctl in the cluster live, as input for ``judge``.
+
+PodGroups are read before pods: a LIST of pods that begins later has every pod that a group may
+still be needed for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from claimctl.commands.orphans.scan import Scan as ClaimScan
+from claimctl.commands.orphans.scan import scan_claims
+from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
+from claimctl.controller.dialect.api_versions import resources
+from claimctl.downgrade.plans import controller_runs
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.reschedule.plan.own_taints import own_taints
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.avoiding import braked_pods
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectHeader, ObjectMeta
+from claimctl.wire.nodes import Taint
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    RESCHEDULERECORDS,
+    WORKLOADS,
+    Resource,
+)
+from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
+
+
+class JobTemplate(Wire, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class CronJobSpec(Wire, frozen=True, kw_only=True):
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJob(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CronJobSpec = CronJobSpec()
+
+
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
+
+
+class NoSuchNamespace(Exception):
+    """The namespace, whose name is the only argument, does not exist."""
+
+
+async def require_namespaces(client: Client, namespaces: Iterable[str]) -> None:
+    """Check that the namespaces exist.
+
+    Raises:
+        NoSuchNamespace: one of them does not.
+    """
+    for name in namespaces:
+        try:
+            await client.get(NAMESPACES, name)
+        except NotFound:
+            raise NoSuchNamespace(name) from None
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read so far, over all namespaces of the scope."""
+
+    workloads: list[AnnotatedWorkload]
+    cron_jobs: list[ObjectMeta]
+    groups: list[PodGroup]
+    claims: list[ClaimScan]
+    unreadable: list[Unreadable]
+
+
+async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
+    """Scan these namespaces; all of them, and what has no namespace, if there are none.
+
+    Raises:
+        KubeError: a LIST failed.
+    """
+    scope = tuple(namespaces)
+    tended, found = await controller_runs(client, clock), _Found([], [], [], [], [])
+    for namespace in scope or ("",):
+        await _read(client, clock, namespace, found)
+    reservations: list[ClaimReservation] = []
+    for each in found.claims:
+        reservations += each.reservations
+        found.unreadable += each.unreadable
+    tainted = () if scope else await _tainted(client)
+    return Scan(
+        now=clock.now(),
+        workloads=tuple(found.workloads),
+        reservations=tuple(reservations),
+        claims=tuple(claim for each in found.claims for claim in each.claims),
+        groups=tuple(found.groups),
+        plans=() if scope else await _plans(client),
+        tainted=tainted or (),
+        nodes_unreadable=tainted is None,
+        avoiding=() if scope else await _avoiding(client),
+        braked=() if scope else await _braked(client),
+        cron_jobs=tuple(found.cron_jobs),
+        unreadable=tuple(found.unreadable),
+        served=await _served(client),
+        tended=tended,
+    )
+
+
+async def _read(client: Client, clock: Clock, namespace: str, found: _Found) -> None:
+    for resource in WORKLOADS.values():
+        for header in await _headers(client, resource, namespace):
+            if own_annotations(header.metadata):
+                found.workloads.append(AnnotatedWorkload(resource, header.metadata))
+    jobs = await client.list(CRONJOBS, namespace, partial=True)
+    found.cron_jobs += [
+        each.metadata for each in jobs.items if own_annotations(each.spec.job_template.metadata)
+    ]
+    groups = await client.list_if_served(PODGROUPS, namespace)
+    found.groups += groups.items
+    found.unreadable += groups.unreadable
+    found.claims.append(await scan_claims(client, clock, namespace))
+
+
+async def _headers(
+    client: Client, resource: Resource[Any], namespace: str
+) -> tuple[ObjectHeader, ...]:
+    """The workloads without anything but their metadata, so that each of them can be read."""
+    return (await client.list(replace(resource, type=ObjectHeader), namespace)).items
+
+
+async def _plans(client: Client) -> tuple[DowngradePlan, ...]:
+    return (await client.list_if_served(DOWNGRADEPLANS)).items
+
+
+async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
+    """The taints of nodes; None if the user may not read nodes."""
+    try:
+        nodes = await client.list(NODES, partial=True)
+    except Forbidden:
+        return None
+    return tuple(own_taints(nodes.items))
+
+
+async def _avoiding(client: Client) -> tuple[str, ...]:
+    try:
+        records = (await client.list_if_served(RESCHEDULERECORDS)).items
+    except Forbidden:
+        return ()
+    return tuple(each.metadata.name for each in records if each.status.avoidances)
+
+
+async def _braked(client: Client) -> tuple[PodRef, ...]:
+    try:
+        return tuple(await braked_pods(client))
+    except Forbidden:
+        return ()
+
+
+async def _served(client: Client) -> bool:
+    path = f"/apis/{CLAIMRESERVATIONS.api_version}"
+    return CLAIMRESERVATIONS.plural in await resources(client, path)

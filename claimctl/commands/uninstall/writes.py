@@ -1,0 +1,128 @@
+"""The writes of an uninstall: each takes one thing of claimctl out of one object.
+
+Each write carries the version that it was decided on. An object that another client has changed
+meanwhile is left to the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from claimctl.commands.orphans.model import ScannedClaim
+from claimctl.commands.uninstall.judge import lost_owners
+from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan
+from claimctl.controller.patches import finalizers_patch
+from claimctl.kube.claim_lists import change_list
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.parallel import in_parallel
+from claimctl.reservation.facts.decision import WriteList
+from claimctl.wire.base import to_plain
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.reservations import FINALIZER, ClaimReservation
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS
+
+T = TypeVar("T")
+
+PARALLELISM = 8
+"""The most objects that are written at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """One thing that the run removed, for the report."""
+
+    kind: str
+    namespace: str
+    name: str
+    what: str
+
+
+class Writer:
+    """Makes the writes, and notes what it has removed.
+
+    Args:
+        report: called with a line for each write.
+    """
+
+    def __init__(self, client: Client, report: Callable[[str], None]) -> None:
+        self._client = client
+        self._report = report
+        self.removed: list[Removed] = []
+
+    async def each(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+        """Do the work for each item; one that another client changed is left to the next round."""
+
+        async def guarded(item: T) -> None:
+            with suppress(Conflict, NotFound):
+                await work(item)
+
+        await in_parallel(guarded, items, PARALLELISM)
+
+    async def remove_annotations(self, workload: AnnotatedWorkload) -> None:
+        """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
+        meta, gone = workload.meta, dict.fromkeys(workload.annotations)
+        await self._client.merge_patch(
+            workload.resource,
+            meta.name,
+            {"metadata": {"annotations": gone}},
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        told = ", ".join(f"{key}={value}" for key, value in sorted(workload.annotations.items()))
+        self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
+
+    async def withdraw(self, one: ClaimReservation) -> None:
+        """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
+        meta, owns = one.metadata, one.spec.resource_claim_template_name
+        await self._client.delete(
+            CLAIMRESERVATIONS,
+            meta.name,
+            meta.namespace,
+            uid=meta.uid,
+            propagation="Orphan" if owns else "Background",
+        )
+        told = f"of claim {one.spec.resource_claim_name}"
+        if owns:
+            told += ", which stays: delete it with its workload"
+        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
+
+    async def free_of_owner(self, found: Scan, scanned: ScannedClaim) -> None:
+        meta = scanned.claim.metadata
+        gone = {each.uid for each in lost_owners(scanned.claim, found.reservations)}
+        if not gone or scanned.reserved:
+            return
+        owners = [to_plain(each) for each in meta.owner_references if each.uid not in gone]
+        await self._client.merge_patch(
+            RESOURCECLAIMS,
+            meta.name,
+            {"metadata": {"ownerReferences": owners or None}},
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
+
+    async def write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
+        meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
+        await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
+        told = f"list of {before} entries: {len(write.reserved_for)} stay"
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
+
+    async def unguard(self, group: PodGroup) -> None:
+        meta = group.metadata
+        await self._client.merge_patch(
+            PODGROUPS,
+            meta.name,
+            finalizers_patch(meta.finalizers, remove=FINALIZER),
+            meta.namespace,
+            resource_version=meta.resource_version,
+        )
+        self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
+
+    def note(self, kind: str, namespace: str, name: str, what: str) -> None:
+        """Remember and report that something was removed."""
+        self.removed.append(Removed(kind, namespace, name, what))
+        self._report(f"{kind} {namespace}/{name}: removed {what}")

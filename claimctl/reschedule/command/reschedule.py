@@ -1,0 +1,184 @@
+"""``claimctl reschedule``: moves pods to better nodes, and knows which claims keep them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently, seconds
+from claimctl.cli.formats import Output, OutputOption
+from claimctl.cli.options import namespace_name, object_name
+from claimctl.reschedule.command.wanted import DryRun, Wanted
+
+EXAMPLES = (
+    "claimctl reschedule --policy-config-file policy.yaml --dry-run=client",
+    "claimctl reschedule --policy-config-file policy.yaml --dry-run=client --plan-out plan.json",
+    "claimctl reschedule --policy-config-file policy.yaml --plan plan.json",
+    "claimctl reschedule --policy-config-file policy.yaml --why default/train-0",
+    "claimctl reschedule --release-taints",
+)
+
+
+@connecting_patiently
+def command(  # noqa: PLR0913 - one parameter per flag
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--policy-config-file",
+            metavar="FILE",
+            help="The DeschedulerPolicy: descheduler/v1alpha2 or v1alpha1. [default: none]",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        DryRun | None,
+        typer.Option(
+            "--dry-run",
+            help="Print the plan and evict nothing. --dry-run=server also asks the server whether "
+            "it would accept each eviction. [default: off]",
+        ),
+    ] = None,
+    skip_unsupported: Annotated[
+        bool,
+        typer.Option(
+            "--skip-unsupported",
+            help="Leave out the plugins that claimctl does not have, instead of refusing the "
+            "policy. [default: off]",
+        ),
+    ] = False,
+    record: Annotated[
+        str,
+        typer.Option(
+            "--record",
+            metavar="NAME",
+            help="The RescheduleRecord that remembers the moves.",
+            callback=object_name,
+        ),
+    ] = "claimctl",
+    output: OutputOption = Output.TABLE,
+    plan_out: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan-out",
+            metavar="FILE",
+            help="Write the plan to this file, for --plan; only with --dry-run. [default: none]",
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Execute this plan, which is at most 10 minutes old. [default: make a plan]",
+        ),
+    ] = None,
+    interval: Annotated[
+        str,
+        typer.Option(
+            "--descheduling-interval",
+            metavar="DURATION",
+            callback=seconds,
+            help="Run again and again with this pause, while this process has the Lease; 0: once. "
+            "With --dry-run each run logs its plan.",
+        ),
+    ] = "0",
+    deadline: Annotated[
+        str,
+        typer.Option(
+            "--deadline",
+            metavar="DURATION",
+            callback=seconds,
+            help="How long refused evictions of a run are tried again.",
+        ),
+    ] = "5m",
+    why: Annotated[
+        str,
+        typer.Option(
+            "--why",
+            metavar="NAMESPACE/POD",
+            help="Say why the policy moves this pod or not, and evict nothing. [default: none]",
+        ),
+    ] = "",
+    release_taints: Annotated[
+        bool,
+        typer.Option(
+            "--release-taints",
+            help="Remove every taint of 'claimctl reschedule' from the nodes, and nothing else. "
+            "[default: off]",
+        ),
+    ] = False,
+    lease_namespace: Annotated[
+        str,
+        typer.Option(
+            "--lease-namespace",
+            metavar="NAME",
+            help="Namespace of the Lease of --descheduling-interval.",
+            callback=namespace_name,
+        ),
+    ] = "claimctl-system",
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            "--bind-address",
+            metavar="HOST:PORT",
+            help="Address of health and metrics with --descheduling-interval; '' serves none.",
+        ),
+    ] = "",
+    access: Access = DEFAULT,
+) -> int:
+    """Evict pods so that they run on better nodes, by a policy file of the descheduler.
+
+    Exit code 3: some planned evictions were refused.
+    """
+    from claimctl.reschedule.command.work import carry_out
+
+    wanted = Wanted(
+        policy=policy,
+        dry_run=dry_run,
+        skip_unsupported=skip_unsupported,
+        record=record,
+        output=output,
+        plan_out=plan_out,
+        plan=plan,
+        interval=_number(interval),
+        deadline=_number(deadline),
+        why=why,
+        release_taints=release_taints,
+        lease_namespace=lease_namespace,
+        bind_address=bind_address,
+    )
+    _check(wanted)
+    return carry_out(wanted, access)
+
+
+def _number(value: str | float) -> float:
+    """The callbacks of typer give seconds where the annotation says text."""
+    return float(value)
+
+
+def _check(wanted: Wanted) -> None:
+    """Raise UsageError for flags that do not go together."""
+    from claimctl.cli.errors import UsageError
+
+    modes = {
+        "--plan": wanted.plan is not None,
+        "--why": bool(wanted.why),
+        "--release-taints": wanted.release_taints,
+        "--descheduling-interval": wanted.interval > 0,
+    }
+    given = [flag for flag, is_given in modes.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{given[0]} and {given[1]} exclude each other")
+    if wanted.dry_run is not None and {"--why", "--release-taints"} & set(given):
+        raise UsageError(f"{given[0]} and --dry-run exclude each other")
+    if wanted.dry_run is DryRun.SERVER and wanted.interval > 0:
+        raise UsageError("--descheduling-interval: only with --dry-run=client, not with server")
+    if wanted.policy is None and not wanted.release_taints:
+        raise UsageError("--policy-config-file is missing: name a DeschedulerPolicy file")
+    if wanted.plan_out is not None and (wanted.dry_run is None or given):
+        raise UsageError("--plan-out: only with --dry-run, and without --plan")
+    if wanted.why and wanted.why.count("/") != 1:
+        raise UsageError(f"--why: {wanted.why!r} is not NAMESPACE/POD")
+    if wanted.deadline <= 0:
+        raise UsageError("--deadline: more than 0 is expected, such as 5m")

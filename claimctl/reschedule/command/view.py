@@ -1,0 +1,181 @@
+"""What ``claimctl reschedule`` prints: the moves, and why the other pods stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import typer
+
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import POD, resource_name
+from claimctl.cli.output import Table, columns, print_data, print_table
+from claimctl.documents.models import API_VERSION
+from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.steps import Report, Result, Step
+
+
+def show(report: Report, wanted: Wanted) -> None:
+    """Print the result on stdout."""
+    if not wanted.output.for_people:
+        print_data(wanted.output, document(report, wanted), moves(report).names)
+        return
+    wide = wanted.output == Output.WIDE
+    print_table(moves(report), wide=wide)
+    if report.plan.skipped:
+        print()
+        print_table(stayed(report) if wide else reasons(report), wide=wide)
+
+
+def moves(report: Report) -> Table:
+    return Table(
+        columns=columns(
+            *("NAMESPACE", "POD", "STRATEGY", "FROM", "TO", "RESULT", "WHY"),
+            *("OUTCOME", "OWNER", "UNIT", "UID"),
+            text=("WHY",),
+            drop=("WHY", "STRATEGY"),
+            wide=("OUTCOME", "OWNER", "UNIT", "UID"),
+        ),
+        rows=tuple(map(_row, report.steps)),
+        names=tuple(resource_name(POD, step.move.pod.name) for step in report.steps),
+        empty="No pod is to be moved.",
+    )
+
+
+def _row(step: Step) -> tuple[str, ...]:
+    move = step.move
+    owner = f"{move.owner.kind}/{move.owner.name}" if move.owner is not None else ""
+    return (
+        move.pod.namespace,
+        move.pod.name,
+        move.strategy,
+        move.pod.node,
+        step.landed or move.destination,
+        str(step.reason or step.result),
+        step.detail or move.why,
+        str(step.outcome or ""),
+        owner,
+        move.unit,
+        move.pod.uid,
+    )
+
+
+def counted_reasons(report: Report) -> list[tuple[str, str, int]]:
+    """Strategy, reason, and the number of pods, the most frequent first."""
+    counts = Counter((each.strategy, str(each.reason)) for each in report.plan.skipped)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(strategy, reason, number) for (strategy, reason), number in ordered]
+
+
+def reasons(report: Report) -> Table:
+    return Table(
+        columns=columns("PODS THAT STAY", "STRATEGY", "REASON"),
+        rows=tuple(
+            (str(number), strategy, reason) for strategy, reason, number in counted_reasons(report)
+        ),
+    )
+
+
+def stayed(report: Report) -> Table:
+    return Table(
+        columns=columns("NAMESPACE", "POD THAT STAYS", "NODE", "STRATEGY", "REASON", "DETAIL"),
+        rows=tuple(
+            (
+                each.pod.namespace,
+                each.pod.name,
+                each.pod.node,
+                each.strategy,
+                str(each.reason),
+                each.detail,
+            )
+            for each in report.plan.skipped
+        ),
+    )
+
+
+def document(report: Report, wanted: Wanted) -> dict[str, Any]:
+    """The stable form for programs."""
+    plan = report.plan
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RescheduleRun",
+        "dryRun": str(wanted.dry_run or ""),
+        "digest": plan.digest,
+        "clusterUID": plan.cluster_uid,
+        "madeAt": plan.made_at.isoformat(),
+        "evicted": report.evicted,
+        "moves": [_move(step) for step in report.steps],
+        "taints": [
+            {"node": each.node, "key": each.key, "value": each.value, "effect": each.effect}
+            for each in plan.taints
+        ],
+        "stayed": [
+            {
+                "pod": _pod(each.pod),
+                "strategy": each.strategy,
+                "profile": each.profile,
+                "reason": str(each.reason),
+                "detail": each.detail,
+            }
+            for each in plan.skipped
+        ],
+        "reasons": [
+            {"strategy": strategy, "reason": reason, "pods": number}
+            for strategy, reason, number in counted_reasons(report)
+        ],
+        "notes": [*(each.text for each in plan.notes), *report.notes],
+        "failure": report.failure,
+        "interrupted": report.interrupted,
+    }
+
+
+def _pod(pod: PodRef) -> dict[str, str]:
+    return {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "node": pod.node}
+
+
+def _move(step: Step) -> dict[str, Any]:
+    move = step.move
+    owner = move.owner
+    return {
+        "pod": _pod(move.pod),
+        "strategy": move.strategy,
+        "profile": move.profile,
+        "owner": {"kind": owner.kind, "name": owner.name, "uid": owner.uid} if owner else None,
+        "destination": move.destination,
+        "unit": move.unit,
+        "why": move.why,
+        "result": str(step.result),
+        "reason": str(step.reason or ""),
+        "detail": step.detail,
+        "landed": step.landed,
+        "outcome": str(step.outcome or ""),
+    }
+
+
+def conclude(report: Report, wanted: Wanted) -> None:
+    """Print on stderr what a reader should know beside the table, and the result in one line."""
+    for note in report.plan.notes:
+        typer.echo(f"{note.strategy}: {note.text}" if note.strategy else note.text, err=True)
+    for line in report.notes:
+        typer.echo(line, err=True)
+    if report.failure:
+        typer.echo(f"error: {report.failure}", err=True)
+    typer.echo(_summary(report, wanted), err=True)
+
+
+def _summary(report: Report, wanted: Wanted) -> str:
+    planned = f"{len(report.steps)} evictions planned"
+    if wanted.dry_run is not None:
+        refused = len(report.blocked)
+        would = f", {refused} would be refused now" if refused else ""
+        return f"{planned}{would}; nothing was evicted"
+    changed = sum(step.result is Result.LEFT for step in report.steps) - len(report.blocked)
+    parts = [planned, f"{report.evicted} pods evicted"]
+    if changed:
+        parts.append(f"{changed} left alone, since they changed")
+    if report.blocked:
+        parts.append(f"{len(report.blocked)} refused")
+    if report.interrupted:
+        parts.append("interrupted")
+    return ", ".join(parts)

@@ -1,0 +1,153 @@
+"""Carries out ``claimctl reschedule``: one run, a dry run, a question, or the removal of taints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.process import Stop, who_am_i
+from claimctl.cli.session import Session, in_session
+from claimctl.kube.events import EventRecorder
+from claimctl.reschedule.command.policy import policy_of
+from claimctl.reschedule.command.runner import COMPONENT, runner_of
+from claimctl.reschedule.command.view import conclude, show
+from claimctl.reschedule.command.wanted import DryRun, Wanted
+from claimctl.reschedule.command.why import explain
+from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.planning import UnknownPriorityClass
+from claimctl.reschedule.policyfile.model import CheckedPolicy
+from claimctl.reschedule.run import planfile
+from claimctl.reschedule.run.observing import cluster_uid
+from claimctl.reschedule.run.planfile import PlanError
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.steps import Report, Step
+
+T = TypeVar("T")
+
+
+def carry_out(wanted: Wanted, access: Access) -> int:
+    """Do what the flags ask for; the exit code.
+
+    Raises:
+        UsageError: the policy or the plan cannot be used; no request was sent for a bad policy.
+    """
+    if wanted.release_taints:
+        return in_session(access, lambda session: _release(session, wanted))
+    assert wanted.policy is not None
+    checked = policy_of(wanted.policy, skip_unsupported=wanted.skip_unsupported)
+    given = _given_plan(wanted.plan) if wanted.plan is not None else None
+    for line in (*checked.notes, *(f"left out: {each}" for each in checked.skipped)):
+        typer.echo(line, err=True)
+    if wanted.interval:
+        from claimctl.reschedule.command.process import run_for_ever
+
+        return run_for_ever(wanted, access, checked)
+
+    async def work(session: Session) -> int:
+        return await _once(session, wanted, checked, given)
+
+    return in_session(access, work)
+
+
+def _given_plan(path: Path) -> Plan:
+    try:
+        return planfile.parsed(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except PlanError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+async def _once(
+    session: Session, wanted: Wanted, checked: CheckedPolicy, given: Plan | None
+) -> int:
+    events = EventRecorder(session.client, session.clock, COMPONENT, who_am_i())
+    runner = runner_of(session.client, session.clock, wanted, checked, events)
+    if given is not None:
+        await _refuse_stale(session, wanted, given)
+    if wanted.why:
+        return await explain(session.client, await _planned(runner, wanted), wanted)
+    if wanted.dry_run is not None:
+        report = await _dry(runner, wanted, given)
+    else:
+        report = await _real(runner, events, wanted, given)
+    show(report, wanted)
+    conclude(report, wanted)
+    return exit_code(report)
+
+
+async def _refuse_stale(session: Session, wanted: Wanted, given: Plan) -> None:
+    try:
+        planfile.check(given, await cluster_uid(session.client), session.clock.now())
+    except PlanError as error:
+        raise UsageError(f"{wanted.plan}: {error}") from None
+
+
+async def _dry(runner: Runner, wanted: Wanted, given: Plan | None) -> Report:
+    made = given or await _planned(runner, wanted)
+    if wanted.plan_out is not None:
+        _write(wanted.plan_out, made)
+    if wanted.dry_run is DryRun.SERVER:
+        return await runner.rehearse(made)
+    return Report(made, [Step(move) for move in made.moves])
+
+
+async def _planned(runner: Runner, wanted: Wanted) -> Plan:
+    return await _with_known_names(wanted, runner.plan)
+
+
+async def _with_known_names(wanted: Wanted, work: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await work()
+    except UnknownPriorityClass as error:
+        raise UsageError(f"{wanted.policy}: {error}") from None
+
+
+def _write(path: Path, made: Plan) -> None:
+    try:
+        path.write_text(json.dumps(planfile.document(made), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CommandFailed(f"--plan-out: cannot write {path}: {error.strerror}") from None
+
+
+async def _real(
+    runner: Runner, events: EventRecorder, wanted: Wanted, given: Plan | None
+) -> Report:
+    """A run that acts. Ctrl-C lets it finish the write in hand and remove its taints."""
+    stop = Stop()
+    runner.stop = stop.event
+    stop.listen()
+    try:
+        if given is None:
+            return await _with_known_names(wanted, runner.run)
+        await runner.sweep()
+        return await runner.execute(given)
+    finally:
+        stop.ignore()
+        await events.drain()
+
+
+async def _release(session: Session, wanted: Wanted) -> int:
+    from claimctl.reschedule.run.avoiding import Avoiding
+    from claimctl.reschedule.run.taints import Taints
+
+    records = Records(session.client, wanted.record)
+    released = await Avoiding(session.client, session.clock, records).stop()
+    removed = await Taints(session.client, session.clock, records).sweep(everything=True)
+    typer.echo(f"{removed} taints removed, {released} braked pods released", err=True)
+    return ExitCode.OK
+
+
+def exit_code(report: Report) -> int:
+    if report.interrupted:
+        return ExitCode.INTERRUPTED
+    if report.failure:
+        return ExitCode.FAILED
+    return ExitCode.FINDINGS if report.blocked else ExitCode.OK

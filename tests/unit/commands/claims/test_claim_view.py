@@ -1,0 +1,90 @@
+"""How a claim is shown: its state, who holds it, where."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from claimctl.commands.claims.claim_view import ClaimView, document, views
+from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus, ReleaseProgress
+from tests.support.builders import (
+    claim,
+    deployment_ref,
+    finished,
+    pod_ref,
+    reservation,
+    running,
+    tomb,
+)
+
+RELEASING = reservation(status=ClaimReservationStatus(release=ReleaseProgress(step="Fenced")))
+
+
+def view(shown: ResourceClaim, *reservations: ClaimReservation) -> ClaimView:
+    return ClaimView(shown, (), reservations)
+
+
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        (view(claim(allocated=False)), "Pending"),
+        (view(claim(pod_ref("a"), deployment_ref())), "Held"),
+        (view(claim(pod_ref("a"))), "InUse"),
+        (view(claim()), "Allocated"),
+        (view(claim(), RELEASING), "Releasing"),
+        (view(claim(pod_ref("a"), deleting=True), RELEASING), "Deleting"),
+        (view(claim(allocated=False), RELEASING), "Pending"),
+    ],
+)
+def test_the_state_of_a_claim(shown: ClaimView, state: str) -> None:
+    assert shown.state == state
+
+
+def test_the_holders_are_pods_against_the_limit_and_workloads_by_name() -> None:
+    shown = view(claim(pod_ref("a"), tomb("b"), deployment_ref()), reservation())
+    assert shown.holders == "deployments/train, 1 pod"
+    assert (len(shown.tombstones), shown.retention) == (1, "WhileRunning")
+
+
+def test_the_node_is_where_pods_are_and_else_where_the_allocation_pins_it() -> None:
+    used = ClaimView(claim(pod_ref("a")), (running("a", "node-7"), finished("b", "node-8")), ())
+    assert used.nodes == ("node-7",)
+    assert view(claim()).nodes == ("node-0",)
+
+
+def test_each_claim_gets_its_own_pods_and_reservations() -> None:
+    (shown,) = views([claim()], [running("a")], [reservation()])
+    assert (len(shown.pods), len(shown.reservations)) == (1, 1)
+
+
+def test_the_document_is_stable() -> None:
+    shown = ClaimView(claim(pod_ref("a"), deployment_ref()), (running("a"),), (reservation(),))
+    assert document(shown, datetime(2026, 3, 1, tzinfo=UTC)) == {
+        "namespace": "train",
+        "name": "slice",
+        "uid": "uid-slice",
+        "state": "Held",
+        "devices": ["node-0/gpu-0"],
+        "nodes": ["node-0"],
+        "references": {
+            "pods": 1,
+            "finishedPods": 0,
+            "podsListedAhead": 0,
+            "workloads": [
+                {
+                    "apiGroup": "apps",
+                    "resource": "deployments",
+                    "name": "train",
+                    "uid": "uid-train",
+                }
+            ],
+            "limit": 256,
+        },
+        "consumers": {"bound": 1, "pending": 0},
+        "reservations": ["train-slice"],
+        "retentionPolicies": ["WhileRunning"],
+        "creationTimestamp": None,
+        "ageSeconds": None,
+    }

@@ -1,0 +1,62 @@
+"""The frame of ``claimctl explain``: which object is meant, and what if there is none."""
+
+from __future__ import annotations
+
+import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
+
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.cli.session import Session
+from claimctl.commands.claims.explain import naming, run
+from tests.support.claim_server import NAMESPACE, Server
+
+
+async def asked(server: Server, kind: str, name: str) -> None:
+    session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
+    async with naming(server.client, kind, NAMESPACE, name):
+        await run(session, NAMESPACE, kind, name, Output.TABLE)
+
+
+@pytest.mark.parametrize(
+    ("claims", "line"),
+    [
+        ((), "claim ml/slic not found; there is no claim in the namespace"),
+        (("slice", "other"), "claim ml/slic not found; there are: other, slice"),
+        (tuple("abcdefg"), "claim ml/slic not found; there are: a, b, c, d, e and 2 more"),
+    ],
+)
+async def test_a_mistyped_claim_is_told_which_there_are(claims: tuple[str, ...], line: str) -> None:
+    server = Server.started()
+    for name in claims:
+        server.claim(name)
+    with pytest.raises(CommandFailed) as caught:
+        await asked(server, "ResourceClaim", "slic")
+    assert str(caught.value) == line
+
+
+async def test_who_may_not_list_claims_is_told_only_that_it_is_not_there() -> None:
+    server = Server.started()
+
+    def hook(point: FaultPoint) -> Fault | None:
+        return Fault(status=403, reason="Forbidden") if point.verb == "list" else None
+
+    server.handler.fault = hook
+    with pytest.raises(CommandFailed) as caught:
+        await asked(server, "ResourceClaim", "slic")
+    assert str(caught.value) == "claim ml/slic not found"
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "ClaimReservation"])
+async def test_another_object_that_is_not_there(kind: str) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        await asked(Server.started(), kind, "nope")
+    assert str(caught.value) == f"{kind} ml/nope not found"
+
+
+async def test_a_reservation_leads_to_its_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    server = Server.started()
+    server.claim("slice", server.deployment())
+    server.reservation("by-hand")
+    await asked(server, "ClaimReservation", "by-hand")
+    assert capsys.readouterr().out.startswith("Claim:      ml/slice\n")

@@ -1,0 +1,31 @@
+"""``claimctl explain reason/NAME`` needs no cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from claimctl.cli.errors import UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.main import run
+from claimctl.commands.claims.explain import explain_reason
+
+
+def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "reason/consumersleft"]) == 0
+    assert capsys.readouterr().out == (
+        "ConsumersLeft: Pods use the claim.\n"
+        "What to do: Scale the workload down, or delete the pods that the message names.\n"
+    )
+
+
+def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    explain_reason("Idle", Output.JSON)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["reason"], found["remedy"]) == ("Idle", "")
+
+
+def test_an_unknown_reason_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="no such reason; there are Reserved, Held"):
+        explain_reason("Nope", Output.TABLE)

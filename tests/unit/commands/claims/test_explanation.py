@@ -1,0 +1,247 @@
+"""What explain finds out by itself: the controller's own judgement on live objects."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from claimctl.commands.claims import controller_health
+from claimctl.commands.claims.advice import advice
+from claimctl.commands.claims.claim_text import document, lines
+from claimctl.commands.claims.explanation import Explanation, explain
+from tests.support.builders import NOW
+from tests.support.claim_server import NAMESPACE, Server
+
+WAITING = {
+    "conditions": [
+        {
+            "type": "Released",
+            "status": "False",
+            "reason": "HistoryUnknown",
+            "message": "it waits 300 s",
+            "lastTransitionTime": "2026-03-01T11:00:00Z",
+        }
+    ]
+}
+
+
+async def explained(server: Server) -> Explanation:
+    return await explain(server.client, NAMESPACE, "slice", server.clock.now())
+
+
+async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("a")
+    server.reservation(status=server.held_status(reference))
+    told = await explained(server)
+    assert lines(told)[6:] == [
+        "Held by:",
+        "  deployments/train is listed (claimctl's)",
+        "  ClaimReservation train (Deployment train, WhileRunning) holds "
+        "(WorkloadWantsPods): Deployment train wants 1 pod",
+        "Release:    not possible now",
+        "  ConsumersLeft: 1 pod uses the claim: a",
+        "What to do:",
+        "  Scale the workload to 0, or delete it: "
+        "kubectl -n ml scale deployment/train --replicas=0",
+    ]
+
+
+async def test_an_idle_claim_can_be_released_at_once() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference), retentionPolicy="Persistent")
+    told = await explained(server)
+    assert (told.releasable, told.release) == (True, None)
+    assert advice(told) == ("Release it, or change retentionPolicy: claimctl release slice -n ml",)
+
+
+async def test_a_ghost_stands_against_a_release_for_the_rest_of_its_grace() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    since = (NOW - timedelta(seconds=100)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ghost = {"uid": "g-1", "name": "lost", "nodeName": "n1", "since": since}
+    server.reservation(status=server.held_status(reference) | {"forceDeletedPods": [ghost]})
+    told = await explained(server)
+    (blocker,) = told.obstacles
+    assert (blocker.reason, blocker.after) == ("ForceDeletedPods", 200.0)
+    assert "pod lost vanished while running on n1" in blocker.message
+
+
+async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_the_wait() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("late", node="")
+    since = (NOW - timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    release = {"step": "Fenced", "reason": "Withdrawn", "since": since, "claimUID": "any"}
+    server.reservation(status=server.held_status(reference) | {"release": release})
+    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+    server.admin.delete("claimreservations", NAMESPACE, "train")
+    status = {"status": {"reservedFor": None}}
+    server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
+    told = await explained(server)
+    assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
+    text = "a scheduler may still bind 1 pod to the claim as it was before: late"
+    said = (
+        f"  PodsMayBeBound: {text} (until {NOW + timedelta(seconds=40):%Y-%m-%dT%H:%M:%SZ} by the "
+        "controller's clock, and later if a controller has started since)"
+    )
+    assert document(told, NOW)["release"]["blockers"][0]["until"] == "2026-03-01T12:00:40Z"
+    assert lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
+    assert advice(told)[0].startswith("Wait: it ends by itself.")
+
+
+async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -> None:
+    """The controller counts from what it saw first; explain's own clock says nothing."""
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("late", node="")
+    server.reservation(status=server.held_status(reference) | WAITING)
+    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+    server.admin.delete("claimreservations", NAMESPACE, "train")
+    server.write_list()
+    told = await explained(server)
+    (blocker,) = told.obstacles
+    assert blocker.reason == "PodsMayBeBound"
+    assert lines(told)[-6:-3] == [
+        "Release:    in progress (Withdrawn)",
+        "  PodsMayBeBound: a scheduler may still bind 1 pod to the claim as it was before: late "
+        "(at most 60 s from the controller's first sight of the claim closed to them, by its own "
+        "clock; explain cannot know when that was)",
+        "  the controller reports in ClaimReservation train (HistoryUnknown): it waits 300 s",
+    ]
+    assert document(told, NOW)["release"]["blockers"][0]["until"] is None
+
+
+async def test_a_pod_that_only_the_hold_keeps_waiting_is_no_consumer_of_a_release() -> None:
+    """What is left is the binding time: explain has not seen whether a list ever had the pod."""
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference, shared=False)
+    held = server.held_status(reference) | {"dialect": "hold"}
+    server.reservation(status=held, retentionPolicy="Persistent")
+    server.pod("late", node="")
+    assert [each.reason for each in (await explained(server)).obstacles] == ["ConsumersLeft"]
+    when = "2026-03-01T11:59:00Z"
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"status": {"conditions": [{**stuck, "lastTransitionTime": when}]}}
+    server.admin.patch("pods", NAMESPACE, "late", status, "status")
+    assert [each.reason for each in (await explained(server)).obstacles] == ["PodsMayBeBound"]
+
+
+async def test_a_foreign_reference_is_named_and_left_to_its_owner() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    machine = {
+        "apiGroup": "kubevirt.io", "resource": "virtualmachines", "name": "vm", "uid": "v-1"
+    }  # fmt: skip
+    server.claim("slice", reference, machine)
+    server.reservation(status=server.held_status(reference))
+    told = await explained(server)
+    assert "  virtualmachines/vm is listed (not claimctl's)" in lines(told)
+    assert [blocker.reason for blocker in told.obstacles] == ["UnknownReferences"]
+
+
+async def test_waiting_pods_that_claimctl_left_in_a_list_are_named_with_the_way_out() -> None:
+    """Without them, the cluster would free the devices with the last pod; with them, it cannot."""
+    server = Server.started()
+    bound, *waiting = server.pod("a"), server.pod("b", node=""), server.pod("c", node="")
+    server.claim("slice", bound, shared=False)
+    await server.list_as_claimctl(bound, *waiting)
+    told = lines(await explained(server))
+    assert (
+        "Orphan:     lists 2 waiting pods for claimctl, which does not hold the claim any more: "
+        "b, c; their entries may keep the devices where no pod can use them (ListedAhead)"
+    ) in told
+    assert told[-1] == "  See what would be done, without a write: claimctl orphans -n ml"
+
+
+async def test_a_reservation_without_its_workload_says_so() -> None:
+    server = Server.started()
+    server.claim("slice", server.pod("a"))
+    server.reservation()
+    told = await explained(server)
+    assert "inactive (WorkloadNotFound)" in "\n".join(lines(told))
+    assert any(line.startswith("Create the workload") for line in advice(told))
+
+
+async def test_the_document_says_what_a_withdrawn_reservation_asks_for() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
+    server.admin.delete("claimreservations", NAMESPACE, "train")
+    told = document(await explained(server), NOW)
+    assert [each["action"] for each in told["reservations"]] == ["Release"]
+
+
+async def test_the_document_carries_the_verdict() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.pod("a")
+    server.reservation(status=server.held_status(reference))
+    told = document(await explained(server), NOW)
+    assert (told["apiVersion"], told["kind"]) == (
+        "cli.claimctl.io/v1alpha1",
+        "ClaimExplanation",
+    )
+    assert told["claim"]["state"] == "Held"
+    assert told["reservations"][0]["action"] == "Hold"
+    assert told["release"] == {
+        "underWay": None,
+        "possible": False,
+        "blockers": [
+            {
+                "reason": "ConsumersLeft",
+                "message": "1 pod uses the claim: a",
+                "afterSeconds": None,
+                "until": None,
+            }
+        ],
+    }
+
+
+ACTING = controller_health.Election(controller_health.State.ACTING, "")
+
+
+async def test_explain_shows_what_blocks_the_release() -> None:
+    made = Server.with_unreadable("pods", "bad")
+    owner = made.deployment(replicas=0)
+    made.claim("slice", owner)
+    made.pod("bad")
+    made.reservation(status=made.held_status(owner))
+    told = await explain(made.client, NAMESPACE, "slice", made.clock.now())
+    assert not told.releasable
+    assert [one.sign for one in controller_health.troubles(ACTING, told.assessment)] == [
+        controller_health.Sign.STATUS_BEHIND  # the generation, and not the consumers
+    ]
+    problem = "Expected `int`, got `str` - at `$.metadata.generation`"
+    text = lines(told)
+    assert text[text.index("Cannot be read:") + 1] == f"  Pod ml/bad: {problem}"
+    assert f"  UnreadableObject: Pod ml/bad cannot be read: {problem}" in text
+    assert any("Correct or delete the object" in line for line in text)
+    shown = document(told, made.clock.now())
+    assert shown["unreadable"][0]["message"] == problem
+    assert shown["leftAlone"] is False
+
+
+async def test_explain_says_that_a_claim_is_left_alone() -> None:
+    made = Server.with_unreadable("claimreservations", "train")
+    owner = made.deployment()
+    made.claim("slice", owner)
+    made.reservation(status=made.held_status(owner))
+    told = await explain(made.client, NAMESPACE, "slice", made.clock.now())
+    assert told.left_alone
+    assert [one.sign for one in controller_health.troubles(ACTING, told.assessment)] == []
+    assert any("leaves the claim alone" in line for line in lines(told))
+    assert document(told, made.clock.now())["leftAlone"] is True

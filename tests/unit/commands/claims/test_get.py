@@ -1,0 +1,59 @@
+"""``claimctl get``: which claims it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.cli.formats import Output
+from claimctl.cli.options import claim_name
+from claimctl.commands.claims.get import Wanted, gather, run
+from tests.support.claim_server import NAMESPACE, Server
+
+
+async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    for plural in ("resourceclaims", "pods"):
+        made = Server.with_unreadable(plural, "bad")
+        for name in ("bad", "slice"):
+            made.claim(name)
+            made.pod(name, claim=name)
+        shown = await gather(made.client, Wanted(NAMESPACE))
+        names = ["slice"] if plural == "resourceclaims" else ["bad", "slice"]
+        assert [view.name for view in shown] == names
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("warning: ")
+        assert "ml/bad cannot be read: Expected `int`" in line
+
+
+async def test_a_missing_name_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Server.started()
+    made.claim("slice")
+    wanted = Wanted(NAMESPACE, ("nope", "slice", "no-more"))
+    assert await run(made.client, made.clock.now(), wanted, Output.TABLE) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1].startswith("slice ")
+    assert err == "error: claim ml/nope not found\nerror: claim ml/no-more not found\n"
+
+
+async def test_what_get_prints_as_a_name_is_taken_as_a_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = Server.started()
+    made.claim("slice")
+    await run(made.client, made.clock.now(), Wanted(NAMESPACE), Output.NAME)
+    assert claim_name(capsys.readouterr().out.strip()) == "slice"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "line"),
+    [
+        (NAMESPACE, "No claims found in namespace ml.\n"),
+        ("nosuch", "No claims found: there is no namespace nosuch.\n"),
+        ("", "No claims found.\n"),
+    ],
+)
+async def test_an_empty_answer_says_where_it_looked(
+    namespace: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Server.started()
+    assert await run(made.client, made.clock.now(), Wanted(namespace), Output.TABLE) == 0
+    assert capsys.readouterr() == ("", line)

@@ -1,0 +1,127 @@
+"""Why a pod or a workload waits, who has its devices, and the command that helps."""
+
+from __future__ import annotations
+
+from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
+from claimctl.commands.claims.pod_text import (
+    pod_document,
+    pod_lines,
+    workload_advice,
+    workload_document,
+    workload_lines,
+)
+from claimctl.wire.coordination import Event, EventSeries
+from tests.support.claim_server import NAMESPACE, Server
+from tests.support.waiting import asks, has_devices, unschedulable
+
+
+async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() -> None:
+    server = Server.started()
+    has_devices(server, "slice", server.deployment(replicas=0))
+    server.reservation(retentionPolicy="Persistent")
+    has_devices(server, "other", of_class="nic")
+    asks(server, "mine")
+    server.pod("late", claim="mine", node="")
+    unschedulable(server, "late")
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert pod_lines(found) == [
+        "Pod:        ml/late",
+        "State:      Waiting",
+        "  Unschedulable: 0/1 nodes are available: 1 cannot allocate all claims.",
+        "Claims:",
+        "  mine: Pending, no devices, listed: nobody (0/256)",
+        "Devices of the same classes are with:",
+        "  claim ml/slice: n1/slice, deployments/train, idle",
+        "What to do:",
+        "  Free devices that are held idle: claimctl release slice -n ml",
+    ]
+    document = pod_document(found)
+    assert (document["kind"], document["state"]) == ("PodExplanation", "Waiting")
+    assert [one["name"] for one in document["rivals"]] == ["slice"]
+
+
+async def test_a_claim_in_use_is_not_called_idle() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    has_devices(server, "slice", reference, server.pod("user"))
+    server.reservation(status={"consumers": 1})
+    asks(server, "mine")
+    server.pod("late", claim="mine", node="")
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert [rival.idle for rival in found.rivals] == [False]
+    assert found.advice()[-1].endswith("claimctl explain slice -n ml")
+
+
+def test_warnings_are_in_the_order_in_which_they_were_last_seen() -> None:
+    def at(time: str) -> str:
+        return f"2026-11-24T{time}:00.000000Z"
+
+    def seen(time: str) -> EventSeries:
+        return EventSeries(last_observed_time=at(time))
+
+    events = [
+        Event(reason="4", event_time=at("10:00"), series=seen("10:09")),
+        Event(reason="1", deprecated_last_timestamp="2026-11-24T10:01:00Z"),
+        Event(reason="3", event_time=at("10:05")),
+        Event(reason="2", event_time=at("10:01"), series=seen("10:02")),
+    ]
+    assert [each.reason for each in sorted(events, key=last_seen)] == ["1", "2", "3", "4"]
+
+
+def owned(server: Server, name: str, uid: str) -> None:
+    """Let the pod be one of the StatefulSet with this UID."""
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "shard",
+        "uid": uid,
+        "controller": True,
+    }
+    server.admin.patch("pods", NAMESPACE, name, {"metadata": {"ownerReferences": [owner]}})
+
+
+async def test_a_workload_shows_its_claims_its_pods_and_what_helps() -> None:
+    server = Server.started()
+    labels = {"app": "shard"}
+    pod_spec = {
+        "containers": [{"name": "main", "image": "x"}],
+        "resourceClaims": [
+            {"name": "gpu", "resourceClaimName": "slice"},
+            {"name": "nic", "resourceClaimName": "nosuch"},
+        ],
+    }
+    spec = {
+        "replicas": 2,
+        "serviceName": "shard",
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod_spec},
+    }
+    meta = {"name": "shard", "namespace": NAMESPACE}
+    made = server.admin.create("statefulsets", {"metadata": meta, "spec": spec})
+    asks(server, "slice")
+    for name, node in (("shard-0", "n1"), ("shard-1", "")):
+        server.pod(name, node=node)
+        owned(server, name, made["metadata"]["uid"])
+    unschedulable(server, "shard-1")
+    server.pod("foreign", node="")
+    found = await explain_workload(server.client, NAMESPACE, "StatefulSet", "shard", server.clock)
+    lines = workload_lines(found)
+    assert lines[:2] == [
+        "StatefulSet: ml/shard",
+        "Wants:      2 pods; 1 running, 1 waiting for a node",
+    ]
+    assert "  claim nosuch does not exist" in lines
+    assert any(line.startswith("  shard-1: Unschedulable: ") for line in lines)
+    assert not any("foreign" in line for line in lines)
+    assert "Create claim nosuch in namespace ml." in workload_advice(found)
+    assert any("annotate statefulset/shard" in line for line in workload_advice(found))
+    document = workload_document(found)
+    assert (document["pods"], document["missingClaims"]) == ({"bound": 1, "pending": 1}, ["nosuch"])
+
+
+async def test_an_annotation_that_nothing_acts_on_is_told() -> None:
+    server = Server.started()
+    server.claim("slice", server.deployment(annotations={"claimctl.io/reserve": "*"}))
+    found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    assert any("there is no ClaimReservation yet" in line for line in workload_lines(found))
+    assert workload_advice(found) == ["See whether claimctl is installed and runs: claimctl doctor"]

@@ -1,0 +1,109 @@
+"""Asking for a release: once per reservation, whoever writes them meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kube_in_process.storage.requests import Fault
+
+from claimctl.commands.claims import release
+from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
+from claimctl.kube.errors import Conflict
+from claimctl.wire.reservations import RELEASE_ANNOTATION
+from tests.support.claim_server import NAMESPACE, Server
+from tests.support.diagnosing import elected
+
+
+def marks(server: Server, name: str = "one") -> dict[str, Any]:
+    found: dict[str, Any] = server.admin.get("claimreservations", NAMESPACE, name)["metadata"]
+    return found.get("annotations") or {}
+
+
+async def explained(server: Server) -> Explanation:
+    return await explain(server.client, NAMESPACE, "slice", server.clock.now())
+
+
+async def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> None:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    server.reservation("two")
+    explanation = await explained(server)
+    await release.ask(server.client, explanation)
+    wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
+    assert (marks(server, "one"), marks(server, "two")) == (wanted, wanted)
+
+
+async def test_asking_twice_writes_once() -> None:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    await release.ask(server.client, await explained(server))
+    before = server.handler.api.store.revision
+    await release.ask(server.client, await explained(server))
+    assert server.handler.api.store.revision == before
+
+
+async def told(server: Server) -> tuple[str, Explanation]:
+    found = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
+    return "\n".join(release.lines(found, dry_run=False)), found
+
+
+def idle(server: Server) -> None:
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    status = server.held_status(reference) | {"observedGeneration": 1}
+    server.reservation(status=status, retentionPolicy="Persistent")
+
+
+@pytest.mark.parametrize(
+    ("renewed_before", "promise"),
+    [
+        (0.0, "nothing blocks it: the controller frees its devices now"),
+        (60.0, "it waits until a controller acts again:\n  NoControllerActing: the Lease "),
+        (None, "nothing blocks it: a controller frees its devices when it acts (no Lease "),
+    ],
+)
+async def test_nothing_is_promised_that_no_controller_would_do(
+    renewed_before: float | None, promise: str
+) -> None:
+    server = Server.started()
+    idle(server)
+    if renewed_before is not None:
+        elected(server, renewed_before=renewed_before)
+    text, found = await told(server)
+    assert promise in text
+    assert bool(found.troubles) == (renewed_before == 60.0)
+
+
+def touched(server: Server, times: int) -> None:
+    """Let the reservation be written by somebody else before each of the first requests."""
+
+    def touch(number: int) -> Fault | None:
+        if number <= times:
+            label = {"metadata": {"labels": {"n": str(number)}}}
+            server.admin.patch("claimreservations", NAMESPACE, "one", label)
+        return None
+
+    server.upon("patch", "claimreservations", touch)
+
+
+async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    explanation = await explained(server)
+    touched(server, 2)
+    await release.ask(server.client, explanation)
+    assert RELEASE_ANNOTATION in marks(server)
+
+
+async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    explanation = await explained(server)
+    touched(server, release.ATTEMPTS)
+    with pytest.raises(Conflict):
+        await release.ask(server.client, explanation)

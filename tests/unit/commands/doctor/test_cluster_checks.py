@@ -1,0 +1,89 @@
+"""The checks of ``claimctl doctor``."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.commands.doctor.cluster_checks import Observed, findings, orphans, uids
+from claimctl.commands.orphans.model import ScannedClaim
+from claimctl.commands.orphans.scan import scan_claims
+from claimctl.reservation.facts.references import POD_GROUP
+from claimctl.reservation.facts.snapshot import LiveList
+from claimctl.wire.claims import Reference
+from claimctl.wire.nodes import Taint
+from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
+from tests.support.claim_server import NAMESPACE, Server
+
+
+@pytest.mark.parametrize("plural", ["pods", "resourceclaims", "claimreservations"])
+async def test_doctor_names_what_cannot_be_read_and_judges_the_rest(plural: str) -> None:
+    made = Server.with_unreadable(plural, "bad")
+    made.orphan()
+    made.claim("bad")
+    made.pod("bad")
+    made.reservation("bad", claim="bad", workload="x")
+    seen = await scan_claims(made.client, made.clock)
+    found = findings(
+        Observed(
+            "hold", tuple(scanned.claim for scanned in seen.claims), unreadable=seen.unreadable
+        )
+    )
+    (bad,) = [each for each in found if each.check == "unreadable-objects"]
+    assert (bad.namespace, bad.object) == (NAMESPACE, "bad")
+    assert "cannot be read: Expected `int`" in bad.message
+    assert "slice" in {scanned.claim.metadata.name for scanned in seen.claims}
+
+
+async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> None:
+    made = Server.with_unreadable("pods", "bad", "metadata", "uid")
+    made.claim("slice", {"resource": "pods", "name": "bad", "uid": "x"}, shared=False)
+    made.pod("bad")
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    for partial in (True, False):
+        listed = await made.client.list(PODS, partial=True)
+        known = uids(listed) if partial else frozenset({"other"})
+        found = findings(Observed("hold", claims, uids={("", "pods"): known}))
+        assert [each.check for each in found] == ([] if partial else ["dangling-references"])
+
+
+def test_doctor_says_nothing_about_entries_of_resources_that_it_did_not_list() -> None:
+    for group, resource in (("batch.volcano.sh", "jobs"), ("scheduling.volcano.sh", "podgroups")):
+        foreign = Reference(api_group=group, resource=resource, name="train", uid="theirs")
+        listed = dict.fromkeys([("batch", "jobs"), POD_GROUP], frozenset({"ours"}))
+        assert list(findings(Observed("podgroup", (claim(foreign),), uids=listed))) == []
+    ours = Reference(api_group="batch", resource="jobs", name="train", uid="gone")
+    found = findings(Observed("podgroup", (claim(ours),), uids=listed))
+    assert [each.check for each in found] == ["dangling-references"]
+
+
+def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
+    on = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-a", "uid-b"])
+    live = LiveList("10", (pending("a"), pending("b")), frozenset({"uid-a", "uid-b"}))
+    found = findings(Observed("hold", (on,), orphans=orphans((ScannedClaim(on, live, NOW),))))
+    (one,) = found
+    assert (one.check, one.namespace, one.object) == ("listed-ahead", "train", "slice")
+    assert one.message == (
+        "lists 2 waiting pods for claimctl, which does not hold the claim any more: a, b; their "
+        "entries may keep the devices where no pod can use them; take them out: "
+        "`claimctl orphans -n train --yes`"
+    )
+
+
+def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
+    taint = Taint(key="CriticalAddonsOnly", value="claimctl-p-1", effect="NoSchedule")
+    (found,) = findings(Observed("hold", stale_taints=(("n1", taint),)))
+    assert (found.check, found.object) == ("stale-taints", "n1")
+    assert "claimctl reschedule --release-taints" in found.message
+
+
+def test_a_pod_for_which_others_left_in_vain_is_named() -> None:
+    (found,) = findings(Observed("hold", resizes=(("team", "big", "it waits"),)))
+    assert (found.check, found.namespace, found.object) == ("resizes", "team", "pod/big")
+    assert found.message == "it waits; see `claimctl explain pod/big -n team`"
+
+
+def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
+    (found,) = findings(Observed("hold", avoidances=(("team", "replicaset/web", "they wait"),)))
+    assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")
+    assert "claimctl reschedule --release-taints" in found.message

@@ -1,0 +1,34 @@
+"""The lines of ``claimctl doctor`` on clusters where claimctl is missing, dead or well."""
+
+from __future__ import annotations
+
+from claimctl.commands.doctor.cluster_checks import Verdict
+from tests.support.claim_server import Server
+from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
+
+
+async def test_a_cluster_without_claimctl_says_so() -> None:
+    found = await diagnosed(Server.started(crds=False))
+    assert problems(found) == [
+        ("installation", "claimreservations.claimctl.io"),
+        ("installation", "downgradeplans.claimctl.io"),
+        ("controller", ""),
+    ]
+    assert {each.check for each in found} == CHECKS
+
+
+async def test_a_controller_that_is_dead_is_a_problem() -> None:
+    made = Server.started()
+    elected(made, renewed_before=60.0)
+    found = await diagnosed(made)
+    assert problems(found) == [("controller", "")]
+    assert "held by one and has not been renewed for 60s" in the(found, "controller").message
+
+
+async def test_a_healthy_cluster_has_a_line_for_every_check_and_no_problem() -> None:
+    made = Server.started()
+    elected(made)
+    found = await diagnosed(made)
+    assert problems(found) == []
+    assert {each.check for each in found} == CHECKS
+    assert {each.verdict for each in found} == {Verdict.OK, Verdict.FACT}

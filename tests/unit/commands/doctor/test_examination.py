@@ -1,0 +1,151 @@
+"""How ``claimctl doctor`` reads a cluster: it goes on past what the user may not read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
+
+from claimctl.commands.doctor.cluster_checks import Verdict
+from claimctl.wire.coordination import micro_time
+from claimctl.wire.reservations import RESERVE_ANNOTATION
+from tests.support.claim_server import NAMESPACE, Server
+from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
+
+
+def forbidding(made: Server, *plurals: str, verbs: tuple[str, ...] = ("list", "create")) -> None:
+    def hook(point: FaultPoint) -> Fault | None:
+        if point.plural in plurals and point.verb in verbs:
+            return Fault(status=403, reason="Forbidden", message=f"cannot list {point.plural}")
+        return None
+
+    made.handler.fault = hook
+
+
+EVERYTHING = {
+    "pods": {"orphans", "listed-ahead", "near-limit", "dangling-references", "unreadable-objects"},
+    "resourceclaims": {
+        *(
+            "dialect",
+            "orphans",
+            "listed-ahead",
+            "near-limit",
+            "dangling-references",
+            "unreadable-objects",
+        ),
+    },
+    "events": {"refused-pods"},
+    "deployments": {"annotations", "deployment"},
+    "resourceslices": {"drivers"},
+    "subjectaccessreviews": {"permissions"},
+    "claimreservations": {
+        *(
+            "reservations",
+            "orphans",
+            "listed-ahead",
+            "near-limit",
+            "dangling-references",
+            "unreadable-objects",
+        ),
+    },
+    "leases": set(),
+}
+
+
+@pytest.mark.parametrize("plural", EVERYTHING)
+async def test_what_may_not_be_read_is_unknown_and_the_rest_is_checked(plural: str) -> None:
+    made = Server.started()
+    elected(made)
+    made.orphan()
+    forbidding(made, plural)
+    found = await diagnosed(made)
+    unknown = {each.check for each in found if each.verdict is Verdict.UNKNOWN}
+    assert unknown == EVERYTHING[plural]
+    assert problems(found) == ([] if "orphans" in unknown else [("orphans", "slice")])
+    assert {each.check for each in found} == CHECKS
+
+
+async def test_a_user_without_any_right_still_gets_a_line_for_every_check() -> None:
+    made = Server.started()
+    forbidding(made, *EVERYTHING, "nodes", verbs=("list", "create", "get"))
+    found = await diagnosed(made)
+    assert problems(found) == []
+    assert {each.check for each in found} == CHECKS
+    assert "you may not list Leases" in the(found, "controller").message
+    hint = "you may not list resourceclaims in all namespaces (-n NAME checks one namespace)"
+    assert hint in the(found, "orphans").message
+
+
+async def test_one_namespace_can_be_checked_alone() -> None:
+    made = Server.started(NAMESPACE, "other")
+    elected(made)
+    made.orphan()
+    assert problems(await diagnosed(made, "other")) == []
+    assert problems(await diagnosed(made, NAMESPACE)) == [("orphans", "slice")]
+
+
+def unmatched(made: Server) -> None:
+    """A Deployment whose pods get claims of their own, with an annotation for all claims."""
+    labels = {"app": "own"}
+    pod = {
+        "containers": [{"name": "main", "image": "x"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+    }
+    meta = {"name": "own", "namespace": NAMESPACE, "annotations": {RESERVE_ANNOTATION: "*"}}
+    spec: dict[str, Any] = {
+        "replicas": 1,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    made.admin.create("deployments", {"metadata": meta, "spec": spec})
+
+
+async def test_an_annotation_that_matches_nothing_is_reported() -> None:
+    made = Server.started()
+    elected(made)
+    unmatched(made)
+    found = await diagnosed(made)
+    assert problems(found) == [("annotations", "deployment/own")]
+    assert '"*" matches no claim' in the(found, "annotations").message
+    assert "resourceClaimTemplateName" in the(found, "annotations").message
+
+
+async def test_a_status_that_stays_behind_is_a_problem() -> None:
+    made = Server.started()
+    elected(made)
+    made.claim()
+    made.deployment()
+    made.reservation()
+    assert problems(await diagnosed(made))[0] == ("reservations", "train")
+    made.admin.patch(
+        "claimreservations",
+        NAMESPACE,
+        "train",
+        {"status": {"observedGeneration": 1}},
+        "status",
+    )
+    assert ("reservations", "train") not in problems(await diagnosed(made))
+
+
+async def test_a_taint_of_a_killed_run_is_found_on_its_node() -> None:
+    made = Server.started()
+    elected(made)
+    taints = [
+        {"key": "CriticalAddonsOnly", "value": "claimctl-p-1", "effect": "NoSchedule"},
+        {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoExecute"},
+    ]
+    made.admin.create("nodes", {"metadata": {"name": "n1"}, "spec": {"taints": taints}})
+    assert problems(await diagnosed(made)) == [("stale-taints", "n1")]
+
+
+async def test_a_resize_that_waits_although_pods_left_for_it_is_found() -> None:
+    made = Server.started()
+    elected(made)
+    made.admin.create("reschedulerecords", {"metadata": {"name": "claimctl"}})
+    since = micro_time(made.clock.now() - timedelta(minutes=30))
+    entry = {"podUID": "p", "namespace": "team", "name": "big", "since": since, "victims": ["v"]}
+    status = {"status": {"resizes": [entry]}}
+    made.admin.patch("reschedulerecords", "", "claimctl", status, "status")
+    assert problems(await diagnosed(made)) == [("resizes", "pod/big")]

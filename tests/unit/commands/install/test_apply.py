@@ -1,0 +1,207 @@
+"""The installation on an embedded cluster, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kube_in_process.cluster import Cluster
+from kube_in_process.options import ClusterOptions, Preset
+
+from claimctl.commands.install.apply import (
+    MANAGER,
+    Applied,
+    Installer,
+    InstallFailed,
+    NotOurs,
+    Outcome,
+    available,
+    version_of,
+    why_waiting,
+)
+from claimctl.commands.install.components import BASE, Choice, chosen
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.documents import DocumentClient
+from claimctl.wire.base import Object
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+DEPLOYMENT = ("apps/v1", "Deployment")
+WHERE = ("claimctl-system", "claimctl-controller")
+
+
+def documents(*components: str, namespace: str = "claimctl-system") -> list[Object]:
+    """The manifests, without the label of the namespace: Pod Security is not emulated."""
+    found = chosen(Choice(components or BASE, namespace, "registry.example.com/claimctl:1"))
+    for document in found:
+        if document["kind"] == "Namespace":
+            document["metadata"]["labels"] = {}
+    return found
+
+
+class World:
+    def __init__(self, cluster: Cluster) -> None:
+        self.client = DocumentClient(cluster.transport(), MANAGER)
+        self.told: list[Applied] = []
+        self.installer = Installer(self.client, cluster.clock, self.told.append)
+
+    async def install(self, found: list[Object]) -> set[Outcome]:
+        self.told.clear()
+        await self.installer.check(found)
+        await self.installer.apply(found)
+        assert len(self.told) == len(found)
+        return {each.outcome for each in self.told}
+
+
+@pytest.fixture
+@asynccontextmanager
+async def world() -> AsyncIterator[World]:
+    cluster = Cluster(ClusterOptions(preset=Preset.PLAIN, nodes=2), LoopClock())
+    await cluster.start()
+    yield World(cluster)
+    await cluster.stop()
+    assert cluster.failures == []
+
+
+async def test_an_installation_is_made_repeated_and_changed(world: World) -> None:
+    assert await world.install(documents()) == {Outcome.CREATED}
+    await world.installer.wait(documents(), 30)
+    assert await world.install(documents()) == {Outcome.UNCHANGED}
+    changed = documents()
+    changed[-3]["spec"]["replicas"] = 1
+    assert changed[-3]["kind"] == "Deployment"
+    assert await world.install(changed) == {Outcome.UNCHANGED, Outcome.CHANGED}
+    assert [each.kind for each in world.told if each.outcome is Outcome.CHANGED] == ["Deployment"]
+
+
+async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
+    await world.install(documents("crds"))
+    world.told.clear()
+    await world.installer.apply(documents(), dry_run=True)
+    outcomes = {each.kind: each.outcome for each in world.told}
+    assert outcomes["CustomResourceDefinition"] is Outcome.UNCHANGED
+    assert outcomes["Deployment"] is Outcome.CREATED
+    found = await world.client.list(DEPLOYMENT)
+    assert found == []
+
+
+async def test_fields_of_others_stay(world: World) -> None:
+    await world.install(documents())
+    scaled = {"metadata": {"annotations": {"note": "ours"}}}
+    await world.client.patch(DEPLOYMENT, *WHERE, scaled)
+    await world.install(documents())
+    found = await world.client.get(DEPLOYMENT, *WHERE)
+    assert found["metadata"]["annotations"]["note"] == "ours"
+
+
+async def test_a_second_namespace_is_refused(world: World) -> None:
+    await world.install(documents())
+    with pytest.raises(NotOurs, match=r"is installed in namespace claimctl-system already"):
+        await world.install(documents(namespace="gpus"))
+
+
+async def test_what_helm_installed_is_left_to_helm(world: World) -> None:
+    await world.install(documents())
+    notes = {"meta.helm.sh/release-name": "c", "meta.helm.sh/release-namespace": "gpus"}
+    await world.client.patch(DEPLOYMENT, *WHERE, {"metadata": {"annotations": notes}})
+    with pytest.raises(NotOurs, match="use helm upgrade c -n gpus"):
+        await world.install(documents())
+
+
+async def test_older_crds_do_not_replace_newer_ones(world: World) -> None:
+    newer = documents("crds")
+    for each in newer:
+        each["metadata"]["labels"]["app.kubernetes.io/version"] = "99.1.0"
+    await world.install(newer)
+    with pytest.raises(NotOurs, match=r"comes from claimctl 99.1.0, and this is claimctl"):
+        await world.install(documents("crds"))
+    assert await world.install(newer) == {Outcome.UNCHANGED}
+
+
+async def test_a_kind_that_is_not_served_is_named(world: World) -> None:
+    monitor: dict[str, Any] = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PodMonitor",
+        "metadata": {"name": "m", "namespace": "default"},
+    }
+    with pytest.raises(InstallFailed, match="PodMonitor is not served by this cluster: install"):
+        await world.install([monitor])
+
+
+async def test_a_refusal_names_the_object(world: World) -> None:
+    wrong = documents("rbac", "controller")
+    deployment = next(each for each in wrong if each["kind"] == "Deployment")
+    deployment["spec"]["replicas"] = -1
+    with pytest.raises(
+        InstallFailed, match=r"Deployment claimctl-system/claimctl-controller: .*-1"
+    ):
+        await world.install(wrong)
+
+
+async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(world: World) -> None:
+    wrong = documents()
+    deployment = next(each for each in wrong if each["kind"] == "Deployment")
+    deployment["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such"}
+    await world.install(wrong)
+    with pytest.raises(InstallFailed, match=r"is not available within 5 s: pod claimctl-contr.*: "):
+        await world.installer.wait(wrong, 5)
+
+
+async def test_waiting_ends_when_the_deployment_is_available(world: World) -> None:
+    await world.install(documents())
+    await asyncio.wait_for(world.installer.wait(documents(), 60), 30)
+    assert available(await world.client.get(DEPLOYMENT, *WHERE))
+    assert (await world.client.list(CRD))[0]["spec"]["group"] == "claimctl.io"
+
+
+def test_an_image_that_cannot_be_pulled_is_the_reason() -> None:
+    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+    status = {"containerStatuses": [{"state": {"waiting": waiting}}]}
+    pod = {"metadata": {"name": "p"}, "status": status}
+    assert why_waiting(pod) == "pod p: ImagePullBackOff: not found"
+    assert why_waiting({**pod, "status": {}}) == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"observedGeneration": 1},
+        {"updatedReplicas": 1},
+        {"availableReplicas": 1},
+        {"replicas": 3},
+    ],
+)
+def test_a_rollout_under_way_is_not_available(change: dict[str, int]) -> None:
+    complete = {
+        "observedGeneration": 2,
+        "updatedReplicas": 2,
+        "availableReplicas": 2,
+        "replicas": 2,
+    }
+    deployment = {"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": complete}
+    assert available(deployment)
+    assert not available({**deployment, "status": complete | change})
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert version_of("0.10.0") > version_of("0.9.9")
+    assert version_of("nonsense") == version_of("") == ()
+    assert replace(Choice(), namespace="a").namespace == "a"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        {"observedGeneration": None, "replicas": None},
+        {"containerStatuses": None, "conditions": None},
+        {"containerStatuses": [{"state": None}]},
+    ],
+)
+def test_null_is_as_good_as_absent(status: dict[str, Any] | None) -> None:
+    document = {"metadata": {"name": "p", "generation": 1}, "spec": {}, "status": status}
+    assert not available(document)
+    assert why_waiting(document) == ""

@@ -1,0 +1,125 @@
+"""``orphans``: flags that do not go together, exit codes, and what is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.cli import main
+from claimctl.commands.orphans import orphans
+from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
+from claimctl.commands.orphans.orphans import Wanted, watch_times
+from claimctl.commands.orphans.reclaim import Candidate, Outcome
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.snapshot import Rules
+from tests.support.builders import claim, pod_ref
+
+LOOK = Wanted("train", write=False, times=WatchTimes())
+DO = Wanted("", write=True, times=WatchTimes())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("orphans slice", "unexpected extra argument(s) (slice)"),
+        ("orphans -A -n ml", "--all-namespaces (-A) and --namespace (-n) exclude each other"),
+        ("orphans -o tables", "'tables' is not one of"),
+        ("orphans --settle-seconds nan", "'--settle-seconds': Input should be less than"),
+        ("orphans --settle-seconds -1", "'--settle-seconds': Input should be greater than"),
+        ("orphans --slow-binding-seconds -1", "'--slow-binding-seconds': Input should be greater"),
+        (
+            "orphans --force-deleted-pod-grace-seconds -1",
+            "'--force-deleted-pod-grace-seconds': Input should be greater than",
+        ),
+        (
+            "orphans --force-deleted-pod-grace-seconds 1m",
+            "'--force-deleted-pod-grace-seconds': Input should be a valid integer",
+        ),
+        ("orphans -n Team", "'Team' is not a DNS label"),
+        ("release", "Missing argument 'CLAIM'"),
+        ("release Slice", "'Slice' is not a DNS name"),
+        ("release slice --yes", "No such option: --yes"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_flag(
+    arguments: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments.split()) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_what_the_help_says_is_the_default() -> None:
+    usual = WatchTimes()
+    assert (usual.grace_seconds, usual.settle_seconds) == (300, 5)
+    assert (usual.binding_seconds, usual.slow_binding_seconds) == (60, 600)
+    rules = Rules()
+    assert usual.binding_seconds == rules.binding_seconds
+    assert usual.slow_binding_seconds == rules.slow_binding_seconds
+    assert watch_times(grace_seconds=None) == WatchTimes()
+    assert watch_times(grace_seconds=0, settle_seconds=0) == WatchTimes(0, 0)
+
+
+def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:
+    orphan = Orphan(Cause.DEAD_PODS, "reserved for pods that are gone", blockers)
+    return Candidate(claim(pod_ref("a")), orphan, 0.0, outcome=outcome, note=note)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ((), 0),
+        ((Outcome.FREED, Outcome.NOT_ORPHAN), 0),
+        ((Outcome.WOULD_FREE,), 3),
+        ((Outcome.FREED, Outcome.LEFT), 3),
+        ((Outcome.FREED, Outcome.LEFT, Outcome.FAILED), 1),
+    ],
+)
+def test_the_exit_code_tells_what_is_left(outcomes: tuple[Outcome, ...], code: int) -> None:
+    assert orphans.exit_code([candidate(each) for each in outcomes]) == code
+
+
+def test_a_row_says_why_and_what_stands_against_it() -> None:
+    held = Blocker(Reason.OTHER_HOLDERS, "held by objects that exist: jobs.batch/x")
+    shown = orphans.table(
+        [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], LOOK
+    )
+    assert [row[:5] for row in shown.rows] == [
+        (
+            "train", "slice", "DeadPods", "Left",
+            "reserved for pods that are gone; "
+            "OtherHolders: held by objects that exist: jobs.batch/x",
+        ),
+        ("train", "slice", "DeadPods", "Failed", "PATCH /x: 403"),
+    ]  # fmt: skip
+    assert shown.names == ()
+    assert shown.empty == "No orphans found in namespace train."
+    assert orphans.table([], DO).empty == "No orphans found."
+
+
+def test_names_are_of_what_was_freed_or_would_be() -> None:
+    found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.NOT_ORPHAN)]
+    assert orphans.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
+
+
+def test_the_document_is_whole() -> None:
+    held = Blocker(Reason.OTHER_HOLDERS, "held")
+    assert orphans.document([candidate(Outcome.LEFT, held)], LOOK) == {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "OrphanList",
+        "dryRun": True,
+        "items": [
+            {
+                "namespace": "train",
+                "name": "slice",
+                "uid": "uid-slice",
+                "reason": "DeadPods",
+                "message": "reserved for pods that are gone",
+                "reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}],
+                "outcome": "Left",
+                "blockers": [{"reason": "OtherHolders", "message": "held"}],
+                "error": "",
+            }
+        ],
+    }

@@ -1,0 +1,133 @@
+"""A timeline read from an API server: its history where it has one, else its objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kube_in_process.storage.requests import Fault, FaultPoint
+
+from claimctl.commands.timeline.model import WAITING, Lane, Source
+from claimctl.commands.timeline.read import read
+from claimctl.commands.timeline.shapes import RESOURCES
+from claimctl.kube.client import Client
+from claimctl.kube.codec import WatchEvent
+from claimctl.kube.errors import NotFound
+from claimctl.wire.resources import EVENTS, Resource
+from tests.support.claim_server import NAMESPACE, Server
+
+
+async def test_a_server_that_knows_everything_tells_the_whole_history() -> None:
+    server = Server.started()
+    server.claim("slice")
+    server.pod("a", node="")
+    await asyncio.sleep(10)
+    server.admin.delete("pods", NAMESPACE, "a")
+    await asyncio.sleep(60)
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    assert found.source is Source.HISTORY
+    (waiting,) = found.of(Lane.POD, WAITING)
+    assert waiting.end == waiting.start + timedelta(seconds=10)
+    assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
+
+
+@pytest.mark.parametrize("kind", RESOURCES, ids=lambda kind: kind.plural)
+async def test_a_history_that_ends_too_early_is_not_believed(
+    kind: Resource[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    server.pod("a")
+    watch = Client.watch
+
+    async def ends_early(
+        client: Client, resource: Resource[Any], *where: str, **how: Any
+    ) -> AsyncIterator[WatchEvent[Any]]:
+        async with aclosing(watch(client, resource, *where, **how)) as events:
+            async for event in events:
+                if resource is kind:
+                    return
+                yield event
+
+    monkeypatch.setattr(Client, "watch", ends_early)
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    assert found.source is Source.OBJECTS
+
+
+async def test_after_the_first_error_no_read_of_the_history_goes_on() -> None:
+    server = Server.started()
+    server.claim("slice")
+    server.pod("a")
+
+    def pods_are_slow(point: FaultPoint) -> Fault | None:
+        if point.verb == "watch" and point.plural == "pods":
+            return Fault(delay=1000)
+        return forgets(point)
+
+    server.handler.fault = pods_are_slow
+    await read(server.client, server.clock, NAMESPACE, "slice")
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_server_that_has_forgotten_tells_what_its_objects_say() -> None:
+    server = Server.started()
+    reference = server.deployment()
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference))
+    server.pod("a")
+    server.handler.fault = forgets
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    assert found.source is Source.OBJECTS
+    assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
+    assert found.rows(Lane.POD).keys() == {"a"}
+
+
+EVENT = {
+    "metadata": {"name": "e", "namespace": NAMESPACE},
+    "regarding": {"kind": "ResourceClaim", "name": "slice", "namespace": NAMESPACE},
+    "eventTime": "2026-03-01T12:00:00.000000Z",
+    "reportingController": "test",
+    "reportingInstance": "test-1",
+    "action": "Reserve",
+    "reason": "Reserved",
+    "note": "held for deployments.apps/train",
+    "type": "Normal",
+}
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [((), True), (("events.k8s.io",), True), (("events.k8s.io", ""), False)],
+    ids=["all", "core only", "none"],
+)
+async def test_events_are_read_where_they_may_be_read(groups: tuple[str, ...], told: bool) -> None:
+    """The built-in role view may read Events in the core group only."""
+    server = Server.started()
+    server.claim("slice")
+    await server.client.create(EVENTS, EVENT, NAMESPACE)
+
+    def refuses(point: FaultPoint) -> Fault | None:
+        if point.plural == "events" and point.group in groups:
+            return Fault(status=403, reason="Forbidden")
+        return forgets(point)
+
+    server.handler.fault = refuses
+    found = await read(server.client, server.clock, NAMESPACE, "slice")
+    texts = [each.message for each in found.marks]
+    assert ("held for deployments.apps/train" in texts) is told
+    assert any("may not be read" in note for note in found.notes) is not told
+
+
+def forgets(point: FaultPoint) -> Fault | None:
+    return Fault(status=410, reason="Expired") if point.verb == "watch" else None
+
+
+async def test_a_claim_that_is_not_there() -> None:
+    with pytest.raises(NotFound):
+        await read(Server.started().client, Server.started().clock, NAMESPACE, "nope")

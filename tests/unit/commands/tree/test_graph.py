@@ -1,0 +1,145 @@
+"""How objects are connected, and how that is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from claimctl.commands.claims.claim_view import views
+from claimctl.commands.tree import diagrams, document, text
+from claimctl.commands.tree.graph import Edge, Graph, Vertex, around, build, merged
+from claimctl.wire.claims import Reference
+from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from tests.support.builders import claim, deployment_ref, pod_ref, reservation, running
+
+
+def owner(kind: str, name: str) -> tuple[OwnerReference, ...]:
+    return (OwnerReference(kind=kind, name=name, controller=True),)
+
+
+def owned(name: str) -> Pod:
+    made = running(name)
+    meta = replace(made.metadata, owner_references=owner("ReplicaSet", "train-1"))
+    return replace(made, metadata=meta)
+
+
+SETS = [ObjectMeta(name="train-1", owner_references=owner("Deployment", "train"))]
+
+
+def graph(pods: int = 2, *reservations: ClaimReservation, held: bool = True) -> Graph:
+    made = [owned(f"p{number}") for number in range(pods)]
+    entries = [pod_ref(each.metadata.name) for each in made]
+    shared = claim(*entries, *([deployment_ref()] if held else []))
+    return build(views([shared], made, reservations), made, SETS)
+
+
+def test_a_workload_its_pods_their_claim_its_device_and_the_node() -> None:
+    assert text.lines(graph()) == [
+        "Deployment/train",
+        "├─ makes Pod/p0 (Running)",
+        "│  └─ uses ResourceClaim/slice (Held, held by deployments/train)",
+        "│     └─ has Device/node-0/gpu-0",
+        "│        └─ is on Node/node-0",
+        "└─ makes Pod/p1 (Running)",
+        "   └─ uses ResourceClaim/slice (Held, held by deployments/train)",
+        "      └─ has Device/node-0/gpu-0",
+        "         └─ is on Node/node-0",
+    ]
+
+
+class Counted(list[Edge]):
+    """A list that counts how often somebody goes through it."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Edge]:
+        self.reads += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("pods", [3, 300])
+def test_the_edges_are_not_read_for_each_vertex(pods: int) -> None:
+    found = graph(pods=pods)
+    found.edges = edges = Counted(found.edges)
+    assert around(found, ["ResourceClaim/slice"]).vertices.keys() == found.vertices.keys()
+    assert len(found.roots()) == 1
+    assert edges.reads == 1
+
+
+def test_many_pods_that_hang_together_alike_are_one_line() -> None:
+    found = text.lines(merged(graph(pods=40)))
+    assert found[1] == "└─ makes 40 pods: p0, p1, p10 and 37 more (40 Running)"
+    assert len(found) == 5
+
+
+def test_a_workload_without_pods_still_holds_its_claim() -> None:
+    assert text.lines(graph(pods=0))[:2] == [
+        "Deployment/train",
+        "└─ holds ResourceClaim/slice (Held, held by deployments/train)",
+    ]
+
+
+def test_a_holder_of_another_group_is_not_taken_for_a_job() -> None:
+    theirs = Reference(api_group="batch.volcano.sh", resource="jobs", name="train", uid="x")
+    lines = text.lines(build(views([claim(theirs)], [], []), []))
+    assert lines[0] == "ResourceClaim/slice (Held, held by jobs/train)"
+
+
+def test_a_reservation_without_a_hold_is_shown() -> None:
+    found = text.lines(graph(0, reservation(), held=False))
+    assert found[:2] == ["Deployment/train", "└─ reserves ResourceClaim/slice (Allocated)"]
+
+
+def test_pods_without_the_right_to_read_replica_sets() -> None:
+    pods = [owned("p0")]
+    found = text.lines(build(views([claim(pod_ref("p0"))], pods, ()), pods))
+    assert found[0] == "ReplicaSet/train-1"
+
+
+def test_only_what_hangs_together_with_an_object() -> None:
+    whole = graph()
+    part = around(whole, ["Pod/p0"])
+    assert "Pod/p1" not in part.vertices
+    assert part.vertices.keys() == whole.vertices.keys() - {"Pod/p1"}
+    assert around(whole, ["Node/node-0"]).vertices.keys() == whole.vertices.keys()
+
+
+def test_every_object_and_every_edge_is_in_the_diagrams() -> None:
+    found = graph()
+    drawn = diagrams.mermaid(found)
+    assert drawn.splitlines()[0] == "flowchart LR"
+    assert len(drawn.splitlines()) == 1 + len(found.vertices) + len(found.edges)
+    dotted = diagrams.dot(found)
+    assert dotted.startswith("digraph claims {")
+    assert dotted.endswith("}")
+    for each in found.edges:
+        assert f'"{each.source}" -> "{each.target}"' in dotted
+
+
+@pytest.mark.parametrize("bad", ['a"b', "a\\b", "a<b>#c"])
+def test_names_cannot_break_a_diagram(bad: str) -> None:
+    found = Graph()
+    found.add(Vertex("Pod", bad))
+    (line,) = diagrams.mermaid(found).splitlines()[1:]
+    assert line.count('"') == 2
+    assert "<b>" not in line
+    quoted = json.dumps(bad, ensure_ascii=False)[1:-1]
+    assert f'"Pod/{quoted}"' in diagrams.dot(found)
+
+
+def test_programs_get_every_pod_and_every_edge() -> None:
+    found: dict[str, Any] = document.document(graph(pods=40), "train")
+    assert (found["kind"], found["namespace"]) == ("ClaimTree", "train")
+    assert sum(each["kind"] == "Pod" for each in found["objects"]) == 40
+    assert {"source": "Pod/p0", "target": "ResourceClaim/slice", "label": "uses"} in found["edges"]
+
+
+def test_a_terminal_without_lines_gets_ascii() -> None:
+    assert text.Branches.of("ascii") is text.ASCII
+    assert "\n".join(text.lines(graph(), text.ASCII)).isascii()

@@ -1,0 +1,88 @@
+"""``uninstall-prepare``: flags that do not go together, exit codes, and what is printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.cli import main
+from claimctl.commands.uninstall.model import Leftover
+from claimctl.commands.uninstall.run import Result, Wanted
+from claimctl.commands.uninstall.uninstall_prepare import conclusion, document, exit_code, table
+from claimctl.commands.uninstall.writes import Removed
+from claimctl.controller.settings import Settings
+
+LEFT = Leftover("ClaimReservation", "ml", "train", "HistoryUnknown", "waits", 250.0)
+STUCK = Leftover("PodGroup", "ml", "train", "Guarded", "pods use it")
+WANTED = Wanted(Settings(identity="me"), ("ml",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--verify --dry-run", "--verify and --dry-run exclude each other"),
+        ("--stop-controller --verify", "--stop-controller: not with --verify"),
+        ("--stop-controller -n ml", "--stop-controller: not with --verify, --dry-run or --names"),
+        ("-n Team", "'Team' is not a DNS label"),
+        ("--lease-namespace Team", "'Team' is not a DNS label"),
+        ("--timeout 0", "'--timeout': Input should be greater than"),
+        ("--timeout soon", "'--timeout': Input should be a valid integer"),
+        ("--settle-seconds nan", "'--settle-seconds': Input should be less than"),
+        ("--force-deleted-pod-grace-seconds -1", "Input should be greater than"),
+        ("-o xml", "'xml' is not one of"),
+        ("everything", "unexpected extra argument(s) (everything)"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_flag(
+    arguments: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["uninstall-prepare", *arguments.split()]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_the_exit_code_says_whether_anything_is_left() -> None:
+    assert exit_code(Result(())) == 0
+    assert exit_code(Result((STUCK,))) == 3
+
+
+def test_the_table_has_a_line_for_each_object() -> None:
+    made = table(Result((LEFT, STUCK)), "Left")
+    assert made.rows == (
+        ("ml", "ClaimReservation", "train", "Left", "HistoryUnknown", "4m10s", "waits"),
+        ("ml", "PodGroup", "train", "Left", "Guarded", "", "pods use it"),
+    )
+
+
+def test_the_document_has_what_was_removed_and_what_is_left() -> None:
+    removed = [Removed("Deployment", "ml", "train", "annotations claimctl.io/reserve=*")]
+    shown = document(Result((LEFT,), ("stays",), removed), WANTED, dry_run=False)
+    assert (shown["kind"], shown["clean"], shown["namespaces"]) == (
+        "UninstallReport",
+        False,
+        ["ml"],
+    )
+    assert shown["removed"][0]["what"] == "annotations claimctl.io/reserve=*"
+    assert shown["left"][0]["afterSeconds"] == 250.0
+    assert shown["notes"] == ["stays"]
+    assert document(Result(()), WANTED, dry_run=True)["clean"] is True
+
+
+@pytest.mark.parametrize(
+    ("left", "verify", "dry_run", "told"),
+    [
+        ((), False, False, "claimctl can be deleted"),
+        ((STUCK,), True, False, "run `claimctl uninstall-prepare`"),
+        ((STUCK,), False, True, "1 object would be changed or deleted; nothing was written"),
+        ((STUCK,), False, False, "do what MESSAGE says, and run again"),
+    ],
+)
+def test_the_last_line_says_what_comes_next(
+    left: tuple[Leftover, ...], verify: bool, dry_run: bool, told: str
+) -> None:
+    assert told in conclusion(Result(left), (), verify=verify, dry_run=dry_run)
+
+
+def test_a_part_of_the_cluster_is_not_the_cluster() -> None:
+    told = conclusion(Result(()), ("ml", "web"), verify=True, dry_run=False)
+    assert told == "nothing of claimctl is left in ml, web"
