@@ -62,16 +62,16 @@ test: $(STAMP) ## run all tests (WORKERS=auto ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
-	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m tests.torture
+	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m labs torture
 
 torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
-	VERSION=$(VERSION) GATES=$(GATES) BUDGET=$(BUDGET) SEED=$(SEED) NAMESPACES=$(NAMESPACES) $(BIN)/python -m tests.torture_real
+	VERSION=$(VERSION) GATES=$(GATES) BUDGET=$(BUDGET) SEED=$(SEED) NAMESPACES=$(NAMESPACES) $(BIN)/python -m labs torture-real
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
-	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m tests.torture.mutants
+	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m labs mutants
 
 mutations: $(STAMP) ## make random changes in claimctl, one at a time; the tests must notice each (SEED=0, COUNT=200)
-	$(BIN)/python -m tests.mutation --seed $(or $(SEED),0) --count $(or $(COUNT),200) $(ARGS)
+	$(BIN)/python -m labs mutations --seed $(or $(SEED),0) --count $(or $(COUNT),200) $(ARGS)
 
 check: check-types check-files ## check format, lint, types, imports, generated files and wheel; change nothing
 
@@ -85,7 +85,7 @@ check-files: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m generate --check
-	$(BIN)/python -m tests.pictures --check
+	$(BIN)/python -m generate.pictures --check
 	$(BIN)/mkdocs build --strict
 	$(BIN)/python -m pytest -q tests/unit/packaging
 
@@ -96,7 +96,7 @@ fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ and deploy/, and the picture
 	$(BIN)/python -m claimctl.api
 	$(BIN)/python -m generate
-	$(BIN)/python -m tests.pictures
+	$(BIN)/python -m generate.pictures
 
 krew: $(STAMP) ## write the archive and the manifest of the kubectl plugin to dist/ (URL=where the archive will be)
 	$(BIN)/python -m generate.krew --url "$(URL)"
@@ -114,28 +114,28 @@ bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=-
 	$(BIN)/python -m bench $(PART) $(ARGS)
 
 slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
-	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m tests.slow_scheduler
+	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m labs slow-scheduler
 
 switching: $(STAMP) ## switch PodGroups off and on again on a busy real 1.36 (CLAIMS=40 PODS=20 ORDER=naive SEED=)
-	CLAIMS=$(CLAIMS) PODS=$(PODS) ORDER=$(ORDER) SEED=$(SEED) $(BIN)/python -m tests.switching
+	CLAIMS=$(CLAIMS) PODS=$(PODS) ORDER=$(ORDER) SEED=$(SEED) $(BIN)/python -m labs switching
 
 moving: $(STAMP) ## measure where evicted pods with claims go on a real control plane (VERSION= EVICTIONS=4)
-	VERSION=$(VERSION) EVICTIONS=$(EVICTIONS) $(BIN)/python -m tests.moving
+	VERSION=$(VERSION) EVICTIONS=$(EVICTIONS) $(BIN)/python -m labs moving
 
 reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the real run, a second run (SEED=0 COUNT=100)
-	$(BIN)/python -m tests.clusters --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(ARGS)
+	$(BIN)/python -m labs clusters --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(ARGS)
 
 placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
-	VERSION=$(VERSION) GATES=$(GATES) $(BIN)/python -m tests.placing
+	VERSION=$(VERSION) GATES=$(GATES) $(BIN)/python -m labs placing
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
-	$(BIN)/python -m tests.conformance $(ARGS)
+	$(BIN)/python -m labs conformance $(ARGS)
 
 differential: $(STAMP) ## compare the embedded cluster with a real control plane (VERSION= BUDGET= SEED=)
-	$(BIN)/python -m tests.differential --version "$(VERSION)" --budget $(or $(BUDGET),600) --seed $(or $(SEED),0) $(ARGS)
+	$(BIN)/python -m labs differential --version "$(VERSION)" --budget $(or $(BUDGET),600) --seed $(or $(SEED),0) $(ARGS)
 
 fuzz: $(STAMP) ## send at least 20,000 random requests to the embedded API server
-	$(BIN)/python -m tests.fuzz $(ARGS)
+	$(BIN)/python -m labs fuzz $(ARGS)
 
 e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER_ASSETS, GATES=1; or CLAIMCTL_E2E_KUBECONFIG)
 	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real $(ARGS)

@@ -31,7 +31,7 @@ from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import find_programs
-from tests.torture_real.controllers import Controllers, install, token
+from labs.torture_real.controllers import Controllers, install, token
 
 POD, JOB = ("v1", "Pod"), ("batch/v1", "Job")
 RESERVE = {"claimctl.io/reserve": "*"}

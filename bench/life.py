@@ -22,7 +22,7 @@ from bench.jobs import JOB, POD, Bench, claim, common_flags, deployment, job, ma
 from bench.table import Line, Part, at_most, register, tell
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.plane import Wanted
-from tests.torture_real.controllers import USER
+from labs.torture_real.controllers import USER
 
 DEPLOYMENT = ("apps/v1", "Deployment")
 RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.clusters.playing import played
+from labs.clusters.playing import played
 
 SEEDS = (4, 7, 11, 16, 23, 35, 36, 49, 54, 63, 65, 98)
 """Clusters with moves; most of them showed a fault once."""

@@ -23,9 +23,9 @@ from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.observing import Observation
 from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS, PODGROUPS
-from tests.clusters.making import Made, made
-from tests.clusters.names import SPACES
-from tests.clusters.playing import build
+from labs.clusters.making import Made, made
+from labs.clusters.names import SPACES
+from labs.clusters.playing import build
 from tests.e2e import manifests
 from tests.e2e.harness import PODGROUP_137, Stage, embedded_stage
 from tests.e2e.moving import taints

@@ -22,13 +22,15 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_no_module_imports_from_a_test_module() -> None:
     """Helpers are in tests/support, or in a module of their folder that is no test module."""
-    found = [
-        f"{path.relative_to(TESTS)} imports {name}"
-        for path in sorted(TESTS.rglob("*.py"))
+    paths = [path for folder in (TESTS, TESTS.parent / "labs") for path in folder.rglob("*.py")]
+    from_tests = [
+        f"{path.relative_to(TESTS.parent)} imports {name}"
+        for path in sorted(paths)
         for name in imported(path)
-        if name.startswith("tests.") and any(part.startswith("test_") for part in name.split("."))
+        if name.startswith(("labs.", "tests."))
+        and any(part.startswith("test_") for part in name.split("."))
     ]
-    assert found == []
+    assert from_tests == []
 
 
 DECIDING = (

@@ -40,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_another_build_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     """In another folder, at another time, of files with other times."""
-    unwanted = shutil.ignore_patterns(".*", "tests", "bench", "__pycache__")
+    unwanted = shutil.ignore_patterns(".*", "tests", "labs", "bench", "__pycache__")
     copied = shutil.copytree(ROOT, tmp_path / "copy", ignore=unwanted, copy_function=shutil.copy)
     again = built(copied, tmp_path / "again")
     assert again.name == wheel.name
@@ -63,7 +63,7 @@ def test_every_module_and_table_is_in_it_and_no_test(contents: dict[str, bytes])
     }
     files = (path for path in (ROOT / "claimctl").rglob("*") if path.suffix in kinds)
     assert packed == {path.relative_to(ROOT).as_posix() for path in files}
-    assert not any(name.startswith("tests/") for name in contents)
+    assert not any(name.startswith(("labs/", "tests/")) for name in contents)
     assert "claimctl/py.typed" in contents
 
 

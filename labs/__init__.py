@@ -1,0 +1,1 @@
+"""Programs that prove, compare or measure. ``python -m labs`` lists them."""

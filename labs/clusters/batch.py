@@ -1,0 +1,26 @@
+"""One cluster in a worker process."""
+
+from __future__ import annotations
+
+import logging
+
+import structlog
+from kube_in_process.virtual import run
+
+from labs.clusters.making import STRATEGIES
+from labs.clusters.playing import Played, played
+
+LIMIT = 1e6
+"""Virtual seconds for one cluster."""
+
+
+def quiet() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def one(seed: int) -> Played:
+    """Play a seed. An error counts as a finding."""
+    try:
+        return run(played(seed), limit=LIMIT)
+    except Exception as error:
+        return Played(seed, STRATEGIES[seed % len(STRATEGIES)], other=[repr(error)[:500]])

@@ -1,0 +1,19 @@
+"""Recorded stories of user actions: the embedded cluster does what the real one did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labs.differential.actions.judge import differences
+from labs.differential.actions.recording import load, recordings
+from labs.differential.actions.rehearsal import on_embedded
+
+
+@pytest.mark.parametrize("path", recordings(), ids=lambda path: path.stem)
+def test_a_story_goes_as_on_the_real_cluster(path: Path) -> None:
+    version, told, theirs = load(path)
+    ours = on_embedded((version, version >= (1, 36)), told, "s0")
+    shown = [f"after step {each.step}: {each.shown()}" for each in differences(theirs, ours)]
+    assert shown == []

@@ -1,0 +1,23 @@
+"""The embedded scheduler and DaemonSet controller do what real ones of two versions did."""
+
+from __future__ import annotations
+
+import pytest
+
+from labs.conformance.scheduling.cases import CASES
+from labs.conformance.scheduling.playing import play_embedded, recorded
+from labs.conformance.scheduling.stage import Case
+from labs.differential.actions.clusters import LoopClock
+
+VERSIONS = ("1.34", "1.36")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda each: each.__name__)
+async def test_the_embedded_cluster_does_what_the_real_one_did(case: Case, version: str) -> None:
+    wanted = recorded(version)[case.__name__]
+    major, minor = (int(each) for each in version.split("."))
+    found = await play_embedded(case, (major, minor), LoopClock())
+    for rest, seen in wanted.items():
+        assert found.get(rest) == seen, rest
+    assert found.keys() == wanted.keys()

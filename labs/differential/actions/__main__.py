@@ -1,0 +1,69 @@
+"""``python -m labs actions --version 1.36``: plays only stories."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+
+from labs.differential.actions.runs import Result, Session
+from labs.differential.actions.servers import real_servers
+from labs.differential.assets import programs_of
+
+
+def _say(result: Result) -> None:
+    if result.differences:
+        print(result.shown(), end="\n\n", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m labs actions")
+    parser.add_argument("--version", default="")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--slots", type=int, default=56)
+    parser.add_argument("--theme", default="")
+    parser.add_argument("--numbers", default="", help="such as 3,17: only these stories")
+    parser.add_argument("--no-pod-groups", action="store_true", help="1.36 without the gates")
+    parser.add_argument("--once", action="store_true", help="do not try again what differs")
+    wanted = parser.parse_args(arguments)
+    programs = programs_of(wanted.version)
+    groups = programs.version >= (1, 36) and not wanted.no_pod_groups
+    numbers = tuple(int(each) for each in wanted.numbers.split(",") if each)
+    begun = time.monotonic()
+    with real_servers(programs, pod_groups=groups) as plane:
+        session = Session(
+            (programs.version, groups),
+            plane.files.kubeconfig(),
+            wanted.seed,
+            wanted.seconds,
+            slots=wanted.slots,
+            count=wanted.count,
+            theme=wanted.theme,
+            numbers=numbers,
+            once=wanted.once,
+            said=_say,
+        )
+        asyncio.run(session.run())
+    kinds: Counter[str] = Counter()
+    for result in session.results:
+        kinds.update({each.kind for each in result.differences})
+    for kind, count in kinds.most_common():
+        print(f"{count:4} x {kind}")
+    different = sum(1 for each in session.results if each.differences)
+    unsteady = sum(1 for each in session.results if each.unsteady)
+    print(
+        f"{len(session.results)} stories in {time.monotonic() - begun:.0f} s, "
+        f"{different} differ, {unsteady} differed once only, canary {session.slowness:.2f} s"
+    )
+    for result in session.results:
+        for each in result.unsteady:
+            print(f"  unsteady {result.number}: {each.shown()[:4000]}")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

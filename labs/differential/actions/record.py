@@ -1,0 +1,84 @@
+"""``python -m labs record-actions --version 1.36 [NAME...]``: records stories.
+
+It plays stories of ``classics.py``, or the story in ``--story FILE``, on a real control plane
+(``KUBEBUILDER_ASSETS``). It writes each to labs/conformance/behaviour as ``S-NAME-vVERSION.json``,
+where the tests replay it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from claimctl.kube.connection import load_connection
+from claimctl.kube.transport import HttpTransport
+from labs.conformance.behaviour.trace import HERE
+from labs.differential.actions.classics import classic, classics_of
+from labs.differential.actions.clusters import RealCluster
+from labs.differential.actions.judge import differences
+from labs.differential.actions.recording import load, recorded
+from labs.differential.actions.rehearsal import on_embedded
+from labs.differential.actions.runs import Comparer, processes
+from labs.differential.actions.servers import real_servers
+from labs.differential.actions.story import Story, read
+from labs.differential.assets import programs_of
+
+_ABOUT = "A story of user actions, played on a real control plane; kubelets are played by a client."
+
+
+async def _record(
+    stories: dict[str, Story], kubeconfig: Path, version: tuple[int, int], server: str
+) -> list[Path]:
+    groups = version >= (1, 36)
+    text = ".".join(map(str, version))
+    with processes(1) as pool:
+        async with HttpTransport(load_connection(str(kubeconfig))) as transport:
+            real = RealCluster(transport, version, groups)
+            await real.start()
+            comparer = Comparer(real, pool)
+            try:
+                played = await asyncio.gather(
+                    *(comparer.on_real(each) for each in stories.values())
+                )
+            finally:
+                await real.stop()
+    written = []
+    for (name, told), theirs in zip(stories.items(), played, strict=True):
+        path = HERE / f"S-{name}-v{text}.json"
+        told = told.without(len(theirs.segments), len(told.steps))
+        path.write_text(recorded(path.stem, _ABOUT, server, told, theirs))
+        written.append(path)
+    return written
+
+
+def _check(path: Path) -> int:
+    version, told, theirs = load(path)
+    found = differences(theirs, on_embedded((version, version >= (1, 36)), told, "s0"))
+    print(f"{path.name}: {len(found)} differences, {path.stat().st_size // 1024} kB")
+    for each in found:
+        print(f"  after step {each.step}: {each.shown()[:1500]}")
+    return len(found)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m labs record-actions")
+    parser.add_argument("--version", default="")
+    parser.add_argument("--story", type=Path, help="a file with a story, instead of NAMEs")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    wanted = parser.parse_args(arguments)
+    programs = programs_of(wanted.version)
+    if wanted.story is not None:
+        stories = {wanted.story.stem: read(wanted.story.read_text())}
+    else:
+        names = wanted.names or classics_of(programs.version)
+        stories = {name: classic(name, programs.version) for name in names}
+    with real_servers(programs, pod_groups=programs.version >= (1, 36)) as plane:
+        kubeconfig = plane.files.kubeconfig()
+        written = asyncio.run(_record(stories, kubeconfig, programs.version, programs.text))
+    return 1 if sum(map(_check, written)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

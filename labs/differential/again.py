@@ -1,0 +1,68 @@
+"""``python -m labs again FILE [TEXT]``: replays transcripts on the embedded server.
+
+FILE was written by ``--keep``; no real server is needed. With TEXT, only kinds of difference that
+contain it are shown, with their requests.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from labs.differential.ledger import allowances, allowed
+from labs.differential.outcome import Outcome
+from labs.differential.playing import Side, play
+from labs.differential.requests import judged
+
+_CHUNK = 40
+
+
+def side_of(server: str) -> Side:
+    major, minor = server.removeprefix("v").split(".")[:2]
+    version = (int(major), int(minor))
+    return Side(version, version >= (1, 36))
+
+
+def _outcome(lines: list[str]) -> Outcome:
+    rules = allowances()
+    outcome = Outcome("requests", "requests")
+    for line in lines:
+        kept: dict[str, Any] = json.loads(line)
+        server = side_of(kept["server"]).server()
+        played = play(server, kept["name"], kept["steps"], kept["managedFields"])
+        for finding in judged(played, outcome, lambda kind: allowed(kind, rules)):
+            outcome.note(finding)
+    return outcome
+
+
+def _chunks(lines: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(lines), _CHUNK):
+        yield lines[start : start + _CHUNK]
+
+
+def main(arguments: list[str]) -> int:
+    text = arguments[1] if len(arguments) > 1 else ""
+    lines = Path(arguments[0]).read_text().splitlines()
+    total = Outcome("requests", "requests")
+    with ProcessPoolExecutor(2) as pool:
+        for outcome in pool.map(_outcome, _chunks(lines)):
+            total.compared += outcome.compared
+            total.kinds.update(outcome.kinds)
+            total.findings = {**outcome.findings, **total.findings}
+    rules = allowances()
+    new = [(kind, n) for kind, n in total.kinds.most_common() if not allowed(kind, rules)]
+    for kind, count in new:
+        if text in kind:
+            print(f"=== {count} x {kind}")
+            if text:
+                print(total.findings[kind].shown)
+    print(f"{total.compared} requests, {len(new)} kinds, {sum(n for _, n in new)} in all")
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,383 @@
+"""Everybody but claimctl: scheduler, KCM, kubelet, workload controller, user.
+
+Each gives the worlds that its next step may lead to. A step that is fair is taken some time if it
+stays possible; the others may happen or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from labs.model.dialects import Dialect, finds_no_node, list_pod
+from labs.model.server import (
+    Bounds,
+    drop_views,
+    idled,
+    write_claim,
+    write_group,
+    write_reservation,
+)
+from labs.model.state import (
+    ALIVE,
+    LISTED,
+    WAITING,
+    Claim,
+    Devices,
+    Entry,
+    News,
+    Pod,
+    Process,
+    Reservation,
+    There,
+    Workload,
+    WorkloadPhase,
+    World,
+    put,
+)
+
+
+class Step(NamedTuple):
+    who: str
+    what: str
+    world: World
+    fair: bool = True
+    broken: str = ""
+    """Which promise the step breaks."""
+    process: Process | None = None
+    """What becomes of the process of claimctl that takes it."""
+
+
+class Cluster:
+    def __init__(self, dialect: Dialect, bounds: Bounds) -> None:
+        self._dialect = dialect
+        self._bounds = bounds
+
+    def steps(self, world: World) -> Iterator[Step]:
+        yield from self._scheduler(world)
+        yield from self._kcm(world)
+        yield from self._nodes(world)
+        yield from self._workload(world)
+        if self._dialect.groups:
+            yield from self._group(world)
+        if world.left.actions:
+            yield from self._user(world)
+        if world.reservation.idle == 1:
+            yield Step("time", "the idle timeout passes", idled(world))
+
+    def _write(self, world: World, claim: Claim) -> World:
+        return write_claim(world, claim, self._dialect, self._bounds)
+
+    # scheduler
+
+    def _scheduler(self, world: World) -> Iterator[Step]:
+        for pod, there in enumerate(world.pods):
+            if world.cleared[pod] >= 0:
+                if world.left.actions and "restart scheduler" in self._bounds.kinds:
+                    yield self._forget(world, pod)
+                yield self._bind(world, pod) if there in WAITING else self._undo(world, pod)
+                if there in WAITING and world.left.actions and "fail" in self._bounds.kinds:
+                    yield self._fail(world, pod)
+            elif there in WAITING and finds_no_node(world, pod, self._dialect):
+                yield from self._fit_nowhere(world, pod)
+            elif there in WAITING and self._knows_group_of(world, pod):
+                yield from self._plan(world, pod)
+        if any(there in WAITING for there in world.pods):
+            yield from self._strip(world)
+
+    def _knows_group_of(self, world: World, pod: int) -> bool:
+        alone = not self._dialect.groups or self._dialect.is_other(world.pods, pod)
+        return alone or world.group_seen >= 0
+
+    def _plan(self, world: World, pod: int) -> Iterator[Step]:
+        if world.left.actions and "refuse" in self._bounds.kinds and world.pods[pod] != Pod.STUCK:
+            left = world.left._replace(actions=world.left.actions - 1)
+            yield self._refuse(world._replace(left=left), pod, "for now", fair=False)
+        if self._bounds.nominates and world.pods[pod] == Pod.STUCK:
+            world = world._replace(pods=put(world.pods, pod, Pod.NOMINATED))
+        age = world.free[pod]
+        if age >= 0:
+            seen = drop_views(world, age)
+            how = "sees a claim that it may use" if age == 0 else f"on a view {age} versions old"
+            cleared = seen._replace(cleared=put(seen.cleared, pod, age))
+            yield Step("scheduler", f"plans p{pod}: {how}", cleared)
+        if age != 0 and world.claim.there == There.YES:
+            yield self._reserve(drop_views(world, 0), pod)
+        if self._bounds.mixed_schedulers and age == 0 and world.claim.entries[pod] == Entry.NONE:
+            yield self._reserve_as_of_old(drop_views(world, 0), pod)
+
+    def _reserve(self, world: World, pod: int) -> Step:
+        claim = world.claim
+        if not claim.allocated and not claim.finalizer:
+            protected = self._write(world._replace(ours=0), claim._replace(finalizer=1))
+            return Step("scheduler", "protects the claim by its finalizer", protected)
+        what = "reserves" if claim.allocated else "allocates"
+        ours = world.ours if claim.allocated else 0
+        place = claim.allocated or 1 + self._dialect.is_other(world.pods, pod)
+        claim = self._dialect.reserve(claim, pod, world.group_seen)._replace(allocated=place)
+        devices = world.devices if world.claim.allocated else Devices.FINE
+        world = self._write(world._replace(ours=ours, devices=devices), claim)
+        world = world._replace(cleared=put(world.cleared, pod, 0))
+        return Step("scheduler", f"{what} the claim for p{pod}", world)
+
+    def _fit_nowhere(self, world: World, pod: int) -> Iterator[Step]:
+        if world.pods[pod] != Pod.STUCK:
+            yield self._refuse(world, pod, "with the claim's devices")
+        if self._bounds.post_filter:
+            yield from self._give_up(world, pod)
+
+    def _refuse(self, world: World, pod: int, why: str, *, fair: bool = True) -> Step:
+        refused = world._replace(pods=put(world.pods, pod, Pod.STUCK))
+        return Step("scheduler", f"finds no node for p{pod} {why}", refused, fair)
+
+    def _strip(self, world: World) -> Iterator[Step]:
+        """PostFilter: a group none of whose pods is scheduled does not hold by itself."""
+        if not self._dialect.groups:
+            return
+        claim = world.claim
+        alone = claim.groups and not claim.holders and not any(claim.entries)
+        scheduled = any(there in (Pod.BOUND, Pod.DONE) for there in world.pods)
+        if alone and claim.usable and not scheduled and world.group_seen >= 0:
+            stripped = self._write(world, claim._replace(groups=0))
+            stripped = stripped._replace(stripped=1)
+            yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
+
+    def _give_up(self, world: World, pod: int) -> Iterator[Step]:
+        """PostFilter: a claim is deallocated that lists nobody else than the pod at hand."""
+        left = world.claim._replace(entries=put(world.claim.entries, pod, Entry.NONE))
+        if world.claim.usable and left.empty:
+            freed = self._write(world._replace(ours=0), left._replace(allocated=0))
+            yield Step("scheduler", "(PostFilter) deallocates", drop_views(freed, 0))
+
+    def _reserve_as_of_old(self, world: World, pod: int) -> Step:
+        world = self._write(world, list_pod(world.claim, pod))
+        world = world._replace(cleared=put(world.cleared, pod, 0))
+        return Step("scheduler", f"(without the feature) lists p{pod}", world, fair=False)
+
+    def _bind(self, world: World, pod: int) -> Step:
+        broken = "" if world.claim.allocated else f"p{pod} is bound on a claim without allocation"
+        world = world._replace(
+            pods=put(world.pods, pod, Pod.BOUND), cleared=put(world.cleared, pod, -1)
+        )
+        return Step("scheduler", f"binds p{pod}", world, broken=broken)
+
+    def _forget(self, world: World, pod: int) -> Step:
+        left = world.left._replace(actions=world.left.actions - 1)
+        world = world._replace(cleared=put(world.cleared, pod, -1), left=left)
+        return Step("scheduler", f"is started anew and forgets p{pod}", world, fair=False)
+
+    def _undo(self, world: World, pod: int) -> Step:
+        """The pod is gone: its entry is taken out by UID, whatever the version."""
+        world = world._replace(cleared=put(world.cleared, pod, -1))
+        if world.claim.entries[pod] in LISTED:
+            entries = put(world.claim.entries, pod, Entry.NONE)
+            world = self._write(world, world.claim._replace(entries=entries))
+        return Step("scheduler", f"gives p{pod} up, which is gone", world)
+
+    def _fail(self, world: World, pod: int) -> Step:
+        """A plugin fails behind Reserve: Unreserve takes the pod's entry out, and the pod lives."""
+        left = world.left._replace(actions=world.left.actions - 1)
+        failed = self._undo(world._replace(left=left), pod)
+        return Step(
+            "scheduler", f"fails to bind p{pod} and takes its entry out", failed.world, False
+        )
+
+    # KCM
+
+    def _kcm(self, world: World) -> Iterator[Step]:
+        claim = world.claim
+        if claim.there == There.GONE:
+            return
+        yield from self._clean(world)
+        if world.left.actions and "late KCM" in self._bounds.kinds and claim.holders:
+            yield from self._clean_late(world)
+        if not claim.usable or self._dialect.shared:
+            return
+        if lacks_group(world, self._dialect):
+            listed = self._write(world, claim._replace(groups=1 << world.group_seen))
+            yield Step("KCM", "puts the group back for its pods", listed)
+        for pod in _unlisted(world, self._dialect, grouped=False):
+            yield Step("KCM", f"puts p{pod} back", self._write(world, list_pod(claim, pod)))
+
+    def _clean(self, world: World) -> Iterator[Step]:
+        claim = world.claim
+        unknown = claim.holders or Entry.TOMBSTONE in claim.entries
+        if unknown and not self._dialect.kcm_keeps_unknown:
+            return
+        stays = tuple(
+            Entry.NONE if entry in LISTED and there not in ALIVE else entry
+            for entry, there in zip(claim.entries, world.pods, strict=True)
+        )
+        group = world.group
+        present = 0 if group.there == There.GONE else 1 << group.incarnation
+        cleaned = claim._replace(entries=stays, groups=claim.groups & present)
+        emptied = cleaned != claim or claim.there == There.DELETING
+        if emptied and cleaned.empty and claim.finalizer:
+            cleaned = cleaned._replace(allocated=0, finalizer=0)
+            after = self._write(world._replace(ours=0), cleaned)
+            yield Step("KCM", "takes the last entries out and deallocates", after)
+        elif cleaned != claim:
+            what = "dead pods" if cleaned.groups == claim.groups else "a group that is gone"
+            yield Step("KCM", f"takes {what} out of the list", self._write(world, cleaned))
+
+    def _clean_late(self, world: World) -> Iterator[Step]:
+        """KCM's cache does not show a pod yet: it takes the pod's entry out."""
+        left = world.left._replace(actions=world.left.actions - 1)
+        for pod, entry in enumerate(world.claim.entries):
+            if entry in LISTED and world.pods[pod] in WAITING:
+                entries = put(world.claim.entries, pod, Entry.NONE)
+                after = self._write(
+                    world._replace(left=left), world.claim._replace(entries=entries)
+                )
+                yield Step("KCM", f"takes p{pod} out, which its cache lacks", after, fair=False)
+
+    # group
+
+    def _group(self, world: World) -> Iterator[Step]:
+        group = world.group
+        there = -1 if group.there == There.GONE else group.incarnation
+        if there != world.group_seen:
+            seen = world._replace(group_seen=there)
+            yield Step("scheduler", "is shown the group", seen)
+        owned = (
+            world.workload.phase != WorkloadPhase.ABSENT
+            and world.workload.incarnation == group.owner
+        )
+        if group.there == There.YES and not owned:
+            gone = write_group(world, group._replace(there=There.DELETING))
+            yield Step("GC", "deletes the group, whose owner is gone", gone)
+        used = any(there in ALIVE for there in world.pods)
+        if group.there == There.DELETING and group.protected and not used:
+            after = write_group(world, group._replace(protected=0))
+            yield Step("KCM", "finds no pod of the group and lets it go", after)
+
+    # nodes
+
+    def _nodes(self, world: World) -> Iterator[Step]:
+        """A pod that nobody wants has to stop; another one may. Objects of finished pods go."""
+        over = world.workload.phase != WorkloadPhase.ACTIVE
+        kept = world.workload.phase in (WorkloadPhase.ACTIVE, WorkloadPhase.ENDED)
+        for pod, there in enumerate(world.pods):
+            unwanted = over and not self._dialect.is_other(world.pods, pod)
+            if there == Pod.GHOST:
+                yield self._moved(world, pod, Pod.EXPIRED, "time", "is past its grace")
+            elif there == Pod.BOUND and world.devices == Devices.TAINTED:
+                yield self._moved(world, pod, Pod.QUIET, "KCM", "is evicted")
+            elif there == Pod.QUIET and world.devices == Devices.TAINTED and not unwanted:
+                yield from self._replaced(world, pod)
+            elif not unwanted and not self._bounds.finish:
+                continue
+            elif there == Pod.BOUND:
+                yield self._moved(world, pod, Pod.DONE, "kubelet", "finishes", fair=unwanted)
+            elif there == Pod.DONE:
+                yield self._moved(world, pod, Pod.QUIET, "server", "is deleted", fair=not kept)
+            elif there in WAITING and unwanted:
+                yield self._moved(world, pod, Pod.QUIET, "workload", "is deleted, never bound")
+
+    def _moved(
+        self, world: World, pod: int, to: Pod, who: str, what: str, *, fair: bool = True
+    ) -> Step:
+        return Step(who, f"p{pod} {what}", world._replace(pods=put(world.pods, pod, to)), fair)
+
+    def _replaced(self, world: World, pod: int) -> Iterator[Step]:
+        """The next pod takes the number: so that evictions without end are a circle."""
+        if world.claim.entries[pod] == Entry.NONE and world.cleared[pod] < 0:
+            anew = self._moved(world, pod, Pod.NONE, "time", "is forgotten")
+            shared = self._dialect.frees(world.claim, pod)
+            free = put(world.free, pod, world.free[pod] if shared else -1)
+            yield anew._replace(world=anew.world._replace(free=free, news=News.ANEW))
+
+    # workload
+
+    def _workload(self, world: World) -> Iterator[Step]:
+        own = world.pods[: len(world.pods) - self._dialect.others]
+        if Pod.NONE not in own or not (world.late or world.workload.phase == WorkloadPhase.ACTIVE):
+            return
+        pod = own.index(Pod.NONE)
+        made = world._replace(pods=put(world.pods, pod, Pod.PENDING))
+        if world.group.there == There.GONE and self._bounds.group_end_seen:
+            made = made._replace(group_seen=-1)
+        if world.late:
+            late = " although it is not wanted any more"
+            yield Step("workload", f"makes p{pod}{late}", made._replace(late=0), fair=False)
+            yield Step("workload", "has seen that no pod is wanted", world._replace(late=0))
+        else:
+            yield Step("workload", f"makes p{pod}", made)
+
+    # user
+
+    def _user(self, world: World) -> Iterator[Step]:
+        for kind, what, after in self._actions(world):
+            if kind in self._bounds.kinds:
+                left = after.left._replace(actions=after.left.actions - 1)
+                yield Step("user", what, after._replace(left=left), fair=False)
+
+    def _actions(self, world: World) -> Iterator[tuple[str, str, World]]:
+        yield from self._on_workload(world)
+        yield from self._on_pods(world)
+        shared = not world.claim.empty
+        fenced = world.claim.allocated and not shared and self._bounds.fence_left_alone
+        if world.claim.there == There.YES and not fenced:
+            deleted = world.claim._replace(there=There.DELETING)
+            yield "delete claim", "deletes the claim", self._write(world, deleted)
+        if world.reservation.there == There.YES and world.reservation.finalizer:
+            deleting = world.reservation._replace(there=There.DELETING)
+            withdrawn = write_reservation(world, deleting)
+            yield "withdraw", "deletes the reservation", withdrawn
+            if world.claim.allocated and not world.reservation.asked:
+                asked = world.reservation._replace(asked=1)
+                yield "ask", "asks to give the devices up", write_reservation(world, asked)
+        if world.reservation.there == There.GONE and world.claim.there == There.YES:
+            anew = Reservation(There.YES, 0, 0, 0, 0, 0, (0,) * len(world.pods))
+            yield "reserve", "makes a reservation", write_reservation(world, anew)
+        if world.claim.allocated and world.devices == Devices.FINE:
+            yield "cordon", "closes the node to pods", world._replace(devices=Devices.AWAY)
+            yield "taint", "taints the devices", world._replace(devices=Devices.TAINTED)
+        if world.group.there == There.YES:
+            deleting_group = world.group._replace(there=There.DELETING)
+            yield "delete group", "deletes the group", write_group(world, deleting_group)
+
+    def _on_pods(self, world: World) -> Iterator[tuple[str, str, World]]:
+        for pod, there in enumerate(world.pods):
+            if there == Pod.NONE and self._dialect.is_other(world.pods, pod):
+                yield "other", f"makes p{pod} for another node", _with_pod(world, pod, Pod.PENDING)
+            if there in ALIVE:
+                to = Pod.GHOST if there == Pod.BOUND else Pod.QUIET
+                yield "force", f"force-deletes p{pod}", _with_pod(world, pod, to)
+
+    def _on_workload(self, world: World) -> Iterator[tuple[str, str, World]]:
+        phase, incarnation = world.workload
+        if phase == WorkloadPhase.ACTIVE:
+            yield "scale", "scales to zero", _with_phase(world, WorkloadPhase.IDLE)
+            yield "end", "sees the workload complete", _with_phase(world, WorkloadPhase.ENDED)
+        if phase == WorkloadPhase.IDLE:
+            yield "scale", "scales up again", _with_phase(world, WorkloadPhase.ACTIVE)
+        if phase != WorkloadPhase.ABSENT:
+            yield "delete", "deletes the workload", _with_phase(world, WorkloadPhase.ABSENT)
+        elif incarnation == 0:
+            again = world._replace(workload=Workload(WorkloadPhase.ACTIVE, 1), late=0)
+            yield "recreate", "makes the workload again", again
+
+
+def _unlisted(world: World, dialect: Dialect, *, grouped: bool) -> Iterator[int]:
+    """Pods that KCM puts back, finished ones too; one by one, or by their group."""
+    for pod, there in enumerate(world.pods):
+        by_group = dialect.groups and not dialect.is_other(world.pods, pod)
+        listed = world.claim.entries[pod] != Entry.NONE
+        if there in (Pod.BOUND, Pod.DONE) and by_group == grouped and not listed:
+            yield pod
+
+
+def lacks_group(world: World, dialect: Dialect) -> bool:
+    """Whether KCM puts the group back; where there is none it writes nothing for its pods."""
+    missing = world.claim.usable and not world.claim.groups and world.group_seen >= 0
+    return missing and any(True for _ in _unlisted(world, dialect, grouped=True))
+
+
+def _with_phase(world: World, phase: WorkloadPhase) -> World:
+    late = int(world.workload.phase == WorkloadPhase.ACTIVE)
+    return world._replace(workload=world.workload._replace(phase=phase), late=late)
+
+
+def _with_pod(world: World, pod: int, to: Pod) -> World:
+    return world._replace(pods=put(world.pods, pod, to))

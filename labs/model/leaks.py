@@ -1,0 +1,61 @@
+"""Protocols that keep every promise of safety and do not get there: liveness has to find them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from claimctl.reservation import decide
+from claimctl.reservation.assessment import assess
+from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.holds import holds_while_waiting
+from claimctl.reservation.pod_groups import lifecycle as grouping
+from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import protocol as release
+from labs.model.dialects import Grouped, Hold, Native
+from labs.model.mutation import Mutation
+from labs.model.server import Bounds
+
+
+def _no_step(*_: object, **__: object) -> release.Step:
+    return release.Step()
+
+
+def _nothing(*_: object) -> grouping.GroupDecision:
+    return grouping.NOTHING
+
+
+def _unchanged(found: Assessment) -> Assessment:
+    return found
+
+
+SMALL = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1)
+ENDING = replace(SMALL, finish=False, kinds=frozenset({"end"}))
+
+LEAKS = (
+    Mutation(
+        "give up after a conflict",
+        Hold(),
+        replace(ENDING, yield_reason=True),
+    ),
+    Mutation("fence and never deallocate", Native(), ENDING, ((release, "_settle", _no_step),)),
+    Mutation(
+        "never take the scheduler's finalizer off",
+        Hold(),
+        ENDING,
+        ((decide, "finalizer_step", _no_step),),
+    ),
+    Mutation(
+        "never take the reservation's finalizer off",
+        Hold(),
+        replace(SMALL, kinds=frozenset({"withdraw"})),
+        ((parting, "remove_reservation_finalizers", _unchanged),),
+    ),
+    Mutation(
+        "never take the group's finalizer off",
+        Grouped(),
+        ENDING,
+        ((grouping, "_remove_guard", _nothing),),
+    ),
+    Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
+    Mutation("never hold", Hold(), ENDING, ((assess, "holds_while_held", holds_while_waiting),)),
+)

@@ -1,0 +1,52 @@
+"""A rule of the protocol left out on purpose, and the search that has to find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+from labs.model.dialects import Dialect
+from labs.model.search import Found, Search
+from labs.model.server import Bounds
+from labs.model.space import Model
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A rule that is left out, and where that shows."""
+
+    name: str
+    dialect: Dialect
+    bounds: Bounds
+    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within this context only, claimctl's core is broken."""
+        patchers = [mock.patch.object(*patch) for patch in self.patches]
+        for patcher in patchers:
+            patcher.start()
+        try:
+            yield
+        finally:
+            for patcher in patchers:
+                patcher.stop()
+
+    @property
+    def unbroken(self) -> Bounds:
+        """The same bounds with nothing left out."""
+        return replace(
+            self.bounds,
+            forced=frozenset(),
+            live_lists=True,
+            live_claims=True,
+            notes=True,
+            yield_reason=False,
+        )
+
+    def search(self) -> Found:
+        with self.applied():
+            return Search(Model(self.dialect, self.bounds)).run()

@@ -1,0 +1,278 @@
+"""The protocol broken on purpose, one rule at a time: the search has to find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from claimctl.reservation import decide
+from claimctl.reservation.facts.decision import Blocker, ListLivePods, WriteList
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import is_pod, pod_reference
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.pod_groups import lifecycle as grouping
+from claimctl.reservation.release import claim_lifecycle as absent
+from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import protocol as release
+from claimctl.reservation.reserved_for import consistency
+from claimctl.reservation.users import blockers as verdict
+from claimctl.wire.claims import Reference
+from claimctl.wire.podgroups import PodGroup
+from labs.model.ahead import AHEAD_MUTATIONS
+from labs.model.dialects import Grouped, Hold, Native
+from labs.model.gates import GATE_MUTATIONS
+from labs.model.leaks import LEAKS
+from labs.model.mutation import Mutation
+from labs.model.requests import REQUEST_MUTATIONS
+from labs.model.restarts import CHECKPOINT_MUTATIONS
+from labs.model.server import Bounds
+from labs.model.traps import TRAP_MUTATIONS
+from labs.model.waiters import WAITER_MUTATIONS
+from labs.model.windows import REFUSED, WINDOWS
+from labs.model.withdrawals import WITHDRAWALS
+
+
+def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> release.Step:
+    return release._checked(snapshot, reason, own, settled=False)
+
+
+_checked = release._checked
+
+
+def _in_two_writes(
+    snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled: bool
+) -> release.Step:
+    step = _checked(snapshot, reason, own, settled=settled)
+    write = step.write
+    if isinstance(write, WriteList) and snapshot.references:
+        return replace(step, write=replace(write, deallocate=False))
+    return step
+
+
+def _list_only(claim_version: str, settled: bool = False, vanished: bool = True) -> ListLivePods:
+    """A LIST that counts although the pod cache may not have reached its version."""
+    return ListLivePods(claim_version, settled, vanished=False)
+
+
+def _any_list(snapshot: Snapshot, *, settled: bool = False, vanished: bool = True) -> object:
+    return _live(snapshot, settled=settled, vanished=False)
+
+
+_live = Snapshot.live
+_proven = release._proven
+
+
+def _proven_beside_pending(snapshot: Snapshot, own: frozenset[str]) -> bool:
+    """A pod that the cache shows pending may be bound by now."""
+    waiting = Consumers.of(snapshot.pods).pending
+    pods = tuple(pod for pod in snapshot.pods if pod.metadata.uid not in waiting)
+    return _proven(replace(snapshot, pods=pods), own)
+
+
+def _dead_pods(snapshot: Snapshot, *_: object) -> tuple[Reference, ...]:
+    return tuple(filter(is_pod, snapshot.references))
+
+
+def _only_bound(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Iterator[Blocker]:
+    if consumers.bound:
+        yield Blocker(Reason.CONSUMERS_LEFT, "")
+
+
+_finalizer_step = release.finalizer_step
+
+
+def _anybodys_finalizer(snapshot: Snapshot, *, on_record: bool) -> release.Step:
+    del on_record
+    ours = replace(snapshot, memory=replace(snapshot.memory, deallocated=True))
+    return _finalizer_step(ours, on_record=True)
+
+
+def _nothing(*_: object) -> Iterator[Blocker]:
+    return iter(())
+
+
+def _none(*_: object) -> tuple[Blocker, ...]:
+    return ()
+
+
+def _yes(*_: object) -> bool:
+    return True
+
+
+def _no_time(*_: object) -> float:
+    return 0.0
+
+
+def _unlisted(group: PodGroup, in_use: bool | None) -> grouping.GroupDecision:
+    return grouping._write(grouping.GuardGroup(group, present=False))
+
+
+def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
+    """Whoever lists the name, and however lately it was in use."""
+    return _missing(replace(case, listed=False, quiet=case.settle_seconds))
+
+
+_missing = grouping._missing
+
+SMALL = Bounds(pods=1, crashes=0, actions=1)
+ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
+"""Pods run until the workload has ended."""
+LATE = replace(SMALL, lag=1, cache_lag=1, finish=False)
+
+NAMED = (
+    Mutation(
+        "skip the settle wait",
+        Native(),
+        replace(SMALL, pods=2, cache_lag=0),
+        ((release, "_settle", _unsettled),),
+    ),
+    Mutation(
+        "skip the settle wait",
+        Grouped(),
+        replace(LATE, pods=2),
+        ((release, "_settle", _unsettled),),
+    ),
+    Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
+    Mutation(
+        "drop the precondition", Native(), replace(ENDING, pods=2, forced=frozenset({"list"}))
+    ),
+    Mutation("drop the precondition", Grouped(), replace(LATE, forced=frozenset({"list"}))),
+    Mutation("list the pods from the cache", Native(), replace(SMALL, live_lists=False)),
+    Mutation("list the pods from the cache", Hold(), replace(SMALL, live_lists=False)),
+    Mutation("list the pods from the cache", Grouped(), replace(LATE, live_lists=False)),
+    Mutation(
+        "deallocate by a LIST that the pod cache has not reached",
+        Native(),
+        Bounds(pods=1, crashes=0, actions=2),
+        ((release, "ListLivePods", _list_only), (Snapshot, "live", _any_list)),
+    ),
+    Mutation("deallocate in two writes", Hold(), SMALL, ((release, "_checked", _in_two_writes),)),
+    Mutation(
+        "deallocate in two writes",
+        Grouped(),
+        replace(LATE, finish=True),
+        ((release, "_checked", _in_two_writes),),
+    ),
+    Mutation(
+        "fence beside a finished pod",
+        Grouped(),
+        replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
+        ((release, "needing_tombstones", _none),),
+    ),
+    Mutation(
+        "recreate a group under its old name",
+        Grouped(),
+        replace(LATE, actions=2, kinds=frozenset({"delete", "recreate"})),
+        ((grouping, "_missing", _at_once),),
+    ),
+)
+"""The breaks that any check of this protocol has to find, in each dialect that has the rule.
+
+In native the list is empty from the fence on: there is nothing to deallocate in two writes.
+"""
+
+FURTHER = (
+    Mutation(
+        "leave dead pods in the list beside the fence",
+        Native(),
+        replace(ENDING, pods=2, held=True),
+        ((release, "_left_at_fence", _dead_pods),),
+    ),
+    Mutation(
+        "ignore ghosts",
+        Hold(),
+        replace(SMALL, actions=2, held=True),
+        ((verdict, "_ghosts", _nothing),),
+    ),
+    Mutation(
+        "ignore what happened before the start",
+        Native(),
+        replace(SMALL, crashes=1, actions=2, held=True),
+        ((verdict, "_unseen_history", _nothing),),
+    ),
+    Mutation(
+        "note only the pods of the latest version",
+        Hold(),
+        replace(
+            SMALL,
+            pods=2,
+            held=True,
+            cache_lag=1,
+            actions=2,
+            kinds=frozenset({"end", "force"}),
+            notes=False,
+        ),
+    ),
+    Mutation(
+        "deallocate at once beside a pod that is pending in the cache",
+        Hold(ahead=True),
+        REFUSED,
+        ((release, "_proven", _proven_beside_pending),),
+    ),
+    Mutation(
+        "ignore pods that are pending and listed",
+        Hold(),
+        SMALL,
+        (
+            (verdict, "users", _only_bound),
+            (release, "_unreleasable_entries", _none),
+        ),
+    ),
+    Mutation(
+        "take the claim's finalizer without a record",
+        Hold(),
+        SMALL,
+        ((decide, "finalizer_step", _anybodys_finalizer),),
+    ),
+    Mutation(
+        "take the claim's finalizer without its version",
+        Hold(),
+        replace(ENDING, pods=2, held=True, forced=frozenset({"claim-finalizer"})),
+    ),
+    Mutation(
+        "put finished pods back in place of tombstones",
+        Hold(),
+        replace(SMALL, actions=0),
+        ((consistency, "tombstone", pod_reference),),
+    ),
+    Mutation(
+        "write tombstones into a list that has changed",
+        Hold(),
+        replace(SMALL, pods=2, held=True, compared=False),
+    ),
+    Mutation(
+        "let reservations go on a late view of the claim",
+        Hold(),
+        replace(SMALL, lost=1, live_claims=False),
+    ),
+    Mutation(
+        "let a group go without listing its pods",
+        Grouped(),
+        LATE,
+        ((grouping, "_remove_guard", _unlisted),),
+    ),
+    Mutation(
+        "let reservations go at once", Hold(), SMALL, ((parting, "_finished_with_claim", _yes),)
+    ),
+    Mutation(
+        "part from a reservation that another claimctl may be holding for",
+        Hold(),
+        replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
+        ((parting, "in_doubt", _no_time), (absent, "in_doubt", _no_time)),
+    ),
+)
+
+MUTATIONS = (
+    *NAMED,
+    *FURTHER,
+    *LEAKS,
+    *WINDOWS,
+    *AHEAD_MUTATIONS,
+    *WITHDRAWALS,
+    *CHECKPOINT_MUTATIONS,
+    *REQUEST_MUTATIONS,
+    *GATE_MUTATIONS,
+    *TRAP_MUTATIONS,
+    *WAITER_MUTATIONS,
+)

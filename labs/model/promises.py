@@ -1,0 +1,258 @@
+"""The promises, judged from the model's server alone."""
+
+from __future__ import annotations
+
+from labs.model.dialects import Dialect, finds_no_node
+from labs.model.state import (
+    ALIVE,
+    EXISTS,
+    WAITING,
+    Claim,
+    Entry,
+    Pod,
+    There,
+    WorkloadPhase,
+    World,
+    Write,
+)
+
+IN_USE = (Pod.BOUND, Pod.GHOST)
+
+
+def broken_by(world: World, write: Write, claim: Claim, dialect: Dialect) -> str:
+    """Which promise a write of claimctl to the claim breaks; '' for none.
+
+    What begins with 422 is refused by the API server, so nothing comes of it.
+    """
+    if write.kind == "claim-finalizer":
+        return _finalizer(world)
+    before = world.claim
+    if not before.allocated or (before.there == There.DELETING and _adds(before, claim)):
+        return "422: promise 4: an addition that the API forbids"
+    if not claim.allocated and not claim.empty:
+        return "422: promise 5: the allocation cleared with references left"
+    if world.reservation.there == There.GONE and claim.holders & ~before.holders:
+        return "promise 5: a hold for a reservation that is gone"
+    if claim == before:
+        return "promise 7: a write without effect"
+    if not claim.allocated:
+        used = [pod for pod, there in enumerate(world.pods) if there in IN_USE]
+        if used:
+            return f"promise 1: deallocated while p{used[0]} uses the device"
+    elif claim.empty and not (_fences(before, dialect) and world.reservation.there):
+        return "promise 5: the list emptied beside an allocation that nobody will clear"
+    elif _leaves_alone(write, before, claim):
+        return "promise 5: the hold taken out beside a group of which no pod was bound"
+    return _entries(world, write, claim, dialect)
+
+
+def _leaves_alone(write: Write, before: Claim, after: Claim) -> bool:
+    """Whether only a group is left in the list that schedulers may take out (PostFilter).
+
+    What counts is whether a pod of the group was bound at the live LIST before the write.
+    """
+    left = after.groups and not after.holders and not any(after.entries)
+    return bool(before.holders and left and not write.bound)
+
+
+def _fences(before: Claim, dialect: Dialect) -> bool:
+    return dialect.shared or bool(before.groups)
+
+
+def _finalizer(world: World) -> str:
+    if world.claim.allocated:
+        return "promise 5: an allocated claim without the finalizer: KCM never deallocates it"
+    if not world.ours and not world.reservation.step:
+        return "promise 5: took the finalizer of a claim that it did not deallocate"
+    if not world.claim.finalizer:
+        return "promise 7: a write without effect"
+    return ""
+
+
+def _adds(before: Claim, after: Claim) -> bool:
+    entries = zip(before.entries, after.entries, strict=True)
+    return bool(after.holders & ~before.holders) or any(new and new != old for old, new in entries)
+
+
+def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
+    """Promise 2: what of pods was taken out was dead, or stands in another form."""
+    present = 0 if world.group.there == There.GONE else 1 << world.group.incarnation
+    taken = world.claim.groups & ~after.groups
+    if taken & present and after.holders and not _let_go(world):
+        return "promise 2: the group taken out beside a hold, and it is there"
+    folds = dialect.shared and after.holders
+    for pod, (old, new) in enumerate(zip(world.claim.entries, after.entries, strict=True)):
+        there = world.pods[pod]
+        if new == Entry.AHEAD and old == Entry.NONE:
+            if wrong := _listed_ahead(world, write, after, pod):
+                return wrong
+        elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
+            if not folds and not (world.claim.there == There.DELETING and there in WAITING):
+                return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
+        elif new == Entry.TOMBSTONE and old != new and there in ALIVE:
+            return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
+    return ""
+
+
+def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
+    """A pod is listed ahead beside a hold that stays, and not again when its entry was taken out.
+
+    What a process decided before it saw that the reservation is being deleted may come late.
+    """
+    if not after.holders or not write.early:
+        return f"p{pod} listed ahead of the scheduler, and no hold is to stay in the list"
+    if world.delisted[pod]:
+        return f"p{pod} listed ahead again, although its entry was taken out"
+    return ""
+
+
+def _let_go(world: World) -> bool:
+    """Whether anything asks for a release, or one is on record."""
+    held = world.reservation.there == world.claim.there == There.YES
+    asked = bool(world.reservation.step or world.reservation.asked)
+    return not held or world.workload.phase != WorkloadPhase.ACTIVE or asked
+
+
+def left_behind(before: World, after: World, dialect: Dialect) -> str:
+    """Promise 5: a reservation goes only when nothing of it is left in the claim."""
+    gone = before.reservation.there and not after.reservation.there
+    claim = before.claim
+    left = claim.holders if before.reservation.recorded or not dialect.shared else claim.empty
+    if gone and claim.allocated and left:
+        return "promise 5: the reservation let go, and its claim left as it was"
+    return ""
+
+
+def broken_in(world: World) -> str:
+    """What is wrong with a world, however it came about."""
+    if world.claim.allocated and not world.claim.finalizer:
+        return "an allocated claim without the finalizer: nobody will deallocate it"
+    if not world.claim.allocated and Pod.BOUND in world.pods:
+        return f"p{world.pods.index(Pod.BOUND)} is bound on a claim without allocation"
+    return ""
+
+
+def wrong_at_rest(world: World, dialect: Dialect) -> str:
+    """Why a state in which nothing more will happen is not the right one; '' if it is."""
+    if stuck := _stuck(world, dialect):
+        return stuck
+    if world.reservation.asked == 2:
+        return "a request to give the devices up stands, although that was done"
+    if world.reservation.there == There.GONE and (left := _listed_ahead_still(world)):
+        return f"leaked: the entry of {left}, which claimctl listed ahead"
+    if any(there in IN_USE for there in world.pods):
+        return _unheld(world)
+    if world.reservation.there == There.GONE and world.claim.holders:
+        return "" if dialect.shared else "leaked: a hold for a reservation that is gone"
+    return _unused(world)
+
+
+def _listed_ahead_still(world: World) -> str:
+    """Entries of waiting pods that nobody takes out but who listed them ahead."""
+    pairs = zip(world.claim.entries, world.pods, strict=True)
+    left = (entry == Entry.AHEAD and there in WAITING for entry, there in pairs)
+    return ", ".join(f"p{pod}" for pod, listed in enumerate(left) if listed)
+
+
+def _stuck(world: World, dialect: Dialect) -> str:
+    """No pod waits for the claim, and those that are bound may start."""
+    for pod, there in enumerate(world.pods):
+        if there in WAITING and not _waits_rightly(world, pod, dialect):
+            return f"p{pod} waits for ever"
+        if there == Pod.BOUND and not dialect.may_start(world.claim, pod):
+            if world.stripped and world.claim.there == There.DELETING:
+                # PostFilter took the group out while the pod was being bound. Nobody may list
+                # anything in a claim that is being deleted, so only deleting the pod helps.
+                continue
+            return f"p{pod} is bound and may never start"
+    return ""
+
+
+def _waits_rightly(world: World, pod: int, dialect: Dialect) -> bool:
+    """Whether the pod would wait in a cluster without claimctl, too."""
+    if world.claim.there != There.YES:
+        return True
+    if not dialect.is_other(world.pods, pod) and _ungrouped(world, dialect):
+        return True
+    in_use = Pod.BOUND in world.pods or _left_to_group(world) or _left_by_schedulers(world)
+    return in_use and finds_no_node(world, pod, dialect)
+
+
+def _left_by_schedulers(world: World) -> bool:
+    """Whether the list has only entries of several waiting pods, and schedulers wrote them.
+
+    Such an entry stays when a scheduler ends before it binds the pod. Nobody takes it out, with or
+    without claimctl: nobody knows whether the pod is still being bound.
+    """
+    listed = [pod for pod, entry in enumerate(world.claim.entries) if entry]
+    left = (world.claim.entries[pod] == Entry.POD and world.pods[pod] in WAITING for pod in listed)
+    return len(listed) > 1 and all(left) and world.claim.beside == (0, 0)
+
+
+def _left_to_group(world: World) -> bool:
+    """Whether the reservation was withdrawn beside a running group, which is idle now.
+
+    The group keeps the claim, or the scheduler has taken it out (PostFilter) and left the
+    allocation: so it goes in a cluster without claimctl.
+    """
+    left = world.claim.groups or world.stripped
+    return bool(left) and world.reservation.there == There.GONE
+
+
+def _ungrouped(world: World, dialect: Dialect) -> bool:
+    """Without a reservation nobody makes the group that the pod waits for."""
+    return dialect.groups and not world.group.there and not world.reservation.there
+
+
+def _unused(world: World) -> str:
+    """Nobody uses the claim: it is released, or held for a workload that lives."""
+    claim, reservation = world.claim, world.reservation
+    if claim.there == There.DELETING:
+        kept = claim.groups and reservation.there == There.GONE
+        return "" if kept else "the deleted claim stays"
+    if reservation.there == There.DELETING:
+        return "" if _guards_finished(world) else "the deleted reservation stays"
+    if reservation.there == There.GONE and world.group.there and world.group.guarded:
+        return "the group keeps claimctl's finalizer, and no reservation is left"
+    if world.group.there == There.DELETING and not claim.groups:
+        return "the deleted group stays"
+    if not claim.allocated:
+        return _unfinished(world)
+    if reservation.there == There.YES and world.workload.phase != WorkloadPhase.ACTIVE:
+        return "leaked: the workload is over and the claim is still allocated"
+    return _unheld(world)
+
+
+def _guards_finished(world: World) -> bool:
+    """Whether the claim is left to its group, and finished pods that are there have tombstones."""
+    claim = world.claim
+    pairs = zip(claim.entries, world.pods, strict=True)
+    finished = ((entry, there) == (Entry.TOMBSTONE, Pod.DONE) for entry, there in pairs)
+    return bool(claim.groups) and not claim.holders and any(finished)
+
+
+def _unfinished(world: World) -> str:
+    """What is left over of a release after the allocation has gone.
+
+    The finalizer may stay where a process died, or heard no answer, between the two writes, and
+    the reservation has gone: it does no harm, as KCM takes it from a claim that is deleted.
+    """
+    if world.reservation.step:
+        return "a release on record that has no end"
+    if world.claim.finalizer and world.ours and not world.left.unlucky:
+        return "the finalizer stays on a claim that claimctl deallocated"
+    return ""
+
+
+def _unheld(world: World) -> str:
+    """While the workload lives its reference has to stand in the claim."""
+    claim, workload = world.claim, world.workload
+    wanted = (
+        claim.usable
+        and workload.phase == WorkloadPhase.ACTIVE
+        and world.reservation.there == There.YES
+        and any(pod in EXISTS for pod in world.pods)
+    )
+    if wanted and not claim.holders and not _left_by_schedulers(world):
+        return "the workload lives and does not hold its claim"
+    return ""

@@ -1,0 +1,26 @@
+"""Each entry of equivalent.yaml is about a place that is still there."""
+
+from __future__ import annotations
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from labs.mutation.equivalent import Equivalent, equivalents
+from labs.mutation.places import Places
+
+
+@pytest.mark.parametrize(
+    "entry", equivalents(), ids=lambda entry: f"{entry.function}: {entry.change}"
+)
+def test_an_equivalent_mutation_is_about_one_place(entry: Equivalent) -> None:
+    found = find_spec(entry.module)
+    assert found is not None
+    assert found.origin is not None
+    places = Places()
+    places.planted(entry.module, ast.parse(Path(found.origin).read_text(encoding="utf-8")))
+    named = [place for place in places.found if entry.names(place)]
+    assert len(named) == 1, f"{entry.module} has no such place any more: {entry}"
+    assert entry.reason

@@ -1,0 +1,224 @@
+"""One schedule: the events that a seed draws for a cluster, and the verdict of the witness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from random import Random
+
+from kube_in_process.runtime.component import Pauses
+from kube_in_process.virtual import run
+
+from labs.torture.faults import Faults
+from labs.torture.faulty_transport import FaultPlan
+from labs.torture.final_checks import conclude
+from labs.torture.reference import LIMIT, dialects
+from labs.torture.rescheduling import rescheduling, wanted
+from labs.torture.testbed import BINDING, Testbed, Verdict, closed, history, judge, opened
+from labs.torture.user_actions import UserActions
+
+PAUSES = (0.0, 0.01, 0.1, 0.3, 1.0, 4.0, 9.0)
+SETTLE = 5.0
+SLOW_SHARE = 0.05
+"""The share of schedules whose scheduler is slower than the settle and binding times; counted
+apart."""
+CYCLES_SHARE = 0.4
+"""The share of schedules in which pods are bound long after the scheduler has read their claim."""
+BINDING_SHARE = 0.3
+"""The share of schedules in which pods wait for reports of a driver before they are bound."""
+AHEAD_SHARE = 0.7
+"""The share of schedules in which claimctl lists pending pods before the scheduler does."""
+CYCLES = (0.0, 0.0, 2.0, 6.0, 12.0, BINDING - SETTLE - 1.0)
+"""Seconds. With a cache that lags as much as allowed, the longest cycle ends just in time."""
+
+
+@dataclass
+class Explored:
+    """The result of a schedule, and its events."""
+
+    verdict: Verdict
+    faults: Counter[str] = field(default_factory=Counter)
+    slow: bool = False
+
+
+@dataclass
+class Schedule:
+    """The random choices of one seed."""
+
+    seed: int
+    rng: Random
+    dialect: str
+    slow: bool
+    actions: int
+    rate: float
+    elect: bool
+    cycles: bool
+    ahead: bool
+    binding: bool
+
+    @classmethod
+    def of(cls, seed: int) -> Schedule:
+        rng = Random(seed)
+        return cls(
+            seed=seed,
+            rng=rng,
+            dialect=rng.choice(list(dialects())),
+            slow=rng.random() < SLOW_SHARE,
+            actions=rng.choice([4, 8, 12, 20]),
+            rate=rng.choice([0.0, 0.0, 0.02, 0.1, 0.3]),
+            elect=rng.random() < 0.4,
+            cycles=rng.random() < CYCLES_SHARE,
+            ahead=Random(f"ahead {seed}").random() < AHEAD_SHARE,
+            binding=Random(f"binding {seed}").random() < BINDING_SHARE,
+        )
+
+    def pauses(self) -> Pauses:
+        """The waits of a scheduling cycle before and after it writes to a claim."""
+        rng, longest = Random(self.seed), CYCLES[-1] if not self.slow else 2 * BINDING
+
+        def drawn(_: object) -> tuple[float, float]:
+            seconds = rng.choice((*CYCLES, longest))
+            return rng.choice([(seconds, 0.0), (0.0, seconds)])
+
+        return drawn
+
+
+def explore(seed: int, *, keep_log: bool = False, keep: bool = False) -> Explored:
+    """Play the schedule of a seed.
+
+    Args:
+        keep_log: keep the readable history also if the schedule broke no promise.
+        keep: keep a fingerprint of every revision.
+    """
+    schedule = Schedule.of(seed)
+    explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})", keep), slow=schedule.slow)
+    run(_explore(schedule, explored, keep_log), limit=LIMIT)
+    return explored
+
+
+async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> None:
+    rng = schedule.rng
+    options = replace(
+        dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
+    )
+    testbed = await opened(options)
+    testbed.settings = {
+        "leader_elect": schedule.elect,
+        "list_ahead": schedule.ahead,
+        "crowd": 0,
+        "checkpoint": True,
+    }
+    faults = Faults(rng, schedule.rate)
+    users = UserActions(testbed, rng, schedule.dialect)
+    first = testbed.cluster.store.revision
+    if schedule.cycles:
+        testbed.cluster.slow_scheduler(schedule.pauses())
+    if schedule.binding:
+        testbed.bind_devices(Random(f"driver {schedule.seed}"))
+    try:
+        users.begin()
+        process_faults = ProcessFaults(testbed, schedule, faults)
+        process_faults.start("one")
+        testbed.cluster.handler.fault = faults
+        testbed.cluster.fault_components(faults.on_components)
+        beside = rescheduling(testbed, schedule.seed, faults.counts) if wanted() else nullcontext()
+        async with beside:
+            for _ in range(schedule.actions):
+                users.act()
+                await process_faults.strike(users)
+                await testbed.sleep(rng.choice(PAUSES))
+        await conclude(testbed, explored.verdict)
+        judge(testbed, explored.verdict, slow=schedule.slow)
+    finally:
+        await closed(testbed)
+    explored.faults = faults.counts
+    if keep_log or not explored.verdict.good:
+        explored.verdict.log += ["what was done:", *users.log, "what became of it:"]
+        explored.verdict.log += history(testbed.cluster, first)
+
+
+@dataclass
+class ProcessFaults:
+    """Crashes and pauses of controllers and of the cluster's components."""
+
+    testbed: Testbed
+    schedule: Schedule
+    faults: Faults
+    born: int = 0
+
+    def start(self, name: str) -> None:
+        self.born += 1
+        self.testbed.start(name, self._plan())
+
+    def _plan(self) -> FaultPlan:
+        """Draw the faults of a process: most die at some time; some start with an old view."""
+        rng, store = self.schedule.rng, self.testbed.cluster.store
+        stale = rng.randint(max(store.revision - 30, store.compacted, 16), store.revision)
+        plan = FaultPlan(
+            dies_at=rng.choice([0, 0, rng.randint(1, 120)]),
+            delivered=rng.random() < 0.5,
+            stale_at=rng.choice([0, 0, 0, stale]) if self.born > 1 else 0,
+            withheld=rng.choice([0, 0, 0, rng.randint(1, 60)]),
+        )
+        for name, value in (
+            ("crash", plan.dies_at),
+            ("stale start", plan.stale_at),
+            ("event withheld", plan.withheld),
+        ):
+            self.faults.counts[name] += bool(value)
+        return plan
+
+    async def strike(self, users: UserActions) -> None:
+        rng = self.schedule.rng
+        for name, process in list(self.testbed.processes.items()):
+            if process.transport.dead.is_set() or process.task.done():
+                await self.testbed.kill(name)
+                self.start(name)
+        fault = rng.choice(["", "", "", "kill", "two", "lag", "pause", "compact", "jump", "thief"])
+        if fault:
+            users.log.append(f"          {fault}")
+            self.faults.counts[fault] += 1
+        action = getattr(self, f"_{fault}", None)
+        if action is not None:
+            action()
+
+    def _kill(self) -> None:
+        for process in self.testbed.processes.values():
+            if self.schedule.rng.random() < 0.5:
+                process.transport.dead.set()
+                process.task.cancel()
+
+    def _two(self) -> None:
+        if len(self.testbed.processes) < 2:
+            self.start("two" if "two" not in self.testbed.processes else "one")
+
+    def _lag(self) -> None:
+        """Draw the lag of the scheduler's cache; above the settle time only in slow schedules."""
+        most = 4 * SETTLE if self.schedule.slow else SETTLE - 0.5
+        self.testbed.cluster.set_lag(self.schedule.rng.choice([0.0, 0.2, 2.0, most]))
+
+    def _compact(self) -> None:
+        self.testbed.cluster.store.compact()
+
+    def _jump(self) -> None:
+        for process in self.testbed.processes.values():
+            seconds = self.schedule.rng.choice([-86400, -60, 60, 86400])
+            process.clock.jump = timedelta(seconds=seconds)
+
+    def _pause(self) -> None:
+        """Pause a component of the cluster, and resume the one that was paused."""
+        cluster = self.testbed.cluster
+        for name in cluster.components:
+            cluster.resume(name)
+        if self.schedule.rng.random() < 0.7:
+            cluster.pause(self.schedule.rng.choice(cluster.components))
+
+    def _thief(self) -> None:
+        for lease in self.testbed.cluster.admin.list("leases"):
+            meta = lease["metadata"]
+            spec = {"holderIdentity": "thief"}
+            self.testbed.cluster.admin.patch(
+                "leases", meta["namespace"], meta["name"], {"spec": spec}
+            )

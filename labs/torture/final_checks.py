@@ -1,0 +1,292 @@
+"""The end of every run: faults stop, workloads get their pods, then everything is deleted.
+
+Afterwards there must be no pod that cannot run, no allocated claim, no ClaimReservation that cannot
+be deleted, and no write while all is quiet.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from kube_in_process.errors import StatusError
+from kube_in_process.storage.store import Revision
+
+from claimctl.reschedule.plan.refusals import AVOIDS
+from labs.torture.blocked import blocked
+from labs.torture.testbed import Testbed, Verdict
+from tests.e2e import manifests
+from tests.e2e.harness import CONTROLLER_USER, NAMESPACE
+
+PATIENCE = 1100.0
+"""Virtual seconds within which everything must come true in the end. A third of it is longer
+than the grace of ClaimReservations that annotations ask for."""
+ROUNDS = 4
+"""How many times users wait for pods. They help after each; a PodGroup goes in one of them, and its
+claim is made anew in the next."""
+QUIET, WATCHED = 90.0, 60.0
+STILL, FEW = 60.0, 8
+"""Seconds after faults (a stolen Lease included) before writes count, and how many writes are no
+loop."""
+STARTED, TAINTED, MADE = 5.0, 10.0, 16
+"""Seconds until pods have begun to wait, seconds for which devices that evict are watched, and how
+many new pods are no circle yet."""
+OWN_BUSINESS = frozenset({"leases", "events"})
+
+
+async def conclude(testbed: Testbed, verdict: Verdict) -> None:
+    """Bring the run to its end and record what did not come true."""
+    await calm(testbed)
+    await _unblocked(testbed, verdict)
+    await _in_no_circle(testbed, verdict)
+    mend_nodes(testbed)
+    for _ in range(ROUNDS):
+        if await testbed.until(lambda: not _missing(testbed), PATIENCE / 3, step=2.0):
+            break
+        _make_way(testbed)
+    else:
+        verdict.stuck += _missing(testbed)
+    await _still(testbed, verdict)
+    await _clear(testbed)
+    if not await testbed.until(lambda: not testbed.unreleased(), PATIENCE, step=2.0):
+        verdict.leaks += testbed.unreleased()
+    await _quiet(testbed, verdict)
+    for reservation in testbed.objects("claimreservations"):
+        testbed.cluster.admin.delete(
+            "claimreservations", NAMESPACE, reservation["metadata"]["name"]
+        )
+    if not await testbed.until(lambda: not testbed.objects("claimreservations"), 60, step=2.0):
+        names = [each["metadata"]["name"] for each in testbed.objects("claimreservations")]
+        verdict.leaks += [f"reservation {name}" for name in names]
+    await testbed.stop_all()
+
+
+def _blocked(testbed: Testbed) -> list[str]:
+    return blocked(*map(testbed.objects, ("resourceclaims", "pods", "claimreservations")))
+
+
+async def _unblocked(testbed: Testbed, verdict: Verdict) -> None:
+    """Check that no claim keeps pods waiting in vain, while nodes are closed and devices broken."""
+    await testbed.sleep(STARTED)
+    if not await testbed.until(lambda: not _blocked(testbed), PATIENCE, step=2.0):
+        verdict.stuck += _blocked(testbed)
+
+
+async def _in_no_circle(testbed: Testbed, verdict: Verdict) -> None:
+    """Check that pods do not come and are evicted in a circle, because of a taint."""
+    slices = testbed.cluster.admin.list("resourceslices")
+    if not any(device.get("taints") for each in slices for device in each["spec"]["devices"]):
+        return
+    since = testbed.cluster.store.revision
+    await testbed.sleep(TAINTED)
+    written = list(testbed.cluster.history(since))
+    made = [each for each in written if (each.plural, each.type) == ("pods", "ADDED")]
+    # without a hold, luck decides when the list is empty for a moment
+    held = [each for each in written[len(written) // 2 :] if _held(each, "apps", "batch")]
+    if len(made) > MADE and held:
+        verdict.stuck.append(f"{len(made)} pods were made in {TAINTED:g} s beside a hold")
+
+
+def mend_nodes(testbed: Testbed) -> None:
+    """Bring nodes and devices back."""
+    cluster = testbed.cluster
+    for node in cluster.admin.list("nodes"):
+        name = node["metadata"]["name"]
+        if name in cluster.kubelet.lost:
+            cluster.restore_node(name)
+        if node["spec"].get("unschedulable"):
+            cluster.cordon(name, unschedulable=False)
+    for piece in cluster.admin.list("resourceslices"):
+        for device in piece["spec"]["devices"]:
+            device.pop("taints", None)
+        cluster.admin.update("resourceslices", piece)
+
+
+async def calm(testbed: Testbed) -> None:
+    """End all faults but those of nodes and devices. One controller runs on."""
+    cluster = testbed.cluster
+    cluster.handler.fault = None
+    cluster.fault_components(None)
+    cluster.set_lag(0.0)
+    cluster.slow_scheduler(None)
+    for name in cluster.components:
+        cluster.resume(name)
+    for plan in cluster.admin.list("downgradeplans"):
+        cluster.admin.delete("downgradeplans", "", plan["metadata"]["name"])
+    if testbed.driver is not None:
+        testbed.driver.prompt = True
+    for process in testbed.processes.values():
+        process.clock.jump *= 0
+    for name in list(testbed.processes)[1:]:
+        await testbed.kill(name)
+    await testbed.supervise()
+    if not testbed.processes:
+        testbed.start("last")
+    for claim in testbed.objects("resourceclaims"):
+        expel(testbed, claim)
+
+
+def _make_way(testbed: Testbed) -> None:
+    """Help as users would: create a missing claim, and delete pods that can never run.
+
+    These are pods of a deleted claim, orphaned pods (the embedded cluster adopts none), and pods
+    whose claim another writer deallocated. claimctl reports that only deleting them helps. Pods
+    that wait since their owner avoided a node go, too.
+    """
+    admin = testbed.cluster.admin
+    claims = {each["metadata"]["name"]: each for each in testbed.objects("resourceclaims")}
+    for claim in claims.values():
+        _dissolve(testbed, claim)
+    for pod in testbed.objects("pods"):
+        _make_group(testbed, pod)
+        in_the_way = not pod["metadata"].get("ownerReferences") or _avoids(pod)
+        for entry in pod["spec"].get("resourceClaims") or ():
+            name = entry.get("resourceClaimName")
+            if name is None:
+                continue  # the cluster makes claims of templates anew
+            if name not in claims:
+                claims[name] = admin.create("resourceclaims", manifests.claim(name))
+            in_the_way |= bool(claims[name]["metadata"].get("deletionTimestamp"))
+            allocated = claims[name].get("status", {}).get("allocation")
+            in_the_way |= bool(pod["spec"].get("nodeName")) and not allocated
+        if in_the_way:
+            with suppress(StatusError):
+                admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+
+
+def _dissolve(testbed: Testbed, claim: dict[str, Any]) -> None:
+    """Delete the PodGroups that keep a claim which is being deleted: it takes no more pods."""
+    if claim["metadata"].get("deletionTimestamp"):
+        for each in claim["status"].get("reservedFor") or ():
+            if each["resource"] == "podgroups":
+                with suppress(StatusError):
+                    testbed.cluster.admin.delete("podgroups", NAMESPACE, each["name"])
+
+
+def _avoids(pod: dict[str, Any]) -> bool:
+    """Whether a pod waits that was made while its owner avoided a node: its affinity stays."""
+    waits = pod["status"].get("phase") == "Pending" and not pod["spec"].get("nodeName")
+    return waits and AVOIDS in (pod["metadata"].get("annotations") or {})
+
+
+def _make_group(testbed: Testbed, pod: dict[str, Any]) -> None:
+    """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if not name or testbed.cluster.admin.find("podgroups", NAMESPACE, name) is not None:
+        return
+    testbed.cluster.admin.create("podgroups", manifests.pod_group(name, "slice"))
+
+
+def expel(testbed: Testbed, claim: dict[str, Any]) -> None:
+    """Remove the entries of the foreign writer.
+
+    A writer that removes the last entry of a claim without a ClaimReservation must deallocate it.
+    """
+    listed = claim.get("status", {}).get("reservedFor") or []
+    kept = [each for each in listed if each.get("apiGroup") != "example.com"]
+    if len(kept) == len(listed):
+        return
+    status = {**claim["status"], "reservedFor": kept}
+    if not kept:
+        status = {key: value for key, value in status.items() if key != "reservedFor"}
+        if claim["metadata"]["name"] not in _reserved(testbed):
+            status = {key: value for key, value in status.items() if key != "allocation"}
+    testbed.cluster.admin.update("resourceclaims", {**claim, "status": status}, "status")
+
+
+def _reserved(testbed: Testbed) -> set[str]:
+    return {each["spec"]["resourceClaimName"] for each in testbed.objects("claimreservations")}
+
+
+def _missing(testbed: Testbed) -> list[str]:
+    """Workloads whose pods do not all run."""
+    found = []
+    for plural in ("deployments", "statefulsets"):
+        for workload in testbed.objects(plural):
+            meta, spec = workload["metadata"], workload["spec"]
+            own = [
+                pod
+                for pod in testbed.objects("pods")
+                if pod["metadata"]["name"].startswith(f"{meta['name']}-")
+            ]
+            running = sum(_runs(pod, OWNERS[plural]) for pod in own)
+            wanted = spec.get("replicas", 1)
+            if running < wanted and not meta.get("deletionTimestamp"):
+                found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
+    for job in testbed.objects("jobs"):
+        ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
+        if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
+            found.append(f"jobs/{job['metadata']['name']}: not ended")
+    return found
+
+
+OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
+"""The kind that owns the pods; the workloads of one kind have different names."""
+
+
+def _runs(pod: dict[str, Any], owner: str) -> bool:
+    meta = pod["metadata"]
+    owned = any(each["kind"] == owner for each in meta.get("ownerReferences") or ())
+    running = pod["status"].get("phase") == "Running"
+    return owned and running and not meta.get("deletionTimestamp")
+
+
+async def _still(testbed: Testbed, verdict: Verdict) -> None:
+    """Check that nothing writes claims while all pods run or have finished: no loop, no fight."""
+    await testbed.sleep(STILL)
+    since = testbed.cluster.store.revision
+    await testbed.sleep(10.0)
+    written = [each for each in testbed.cluster.history(since) if _held(each)]
+    if len(written) > FEW:
+        writers = sorted({each.actor.rpartition(":")[2] for each in written})
+        verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
+
+
+def _held(revision: Revision, *groups: str) -> bool:
+    """Whether the revision is a claim whose list has more than pods: claimctl maintains it.
+
+    Args:
+        groups: the API groups of the entries that count; none for all.
+    """
+    if revision.plural != "resourceclaims":
+        return False
+    listed = revision.object().get("status", {}).get("reservedFor") or ()
+    found = {each.get("apiGroup", "") for each in listed} - {""}
+    return bool(found & {*groups} if groups else found)
+
+
+async def _clear(testbed: Testbed) -> None:
+    """Delete workloads and orphaned pods, and ask for releases of claims with policy Manual."""
+    admin = testbed.cluster.admin
+    for plural in ("deployments", "statefulsets", "jobs", "replicasets"):
+        for workload in testbed.objects(plural):
+            if not workload["metadata"].get("deletionTimestamp"):
+                admin.delete(plural, NAMESPACE, workload["metadata"]["name"])
+    for group in testbed.objects("podgroups") if "podgroups" in testbed.plurals() else ():
+        if not group["metadata"].get("ownerReferences"):
+            admin.delete("podgroups", NAMESPACE, group["metadata"]["name"])
+    await testbed.sleep(3.0)
+    for pod in testbed.objects("pods"):
+        with suppress(StatusError):
+            admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    for one in testbed.objects("claimreservations"):
+        claim = admin.find("resourceclaims", NAMESPACE, one["spec"]["resourceClaimName"])
+        if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
+            asked = {"claimctl.io/release": claim["metadata"]["uid"]}
+            name = one["metadata"]["name"]
+            patch = {"metadata": {"annotations": asked}}
+            admin.patch("claimreservations", NAMESPACE, name, patch)
+
+
+async def _quiet(testbed: Testbed, verdict: Verdict) -> None:
+    """Check promise 7: claimctl writes nothing on a settled cluster."""
+    await testbed.sleep(QUIET)
+    since = testbed.cluster.store.revision
+    await testbed.sleep(WATCHED)
+    written = [
+        f"{each.plural}/{each.name}"
+        for each in testbed.cluster.history(since)
+        if each.actor == CONTROLLER_USER and each.plural not in OWN_BUSINESS
+    ]
+    if written:
+        verdict.violations.append(f"{len(written)} writes while all is quiet: {written[:3]}")

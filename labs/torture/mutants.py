@@ -1,0 +1,316 @@
+"""Plants bugs in claimctl, one at a time; the torture tests must catch each of them.
+
+``python -m labs mutants`` lists all bugs as caught or missed. With a name it plants that
+bug in its own process and hunts it: one module is changed while it is imported, and no file.
+A bug counts as caught only by a case that passes without it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from labs.torture.planting import Mutant, plant
+
+CAUGHT, MISSED = 0, 1
+PATIENCE = 360.0
+"""CPU seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
+
+RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.users.blockers"
+LIST, CLAIMS = (
+    "claimctl.reservation.reserved_for.consistency",
+    "claimctl.controller.observations.claims",
+)
+MUTANTS = (
+    Mutant(
+        "skip the settle wait",
+        RELEASE,
+        "_settle",
+        "return Step(blockers=(Blocker(Reason.SETTLING, text, left),))",
+        "return _checked(snapshot, reason, own, settled=False)",
+    ),
+    Mutant(
+        "deallocate without a fence",
+        RELEASE,
+        "next_step",
+        "if begins_with_fence(snapshot): return _fence(snapshot, reason, own)",
+        "if begins_with_fence(snapshot): return _checked(snapshot, reason, own, settled=False)",
+    ),
+    Mutant(
+        "drop the resourceVersion precondition",
+        "claimctl.kube.client",
+        "_under",
+        """{**patch.get("metadata", {}), "resourceVersion": resource_version}""",
+        """{**patch.get("metadata", {})}""",
+    ),
+    Mutant(
+        "take the cache for a live LIST",
+        "claimctl.controller.live_reads",
+        "Investigator._list",
+        """
+        pods = await self._lists.get(snapshot.namespace)
+        caught_up = not need.vanished or await self._cache.catch_up(pods.version, CATCH_UP_SECONDS)
+        """,
+        """
+        from claimctl.controller.shared_lists import PodList
+        uids = frozenset(pod.metadata.uid for pod in snapshot.pods)
+        pods = PodList("", snapshot.pods, uids, ())
+        caught_up = True
+        """,
+    ),
+    Mutant(
+        "deallocate in two writes",
+        RELEASE,
+        "_deallocate",
+        "WriteList(version, (), deallocate=True, reason=reason)",
+        "WriteList(version, (), deallocate=not snapshot.references, reason=reason)",
+    ),
+    Mutant("ignore ghosts", BLOCKERS, "blockers", "_ghosts(snapshot)", "()"),
+    Mutant("forget the blind wait", BLOCKERS, "blockers", "_unseen_history(snapshot)", "()"),
+    Mutant(
+        "believe the cache after a gap",
+        CLAIMS,
+        "Memories.pods_listed",
+        "self._pods_listed, self._pods_listed_at = version, self._clock.monotonic()",
+        "self._pods_listed = self._pods_listed or version",
+    ),
+    Mutant(
+        "take any claim that was once free for one that was watched",
+        CLAIMS,
+        "Memories._blind_age",
+        "_certainly(observed.made_after, self._pods_listed)",
+        "observed.made_after",
+    ),
+    Mutant(
+        "believe a watch that is open to be in time",
+        "claimctl.kube.informer",
+        "Informer.catch_up",
+        "return reaches(self._version, version)",
+        "return self._following",
+    ),
+    Mutant(
+        "add references to a claim that is being deleted",
+        LIST,
+        "_may_add",
+        """
+        return (
+            snapshot.claim is not None
+            and snapshot.allocated
+            and not snapshot.claim.metadata.deleting
+        )
+        """,
+        "return snapshot.claim is not None and snapshot.allocated",
+    ),
+    Mutant(
+        "remove what is not known",
+        LIST,
+        "_Draft.take",
+        """
+        self._take(reference)
+        if reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
+            self.unknown.append(reference)
+        """,
+        "if reference.uid in self.holds.keep: self._take(reference)",
+    ),
+    Mutant(
+        "remove pods that the cache lacks, unasked",
+        LIST,
+        "_Draft._unless_gone",
+        "if reference.uid in evidence.gone_pods: return None",
+        "return None",
+    ),
+    Mutant(
+        "write no tombstones",
+        LIST,
+        "_Draft.additions",
+        "yield tombstone(pod.metadata)",
+        "yield from ()",
+    ),
+    Mutant(
+        "write the status in every pass",
+        "claimctl.reservation.status.desired",
+        "with_statuses",
+        "if reservation.status == status or _goes_anyway(found, reservation): continue",
+        "",
+    ),
+    Mutant(
+        "take the finalizer without a record",
+        "claimctl.reservation.decide",
+        "_end",
+        "found.on_record",
+        "True",
+    ),
+    Mutant(
+        "leave the finalizer",
+        RELEASE,
+        "finalizer_step",
+        "CLAIM_FINALIZER not in claim.metadata.finalizers",
+        "True",
+    ),
+    Mutant(
+        "hold on when a Job has ended",
+        "claimctl.reservation.facts.workloads",
+        "_finished_job",
+        """{"Complete", "Failed"}""",
+        """{"Done"}""",
+    ),
+    Mutant(
+        "take a phase for the end of containers",
+        "claimctl.reservation.facts.pods",
+        "is_done",
+        "return not any(container.state.running for container in _containers(pod))",
+        "return True",
+    ),
+    Mutant(
+        "give up no device that cannot be reached",
+        "claimctl.reservation.assessment.retention",
+        "_trapped",
+        "since is None or timeout is None",
+        "True",
+    ),
+    Mutant(
+        "keep following from a version that is gone",
+        "claimctl.kube.informer",
+        "Informer._follow",
+        """
+        self._page_size = PAGE if self._version else 0
+        self._version = ""
+        """,
+        "self._page_size = PAGE if self._version else 0",
+    ),
+    Mutant(
+        "let a reservation go before its release",
+        "claimctl.reservation.release.finalizers",
+        "remove_reservation_finalizers",
+        "if not _finished_with_claim(found, retention): continue",
+        "",
+    ),
+    Mutant(
+        "forget who is being released after a restart",
+        "claimctl.reservation.assessment.assessment",
+        "Assessment.on_record",
+        "record is not None and record.claim_uid == uid",
+        "False",
+    ),
+    Mutant(
+        "take out somebody else's hold in a downgrade",
+        "claimctl.downgrade.expansion",
+        "_obstacle",
+        "if unknown: return Obstacle.UNKNOWN_REFERENCE",
+        "",
+    ),
+    Mutant(
+        "record what a downgrade replaces after the write",
+        "claimctl.downgrade.prepare",
+        "_Run.begin",
+        "await self.report(Phase.EXPANDING)",
+        "",
+    ),
+    Mutant(
+        "take a conflict for done",
+        "claimctl.controller.reconcilers.claim",
+        "ClaimReconciler._write",
+        "if findings.no_template: raise",
+        "return DONE",
+    ),
+    Mutant(
+        "list a pod again whose entry was removed",
+        "claimctl.reservation.reserved_for.listing_ahead",
+        "_was_never_listed",
+        "pod.metadata.uid not in seen.entry_age",
+        "True",
+    ),
+    Mutant(
+        "list a pod ahead that has a PodGroup",
+        "claimctl.reservation.reserved_for.listing_ahead",
+        "_is_simple",
+        "grouped = bool(group_of(spec)) or spec.workload_ref is not None",
+        "grouped = False",
+    ),
+    Mutant(
+        "list pods ahead without the hold",
+        LIST,
+        "consistent_list",
+        "draft.entries |= {reference.uid: reference for reference in ahead}",
+        """
+        draft.entries |= {reference.uid: reference for reference in ahead}
+        if ahead: draft.entries = {uid: each for uid, each in draft.entries.items() if is_pod(each)}
+        """,
+    ),
+    Mutant(
+        "forget when the entry of a pod was removed",
+        "claimctl.reservation.users.binding",
+        "closed_age",
+        "seen.entry_age.get(pod.metadata.uid, seen.watched_age)",
+        "seen.watched_age",
+    ),
+    Mutant(
+        "forget that devices may have to be made ready",
+        "claimctl.reservation.users.binding",
+        "binding_seconds",
+        "_may_wait_for_devices(snapshot, pod)",
+        "False",
+    ),
+    Mutant(
+        "take out the entry of a pod that a scheduler listed",
+        "claimctl.reservation.users.binding",
+        "entries_to_take_out",
+        "listed_ahead(claim, _yielding(snapshot, reason, consumers))",
+        "frozenset(snapshot.listed_uids & consumers.pending.keys())",
+    ),
+    Mutant(
+        "let a hold that is asked to go and a pod that it keeps out wait for each other",
+        "claimctl.reservation.users.binding",
+        "_yielding",
+        "is_stuck(pod)",
+        "False",
+    ),
+    *(
+        Mutant(
+            f"ignore pods that may be bound: {reason}",
+            "claimctl.reservation.users.binding",
+            "users_among",
+            "(deleting or not is_open(snapshot, pod))",
+            f"reason != {reason!r} and (deleting or not is_open(snapshot, pod))",
+        )
+        for reason in ("Withdrawn", "ClaimDeleted", "WorkloadRecreated", "Reallocated")
+    ),
+)
+"""tests/unit/reservation/test_binding.py has the case for HoldYielded, which takes 256 pods."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    if not arguments:
+        return _all()
+    mutant = next(each for each in MUTANTS if each.name == arguments[0])
+    plant(mutant)
+    from labs.torture.mutant_search import hunt
+
+    found = hunt(float(os.environ.get("MUTANT_BUDGET") or PATIENCE))
+    print(found[:160] or "-")
+    return CAUGHT if found else MISSED
+
+
+def _all() -> int:
+    missed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, (code, told) in zip(MUTANTS, pool.map(_hunted, MUTANTS), strict=True):
+            word = {CAUGHT: "caught", MISSED: "MISSED"}.get(code, "BROKEN")
+            missed += code != CAUGHT
+            print(f"{word:7} {mutant.name}: {told}", flush=True)
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} caught")
+    return 1 if missed else 0
+
+
+def _hunted(mutant: Mutant) -> tuple[int, str]:
+    command = (sys.executable, "-m", "labs", "mutants", mutant.name)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = (done.stdout if done.returncode in (CAUGHT, MISSED) else done.stderr).splitlines()
+    return done.returncode, lines[-1] if lines else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

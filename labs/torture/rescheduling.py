@@ -1,0 +1,327 @@
+"""``RESCHEDULE=1``: ``claimctl reschedule`` runs beside a schedule, and is killed at times.
+
+The witness judges the cluster as always. In addition nothing of claimctl's may stay behind once a
+last run has swept, and no pod may wait for ever because of the brake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from random import Random
+from typing import Any
+
+import yaml
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError
+from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, LeadershipLost
+from claimctl.kube.retry import Backoff
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, is_own
+from claimctl.reschedule.plan.planning import plan
+from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import translated
+from claimctl.reschedule.run.loop import LEASE, Loop
+from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.settings import RunSettings
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Result
+from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION
+from labs.torture import refusing
+from labs.torture.faulty_transport import FaultPlan, FaultyTransport
+from labs.torture.final_checks import calm, mend_nodes
+from labs.torture.testbed import Testbed
+from tests.e2e.harness import DEVICE_CLASS, NAMESPACE
+
+USER = "system:serviceaccount:claimctl-system:claimctl-rescheduler"
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: torture
+  pluginConfig:
+  - {name: DefaultEvictor, args: {moveHeldClaims: WholeUnit}}
+  - name: LowNodeUtilization
+    args:
+      thresholds: {pods: 0.3}
+      targetThresholds: {pods: 0.4}
+  - {name: CriticalPods, args: {unschedulableSeconds: 1, podScheduledTimeoutSeconds: 20}}
+  - {name: DeferredResizes, args: {deferredSeconds: 0, settleSeconds: 5}}
+  - name: UnplaceablePods
+    args:
+      stuckSeconds: 1
+      budget: {refusals: 3, windowSeconds: 60}
+      keepRefused: 1
+      brake: true
+  plugins:
+    deschedule: {enabled: [CriticalPods, DeferredResizes, UnplaceablePods]}
+    balance: {enabled: [RemoveDuplicates, LowNodeUtilization]}
+"""
+WITHOUT_UNPLACEABLE = POLICY.replace("DeferredResizes, UnplaceablePods]", "DeferredResizes]")
+
+
+def _sized(cpu: str) -> dict[str, Any]:
+    return {"name": "main", "image": "web", "resources": {"requests": {"cpu": cpu}}}
+
+
+WEB: dict[str, Any] = {
+    "metadata": {"name": "web", "namespace": NAMESPACE},
+    "spec": {
+        "replicas": 6,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [_sized("8")]},
+        },
+    },
+}
+"""A workload without claims."""
+GROWS: dict[str, Any] = {
+    "metadata": {"name": "grows", "namespace": NAMESPACE},
+    "spec": {
+        "selector": {"matchLabels": {"app": "grows"}},
+        "template": {
+            "metadata": {"labels": {"app": "grows"}},
+            "spec": {"containers": [_sized("16")], "priorityClassName": "grows"},
+        },
+    },
+}
+"""A workload whose pod wants other sizes at times, up to nearly a node."""
+SETTINGS = RunSettings(deadline=10.0, landing=5.0, poll=0.5, retry=Backoff(first=0.5, cap=2.0))
+PAUSES = (1.5, 2.0, 3.0, 8.0)
+LOOPS = (3.0, 6.0, 12.0)
+"""Seconds after which a loop ends."""
+LEASE_TIMES = {"lease_duration": 2.0, "renew_deadline": 1.5, "retry_period": 0.5}
+RELEASED = 600.0
+"""Seconds within which no pod is braked any more once all nodes are well; probes come at least
+every five minutes."""
+
+
+def wanted() -> bool:
+    """Whether RESCHEDULE asks for it."""
+    return os.environ.get("RESCHEDULE", "0") not in ("", "0")
+
+
+@asynccontextmanager
+async def rescheduling(testbed: Testbed, seed: int, counts: Counter[str]) -> AsyncIterator[None]:
+    """Run again and again until the end of the block; then sweep, and look for what is left.
+
+    ``counts`` counts the runs and the pods that they evict; the victims of critical pods, and what
+    was done for pods that nodes refuse, also if the run was killed.
+    """
+    runs = _runs(testbed, Random(f"reschedule {seed}"), counts)
+    task = asyncio.create_task(runs, name="reschedule")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    counts["victim of a critical pod"] += _victims(testbed)
+    counts.update(refusing.counted(testbed, USER))
+    await calm(testbed)
+    mend_nodes(testbed)
+    rng = Random(f"end {seed}")
+    await _stop_avoiding(testbed, rng)
+    await _runner(testbed, _transport(testbed), rng).sweep(everything=True)
+    testbed.unmet += [f"a taint stays on {node}" for node in _tainted(testbed)]
+    testbed.unmet += [f"a request stays on {name}" for name in _asked(testbed)]
+
+
+async def _stop_avoiding(testbed: Testbed, rng: Random) -> None:
+    """The strategy ends in one of three ways. Afterwards all nodes are well."""
+    how = rng.choice(("well", "release", "unnamed"))
+    if how == "well":
+        refusing.mend(testbed)
+        for name in await _still_braked(testbed, rng):
+            testbed.unmet.append(f"{name} is braked for ever")
+    if how == "unnamed":
+        # the run forgets the avoidances, and the sweep of the next one removes their taints
+        runner = _runner(testbed, _transport(testbed), rng, WITHOUT_UNPLACEABLE)
+        await runner.run()
+        await runner.sweep()
+    else:
+        await _runner(testbed, _transport(testbed), rng).sweep(everything=True)
+    testbed.unmet += [f"{how}: {what}" for what in refusing.remains(testbed)]
+    refusing.mend(testbed)
+
+
+async def _still_braked(testbed: Testbed, rng: Random) -> list[str]:
+    """Run until no pod is braked; the pods that still are."""
+    end = testbed.cluster.clock.monotonic() + RELEASED
+    while refusing.braked(testbed) and testbed.cluster.clock.monotonic() < end:
+        await _runner(testbed, _transport(testbed), rng).run()
+        await testbed.sleep(5.0)
+    return refusing.braked(testbed)
+
+
+async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
+    admin = testbed.cluster.admin
+    admin.create("priorityclasses", {"metadata": {"name": "grows"}, "value": 1000})
+    for each in (WEB, GROWS):
+        admin.create("deployments", each)
+    refusing.begin(testbed, rng)
+    for number in count():
+        if number % 3 == 0:
+            _want_all_devices(testbed, f"vital-{number}", rng)
+            await _crowd(testbed, rng)
+        _resize(testbed, rng)
+        refusing.strike(testbed, rng)
+        await asyncio.sleep(rng.choice(PAUSES))
+        if rng.random() < 0.4:
+            await _loop(testbed, rng)
+            counts["reschedule loop"] += 1
+        else:
+            await _once(testbed, rng, counts)
+
+
+async def _once(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
+    """One run, as of the CronJob."""
+    plan_ = FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 60)]))
+    runner = _runner(testbed, _transport(testbed, plan_), rng)
+    with suppress(KubeError, OSError):
+        report = await runner.run()
+        counts["reschedule run"] += 1
+        done = [step.move for step in report.steps if step.result is Result.EVICTED]
+        counts["moved pod"] += sum(not move.cleans for move in done)
+        counts["room for a resize"] += len(report.plan.resizes)
+
+
+async def _loop(testbed: Testbed, rng: Random) -> None:
+    """The loop, as of the Deployment, for some seconds. It is stopped, or killed."""
+    transport = _transport(testbed, FaultPlan(dies_at=rng.choice([0, 0, rng.randint(1, 200)])))
+    runner = _runner(testbed, transport, rng)
+    identity = f"loop-{rng.random()}"
+    settings = LeaderElectionSettings(LEASE, "claimctl-system", **LEASE_TIMES)
+    election = LeaderElection(runner.client, runner.clock, settings, identity, rng=rng)
+    events = EventRecorder(runner.client, runner.clock, "claimctl.io/rescheduler", identity)
+    task = asyncio.create_task(Loop(runner, election, 4.0, events).run(), name=identity)
+    try:
+        await asyncio.wait([task], timeout=rng.choice(LOOPS))
+        if rng.random() < 0.5:
+            runner.stop.set()
+            await asyncio.wait([task], timeout=30.0)
+    finally:
+        transport.dead.set()
+        task.cancel()
+        await asyncio.wait([task])
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LeadershipLost):
+            raise error
+
+
+def _resize(testbed: Testbed, rng: Random) -> None:
+    """The pods that grow want another size; a pod that is going does not mind."""
+    admin = testbed.cluster.admin
+    for pod in admin.list("pods", NAMESPACE):
+        if pod["metadata"]["name"].startswith("grows-"):
+            patch = {"spec": {"containers": [_sized(rng.choice(("16", "40", "60")))]}}
+            admin.patch(
+                "pods", NAMESPACE, pod["metadata"]["name"], patch, "resize", kind="strategic"
+            )
+
+
+async def _crowd(testbed: Testbed, rng: Random) -> None:
+    """Let all pods without claims run on one node, and open the other again."""
+    nodes = [each["metadata"]["name"] for each in testbed.cluster.admin.list("nodes")]
+    node = rng.choice(nodes)
+    testbed.cluster.cordon(node)
+    for pod in testbed.cluster.admin.list("pods", NAMESPACE):
+        if pod["metadata"]["name"].startswith("web-"):
+            testbed.cluster.admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+    await asyncio.sleep(1.0)
+    testbed.cluster.cordon(node, unschedulable=False)
+
+
+def _want_all_devices(testbed: Testbed, name: str, rng: Random) -> None:
+    """A critical pod wants all devices of a node, so that others have to go; the last one ends."""
+    admin = testbed.cluster.admin
+    for pod in admin.list("pods", NAMESPACE):
+        if pod["metadata"]["name"].startswith("vital-"):
+            admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
+            admin.delete("resourceclaims", NAMESPACE, pod["metadata"]["name"])
+    meta = {"name": name, "namespace": NAMESPACE}
+    every = {"deviceClassName": DEVICE_CLASS, "allocationMode": "All"}
+    requests = [{"name": "gpu", "exactly": every}]
+    admin.create("resourceclaims", {"metadata": meta, "spec": {"devices": {"requests": requests}}})
+    node = _busy(testbed) or rng.choice([each["metadata"]["name"] for each in admin.list("nodes")])
+    spec = {
+        "containers": [{"name": "main", "image": "x"}],
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"key": CRITICAL_TAINT, "operator": "Exists"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+    }
+    admin.create("pods", {"metadata": meta, "spec": spec})
+
+
+def _busy(testbed: Testbed) -> str:
+    """A node with devices that a claim of the workloads has."""
+    for claim in testbed.cluster.admin.list("resourceclaims", NAMESPACE):
+        allocation = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            if not claim["metadata"]["name"].startswith("vital-"):
+                return str(result["pool"])
+    return ""
+
+
+def _transport(testbed: Testbed, faults: FaultPlan | None = None) -> FaultyTransport:
+    inner = testbed.cluster.transport(USER)
+    return FaultyTransport(testbed.cluster, inner, faults or FaultPlan())
+
+
+def _runner(
+    testbed: Testbed, transport: FaultyTransport, rng: Random, policy: str = POLICY
+) -> Runner:
+    client = Client(transport, testbed.cluster.clock, rng=rng)
+    return Runner(
+        client=client,
+        clock=testbed.cluster.clock,
+        policy=translated(checked(yaml.safe_load(policy))),
+        planner=plan,
+        records=Records(client),
+        settings=SETTINGS,
+        signs=Signs(client.telemetry),
+        rng=rng,
+    )
+
+
+def _victims(testbed: Testbed) -> int:
+    """How many pods the runs evicted from nodes that were tainted for a critical pod."""
+    rooms: set[str] = set()
+    found: set[str] = set()
+    for revision in testbed.cluster.history():
+        if revision.plural == "nodes":
+            rooms.discard(revision.name)
+            taints = revision.object()["spec"].get("taints") or ()
+            if any(each["key"] == CRITICAL_TAINT for each in taints):
+                rooms.add(revision.name)
+        elif revision.plural == "pods" and revision.actor == USER:
+            pod = revision.object()
+            if pod["spec"].get("nodeName") in rooms:
+                found.add(pod["metadata"]["uid"])
+    return len(found)
+
+
+def _asked(testbed: Testbed) -> list[str]:
+    """The ClaimReservations with a request of a run to give the claim up."""
+    return [
+        each["metadata"]["name"]
+        for each in testbed.cluster.admin.list("claimreservations", NAMESPACE)
+        if REALLOCATE_FOR_ANNOTATION in (each["metadata"].get("annotations") or {})
+    ]
+
+
+def _tainted(testbed: Testbed) -> list[str]:
+    return [
+        node["metadata"]["name"]
+        for node in testbed.cluster.admin.list("nodes")
+        for taint in node["spec"].get("taints") or ()
+        if is_own(taint["key"], str(taint.get("value") or ""))
+    ]

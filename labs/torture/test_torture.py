@@ -1,0 +1,88 @@
+"""A small part of the torture tests in every test run; the date selects the part."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from labs.torture.explorer import explore
+from labs.torture.perturbations import perturb, points
+
+ROOT = Path(__file__).parents[2]
+SHARDS = 180
+"""Number of days until every perturbation was tried."""
+SEEDS = 12
+RESCHEDULE_SEEDS = (0, 12, 13, 16, 18)
+"""Each of the following happens in two of them: a change of claimctl changes all schedules."""
+DONE_BY_RUNS = (
+    "moved pod",
+    "room for a resize",
+    "victim of a critical pod",
+    "avoided node",
+    "braked owner",
+    "stuck pod evicted",
+)
+"""What the runs of ``claimctl reschedule`` do in these schedules, each at least once."""
+
+
+@pytest.fixture
+def day() -> int:
+    """TORTURE_DAY, or the number of today."""
+    given = os.environ.get("TORTURE_DAY")
+    return int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
+
+
+def test_todays_schedules_break_no_promise(day: int) -> None:
+    for seed in range(day * SEEDS, (day + 1) * SEEDS):
+        verdict = explore(seed).verdict
+        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+
+
+def test_todays_perturbations_break_no_promise(day: int) -> None:
+    for point in points()[day % SHARDS :: SHARDS]:
+        verdict = perturb(point)
+        assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
+
+
+def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESCHEDULE", "1")
+    done: Counter[str] = Counter()
+    for seed in RESCHEDULE_SEEDS:
+        explored = explore(seed)
+        assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
+        done += explored.faults
+    missing = {each for each in DONE_BY_RUNS if not done[each]}
+    assert not missing
+
+
+PRINT_DIGESTS = """
+from labs.torture.explorer import explore
+from labs.torture.batches import quiet
+quiet()
+print([explore(seed).verdict.digest for seed in range(100, 104)])
+"""
+
+
+def test_a_seed_repeats_a_schedule_byte_for_byte() -> None:
+    def digests(hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        command = (sys.executable, "-c", PRINT_DIGESTS)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert digests("1") == digests("2")
+
+
+def test_a_planted_bug_is_caught() -> None:
+    command = (sys.executable, "-m", "labs", "mutants", "ignore ghosts")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "DeallocatedUnderGhost" in done.stdout

@@ -1,0 +1,360 @@
+"""The embedded cluster of a run, its controllers, and the final judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from random import Random
+from typing import Any
+
+from kube_in_process.cluster import Cluster
+from kube_in_process.errors import StatusError
+from kube_in_process.options import ClusterOptions
+from kube_in_process.storage.store import Revision
+
+from claimctl.controller.caches import informers as caches
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.kube.clock import LoopClock
+from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, Violation, Witness
+from claimctl_demo.witness.world import World
+from labs.torture.drivers import DEVICE, Driver
+from labs.torture.faulty_transport import FaultPlan, FaultyTransport
+from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
+from tests.support.builders import NOW
+from tests.support.crds import definitions
+from tests.support.telemetry import Recorder
+
+GRACE = 20
+"""forceDeletedPodGraceSeconds of every ClaimReservation; longer than any wait for a new list."""
+
+
+BINDING = 25.0
+"""--binding-seconds of every controller; shorter than the default, to keep runs short."""
+SLOW_BINDING = 90.0
+"""--slow-binding-seconds: longer than a driver's report and a slow scheduling cycle together."""
+BEAT = 0.5
+"""Seconds within which a dead controller is replaced."""
+
+
+class WallClock(LoopClock):
+    """A machine's clock. ``jump`` shifts the wall clock, not the monotonic clock."""
+
+    def __init__(self) -> None:
+        super().__init__(NOW)
+        self.jump = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.jump
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of a controller."""
+
+    transport: FaultyTransport
+    task: asyncio.Task[None]
+    stop: asyncio.Event
+    clock: WallClock
+
+
+@dataclass
+class Testbed:
+    """The cluster of one run. It restarts controllers that end, as a kubelet would."""
+
+    __test__ = False  # pytest takes a class with this name for tests
+    cluster: Cluster
+    settings: dict[str, Any] = field(default_factory=dict)
+    processes: dict[str, Process] = field(default_factory=dict)
+    ended: list[FaultyTransport] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
+    """Conditions that a script waited for in vain."""
+    telemetry: Recorder | None = None
+    driver: Driver | None = None
+    """The driver of the devices, if pods wait for its reports."""
+    driving: asyncio.Task[None] | None = None
+    crashes: list[str] = field(default_factory=list)
+    """Errors with which controllers ended and should not have."""
+
+    # -- controllers
+
+    def start(self, name: str = "one", plan: FaultPlan | None = None, **settings: Any) -> Process:
+        clock = WallClock()
+        values: dict[str, Any] = {"identity": name, "leader_elect": False}
+        values |= {"binding_seconds": BINDING, "slow_binding_seconds": SLOW_BINDING}
+        values |= {**self.settings, **settings}
+        inner = self.cluster.transport(CONTROLLER_USER, CONTROLLER_GROUPS)
+        transport = FaultyTransport(self.cluster, inner, plan or FaultPlan())
+        settings_ = Settings.checked(**values)
+        manager = Manager(settings_, transport, clock, self.telemetry, rng=Random(name))
+        stop = asyncio.Event()
+        task = asyncio.create_task(manager.run(stop), name=f"manager {name}")
+        process = self.processes[name] = Process(transport, task, stop, clock)
+        return process
+
+    async def kill(self, name: str) -> None:
+        """Kill a controller as SIGKILL does: it cleans nothing up and sends nothing any more."""
+        process = self.processes.pop(name)
+        process.transport.dead.set()
+        process.task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await process.task
+        self.ended.append(process.transport)
+
+    async def supervise(self, **settings: Any) -> None:
+        """Replace every process that has died."""
+        for name, process in list(self.processes.items()):
+            if process.transport.dead.is_set() or process.task.done():
+                await self.kill(name)
+                self.start(name, **settings)
+
+    async def stop_all(self) -> None:
+        """Stop all controllers as SIGTERM does. One that ends with an error counts as a crash."""
+        for name in list(self.processes):
+            process = self.processes.pop(name)
+            process.stop.set()
+            try:
+                await process.task
+            except Exception as error:
+                self.crashes.append(f"{type(error).__name__}: {error}")
+            self.ended.append(process.transport)
+
+    # -- devices
+
+    def bind_devices(self, rng: Random) -> None:
+        """From now on, the scheduler waits for a driver's reports before it binds pods."""
+        admin = self.cluster.admin
+        for piece in admin.list("resourceslices"):
+            devices = [each | DEVICE for each in piece["spec"]["devices"]]
+            admin.update("resourceslices", {**piece, "spec": {**piece["spec"], "devices": devices}})
+        self.driver = Driver(rng)
+        self.driving = asyncio.create_task(self._drive(self.driver), name="driver")
+
+    async def _drive(self, driver: Driver) -> None:
+        while True:
+            now = self.cluster.clock.monotonic()
+            for claim, patch in driver.reports(self.objects("resourceclaims"), now):
+                self.report(claim, patch)
+            await asyncio.sleep(BEAT)
+
+    def report(self, claim: dict[str, Any], patch: dict[str, Any]) -> None:
+        name = claim["metadata"]["name"]
+        with suppress(StatusError):
+            self.cluster.admin.patch("resourceclaims", NAMESPACE, name, patch, "status")
+
+    # -- time
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass; controllers that die are replaced."""
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, BEAT))
+            await self.supervise()
+            seconds -= BEAT
+
+    async def until(self, holds: Callable[[], bool], within: float, step: float = 0.5) -> bool:
+        """Wait for a condition on the server; controllers that die are replaced."""
+        end = self.cluster.clock.monotonic() + within
+        while not holds():
+            if self.cluster.clock.monotonic() >= end:
+                return False
+            await asyncio.sleep(step)
+            await self.supervise()
+        return True
+
+    # -- what is there
+
+    def objects(self, plural: str) -> list[dict[str, Any]]:
+        return [
+            obj
+            for obj in self.cluster.admin.list(plural)
+            if obj["metadata"].get("namespace", NAMESPACE) == NAMESPACE
+        ]
+
+    def plurals(self) -> set[str]:
+        """The plural names of the resources that the cluster serves."""
+        return {kind.plural for kind in self.cluster.api.kinds}
+
+    def unreleased(self) -> list[str]:
+        """Claims that are allocated or cannot be deleted."""
+        return [
+            claim["metadata"]["name"]
+            for claim in self.objects("resourceclaims")
+            if claim.get("status", {}).get("allocation")
+            or claim["metadata"].get("deletionTimestamp")
+        ]
+
+    def waiting(self) -> list[str]:
+        """Pods that do not run."""
+        return [
+            pod["metadata"]["name"]
+            for pod in self.objects("pods")
+            if pod["status"].get("phase") == "Pending"
+        ]
+
+
+@cache
+def _definitions() -> list[dict[str, Any]]:
+    return [_without_rules(definition) for definition in definitions()]
+
+
+def _without_rules(schema: Any) -> Any:
+    """The schema without CEL rules: evaluating them takes a fifth of a run's time."""
+    if isinstance(schema, list):
+        return [_without_rules(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: each for key, each in schema.items() if key != "x-kubernetes-validations"}
+    return {key: _without_rules(each) for key, each in kept.items()}
+
+
+async def opened(options: ClusterOptions) -> Testbed:
+    """Start a cluster with claimctl's CRDs and the namespaces in use."""
+    cluster = Cluster(options, LoopClock(NOW))
+    await cluster.start()
+    for definition in _definitions():
+        cluster.admin.create("customresourcedefinitions", definition)
+    for name in (NAMESPACE, "claimctl-system"):
+        cluster.admin.create("namespaces", {"metadata": {"name": name}})
+    return Testbed(cluster)
+
+
+async def closed(testbed: Testbed) -> None:
+    if testbed.driving is not None:
+        testbed.driving.cancel()
+        await asyncio.wait({testbed.driving})
+    for name in list(testbed.processes):
+        await testbed.kill(name)
+    await testbed.cluster.stop()
+
+
+@dataclass
+class Verdict:
+    """The result of one run. ``windows`` are starts on a deallocated claim in the documented
+    window: the scheduler was slower than the settle time or the binding time."""
+
+    name: str
+    keeps: bool = False
+    """Whether to keep ``fingerprints``."""
+    digest: str = ""
+    fingerprints: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    leaks: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    windows: int = 0
+    requests: int = 0
+    writes: int = 0
+    events: int = 0
+    views: list[list[int]] = field(default_factory=list)
+    """For each step of a reference run: the earlier revisions that show different clusters."""
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        return not (self.violations or self.leaks or self.stuck)
+
+
+def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:
+    """Read the server's whole history and record the violations."""
+    witness, world = Witness({CONTROLLER_USER}), World()
+    world.listen(witness.notice)
+    world.read(testbed.cluster.history())
+    for violation in witness.violations:
+        _weigh(violation, witness, verdict, slow=slow)
+    transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
+    verdict.violations += [text for each in transports for text in (*each.vain, *each.refused)]
+    verdict.leaks += [f"finalizer of {name}" for _, name in witness.unfinished]
+    verdict.stuck += testbed.unmet
+    verdict.violations += [f"a controller broke: {text}" for text in testbed.crashes]
+    verdict.violations += [f"the cluster broke: {error!r}" for error in testbed.cluster.failures]
+    verdict.requests = sum(each.requests for each in transports)
+    verdict.writes = sum(each.writes for each in transports)
+    verdict.events = sum(each.events for each in transports)
+    verdict.digest = digest(testbed.cluster)
+    if verdict.keeps:
+        verdict.fingerprints = fingerprints(testbed.cluster)
+
+
+def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bool) -> None:
+    """Record a violation. A start without allocation counts only if claimctl deallocated."""
+    if violation.rule == STARTED_WITHOUT_ALLOCATION:
+        claim = (violation.namespace, violation.claim)
+        if witness.deallocations.get(claim) not in witness.users:
+            return
+    if slow and violation.rule in (STARTED_WITHOUT_ALLOCATION, STRANDED):
+        verdict.windows += 1
+    else:
+        verdict.violations.append(f"{violation.rule}: {violation.message}")
+
+
+def digest(cluster: Cluster) -> str:
+    """A digest of all writes with their users and times."""
+    found = hashlib.sha256()
+    for each in cluster.history():
+        head = f"{each.number} {each.type} {each.plural} {each.name} {each.actor} {each.at!r} "
+        found.update(head.encode() + each.data)
+    return found.hexdigest()
+
+
+TEXTS = frozenset({"message", "note"})
+"""Fields with texts for people, which do not count as behaviour."""
+
+
+def fingerprints(cluster: Cluster) -> list[str]:
+    """A line for each revision. It differs if anything in the revision but texts differs."""
+    return [_fingerprint(each) for each in cluster.history()]
+
+
+def _fingerprint(revision: Revision) -> str:
+    data = json.dumps(_without_texts(revision.object()), sort_keys=True).encode()
+    who = f"{revision.number} t={revision.at:.3f} {revision.actor} {revision.verb}"
+    what = f"{revision.plural}/{revision.subresource} {revision.namespace}/{revision.name}"
+    return f"{who} {what} {hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def _without_texts(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_texts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_texts(each) for key, each in value.items() if key not in TEXTS}
+
+
+WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
+
+
+def views(cluster: Cluster, since: int) -> list[int]:
+    """The revisions that change what a watch shows."""
+    return [each.number for each in cluster.history(since) if each.plural in WATCHED]
+
+
+def history(cluster: Cluster, since: int) -> Iterator[str]:
+    """The history for people, one line for each revision."""
+    for each in cluster.history(since):
+        if each.plural not in ("events", "leases"):
+            actor = each.actor.rpartition(":")[2]
+            summary = _summary(each.plural, each.name, each.object())
+            yield f"{each.number:5} t={each.at:8.3f} {actor:24} {each.verb:7} {summary}"
+
+
+def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:
+    status = obj.get("status") or {}
+    text = f"{plural}/{name}"
+    if plural == "resourceclaims":
+        listed = [f"{each['resource']}/{each['name']}" for each in status.get("reservedFor") or ()]
+        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
+    elif plural == "pods":
+        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
+    elif plural == "claimreservations":
+        reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        text += f" {reasons} release={(status.get('release') or {}).get('step')}"
+    elif plural in ("deployments", "statefulsets"):
+        text += f" replicas={obj['spec'].get('replicas')}"
+    if obj["metadata"].get("deletionTimestamp"):
+        text += " deleting"
+    return text

@@ -1,0 +1,170 @@
+"""The verdict on a schedule: the witness reads the history of its namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kube_in_process.storage.store import Revision
+
+from claimctl.wire.base import Object
+from claimctl_demo.real_servers.pod_worker import Finding
+from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
+from claimctl_demo.witness.world import World
+from labs.torture_real.controllers import USER
+
+Line = tuple[float, str]
+
+
+@dataclass
+class Verdict:
+    """The findings, and the history for people. ``found`` is set with the first finding."""
+
+    name: str
+    found: asyncio.Event = field(default_factory=asyncio.Event)
+    violations: list[str] = field(default_factory=list)
+    leaks: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Pods on claims that another writer than claimctl deallocated."""
+    revisions: int = 0
+    writes: int = 0
+    """The number of claimctl's writes."""
+    holds: int = 0
+    releases: int = 0
+    """The number of holds that claimctl added, and of its deallocations."""
+    log: list[str] = field(default_factory=list)
+
+    def say(self, kind: str, texts: Iterable[str]) -> None:
+        """Record findings and print them at once: a run may be interrupted.
+
+        Args:
+            kind: violations, leaks or stuck.
+        """
+        for text in texts:
+            getattr(self, kind).append(text)
+            print(f"{self.name}: {kind}: {text[:400]}", file=sys.stderr, flush=True)
+            self.found.set()
+
+    def weigh(self, text: str, takers: list[str]) -> None:
+        """Record a violation if claimctl is among the writers that deallocated."""
+        if USER in takers:
+            self.say("violations", [text])
+        else:
+            self.others.append(f"{text}; deallocated by {', '.join(takers) or 'nobody'}")
+
+    @property
+    def good(self) -> bool:
+        return not (self.violations or self.leaks or self.stuck)
+
+
+def judge(
+    verdict: Verdict, history: list[Revision], findings: Iterable[Finding], *, whole: bool
+) -> None:
+    """Read the whole history and record the violations.
+
+    Args:
+        whole: whether the schedule has come to its end; otherwise a release may be in progress.
+    """
+    witness, world = Witness({USER}), World()
+    takers: list[tuple[int, str, str]] = []
+    world.listen(witness.notice)
+    world.listen(lambda revision, _: takers.extend(_taker(revision)))
+    world.read(history)
+    ours = [each for each in history if each.actor == USER]
+    verdict.revisions, verdict.writes = len(history), len(ours)
+    verdict.holds = sum(_listed(each) > _listed(each, before=True) for each in ours)
+    verdict.releases = sum(user == USER for _, _, user in takers)
+    for violation in witness.violations:
+        before = [user for at, claim, user in takers if _is(violation, at, claim)][-1:]
+        theirs = violation.rule == STARTED_WITHOUT_ALLOCATION
+        verdict.weigh(f"{violation.rule}: {violation.message}", before if theirs else [USER])
+    for finding in findings:
+        text = f"{finding.rule}: pod {finding.pod}, claim {finding.claim}: {finding.message}"
+        verdict.weigh(text, _suspects(finding, history, takers))
+    if whole:
+        verdict.say("leaks", [f"finalizer of claim {name}" for _, name in witness.unfinished])
+
+
+def _is(violation: Violation, at: int, claim: str) -> bool:
+    return at <= violation.revision and claim == f"{violation.namespace}/{violation.claim}"
+
+
+def _taker(revision: Revision) -> Iterator[tuple[int, str, str]]:
+    """When a claim lost its allocation, which claim, and by which writer."""
+    gone = revision.type == "DELETED" or not _allocated(revision)
+    if _allocated(revision, before=True) and gone:
+        yield revision.number, f"{revision.namespace}/{revision.name}", revision.actor
+
+
+def _suspects(
+    finding: Finding, history: list[Revision], takers: list[tuple[int, str, str]]
+) -> list[str]:
+    """The writers that deallocated the claim during the pod's life, and the last one before."""
+    space, _, name = finding.pod.partition("/")
+    pod = ("pods", space, name)
+    life = [each for each in history if (each.plural, each.namespace, each.name) == pod]
+    first = life[0].number if life else 0
+    ended = bool(life) and life[-1].type == "DELETED"
+    last = life[-1].number if ended else history[-1].number
+    of_this = [(at, user) for at, claim, user in takers if claim == finding.claim]
+    before = [user for at, user in of_this if at < first]
+    return [*before[-1:], *(user for at, user in of_this if first <= at <= last)]
+
+
+def _status(revision: Revision, *, before: bool) -> Object:
+    obj = revision.previous_object() if before else revision.object()
+    status: Object = (obj or {}).get("status") or {}
+    return status if revision.plural == "resourceclaims" else {}
+
+
+def _listed(revision: Revision, *, before: bool = False) -> int:
+    """How many workloads the list has."""
+    listed = _status(revision, before=before).get("reservedFor") or ()
+    return sum(each.get("apiGroup") in ("apps", "batch") for each in listed)
+
+
+def _allocated(revision: Revision, *, before: bool = False) -> bool:
+    return bool(_status(revision, before=before).get("allocation"))
+
+
+def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
+    """Actions, faults and revisions in the order of time."""
+    lines = [(each.at, _line(each)) for each in history]
+    lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
+    began = min((at for at, _ in lines), default=0.0)
+    for at, text in sorted(lines, key=lambda line: line[0]):
+        yield f"t={at - began:8.3f} {text}"
+
+
+def _line(each: Revision) -> str:
+    actor = each.actor.rpartition(":")[2]
+    what = f"{each.verb}{'/' + each.subresource if each.subresource else ''}"
+    summary = _summary(each.plural, each.name, each.object())
+    return f"{each.number:7} {actor:24} {each.type:8} {what:14} {summary}"
+
+
+def _summary(plural: str, name: str, obj: Object) -> str:
+    status = obj.get("status") or {}
+    text = f"{plural}/{name}"
+    if obj["metadata"].get("deletionTimestamp"):
+        text += " DELETING"
+    if plural == "resourceclaims":
+        listed = [f"{each['resource']}/{each['name']}" for each in status.get("reservedFor") or ()]
+        text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
+        text += f" finalizers={obj['metadata'].get('finalizers') or []}"
+    elif plural == "pods":
+        text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
+        conditions = status.get("conditions") or ()
+        text += "".join(f" [{c['reason']}]" for c in conditions if c.get("reason"))
+    elif plural == "claimreservations":
+        reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        text += f" {reasons} release={status.get('release')} ghosts="
+        text += f"{[each.get('name') for each in status.get('forceDeletedPods') or ()]}"
+    elif plural in ("deployments", "statefulsets", "replicasets"):
+        text += f" replicas={obj['spec'].get('replicas')}"
+    elif plural == "jobs":
+        text += f" suspend={obj['spec'].get('suspend')} active={status.get('active', 0)}"
+    return text

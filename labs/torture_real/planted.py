@@ -1,0 +1,21 @@
+"""``python -m labs.torture_real.planted BUG controller ...``: claimctl with a planted bug."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from labs.torture.mutants import MUTANTS
+from labs.torture.planting import plant
+
+
+def main(arguments: Sequence[str]) -> int:
+    bug, *rest = arguments
+    plant(next(each for each in MUTANTS if each.name == bug))
+    from claimctl.cli.main import run
+
+    return run(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

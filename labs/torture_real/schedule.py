@@ -1,0 +1,133 @@
+"""One schedule: the actions that a seed draws for one namespace, and the verdict on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from random import Random
+
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl_demo.real_servers.features import features_of
+from claimctl_demo.real_servers.kubelet import Kubelets
+from claimctl_demo.real_servers.nodes import Fleet, leave
+from claimctl_demo.real_servers.pod_worker import Pace
+from labs.torture_real.again import keep
+from labs.torture_real.bodies import Bodies
+from labs.torture_real.final_checks import FinalChecks
+from labs.torture_real.judge import Line, Verdict, judge, log_lines
+from labs.torture_real.stage import Stage
+from labs.torture_real.user_actions import TROUBLE, UserActions
+
+PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
+"""Seconds between two actions."""
+GRACE = 12
+"""forceDeletedPodGraceSeconds of the ClaimReservations."""
+NODES, DEVICES = 2, 3
+BINDING_SHARE, BINDING_SINCE = 0.4, (1, 36)
+"""The share of schedules in which pods wait for reports of a driver before they are bound, and the
+first version on which they do."""
+BY_FORCE = 0.5
+"""The share of schedules at whose end all pods are force-deleted."""
+
+
+class Schedule:
+    """One namespace with its own nodes, from begin to end."""
+
+    def __init__(self, stage: Stage, seed: int) -> None:
+        self.seed = seed
+        self._stage = stage
+        transport = stage.transport
+        self._rng = Random(seed)
+        name = f"torture-{seed}"
+        self.verdict = Verdict(f"SEED={seed}", stage.found)
+        fleet = Fleet(
+            version=stage.plane.programs.version,
+            count=NODES,
+            devices=DEVICES,
+            prefix=f"{name}-node",
+            driver=f"{name}.example.com",
+            device_class=f"{name}.example.com",
+        )
+        self._kubelets = Kubelets(
+            transport, fleet, pod_groups=stage.pod_groups, pace=Pace(), namespace=name
+        )
+        client = DocumentClient(transport, "people")
+        bodies = Bodies(name, fleet, GRACE)
+        self._users = UserActions(stage, bodies, self._kubelets, client, self._rng)
+        self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
+        self._tasks: list[asyncio.Task[None]] = []
+        self._began = 0
+        self._concluded = False
+
+    @property
+    def actions(self) -> int:
+        return self._users.actions_done
+
+    async def begin(self) -> None:
+        """Create the namespace, its nodes and its first objects. There are no faults yet."""
+        self._began = self._stage.sight.number
+        name = self._users.namespace
+        await self._users.client.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
+        joined = asyncio.Event()
+        self._tasks.append(asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}"))
+        await joined.wait()
+        if self._stage.plane.programs.version >= BINDING_SINCE and self._waits:
+            await self._users.bind_devices()
+            driving = asyncio.create_task(self._users.drive(), name=f"driver {name}")
+            self._tasks.append(driving)
+        await self._users.attempt(self._users.begin)
+
+    async def play(self) -> None:
+        """Do one action after another until cancelled."""
+        while True:
+            await asyncio.sleep(self._rng.choice(PAUSES))
+            await self._users.act()
+
+    async def conclude(self) -> None:
+        """Play the end of the schedule, after the faults have stopped."""
+        by_force = Random(f"end {self.seed}").random() < BY_FORCE
+        checks = FinalChecks(self._users, self.verdict, groups(self._stage), by_force)
+        await checks.conclude()
+        self._concluded = True
+
+    def judge(self, disturbances: Iterable[Line]) -> None:
+        """Let the witness judge the history so far."""
+        name = self._users.namespace
+        history = [
+            each
+            for each in self._stage.history.revisions
+            if each.number > self._began and self._concerns(each.namespace, each.name)
+        ]
+        findings, whole = self._kubelets.findings, self._concluded
+        judge(self.verdict, history, findings, whole=whole)
+        if not self.verdict.good:
+            # The servers' logs are deleted after the run unless they are kept.
+            keep(self._stage.plane.directory, name, history, findings, whole=whole)
+        self.verdict.log += [f"the history of {name}:"]
+        self.verdict.log += log_lines(history, self._users.log, disturbances)
+
+    def _concerns(self, namespace: str, name: str) -> bool:
+        """Whether an object belongs to the schedule: its namespace, its nodes, and shared
+        objects."""
+        own = self._users.namespace
+        if namespace:
+            return namespace == own
+        return not name.startswith("torture-") or name.startswith((f"{own}-node", own))
+
+    async def end(self) -> None:
+        """Stop the kubelets and the driver, and delete the nodes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with suppress(*TROUBLE):
+            await leave(self._users.client, self._users.bodies.fleet)
+
+
+def groups(stage: Stage) -> Version:
+    """The version in which the cluster serves PodGroups."""
+    served = features_of(stage.plane.programs.version, pod_groups=stage.pod_groups).served
+    found = [each for each in served if each.startswith("scheduling.k8s.io")]
+    return (found[0] if found else "scheduling.k8s.io/v1alpha2", "PodGroup")

@@ -1,0 +1,152 @@
+"""The end of a schedule: what it waits for, and how it brings the wait to an end."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from kube_in_process.storage.store import Address, Author, Revision, Store
+from kube_in_process.virtual import run
+
+from claimctl.kube.documents import Refused, Version
+from labs.torture_real.controllers import USER
+from labs.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
+from labs.torture_real.judge import Verdict
+from labs.torture_real.user_actions import UserActions
+
+GRACE = 12
+
+
+class Cluster:
+    """The ClaimReservations of one namespace."""
+
+    def __init__(self) -> None:
+        self.reservations: dict[str, dict[str, Any]] = {}
+        self.pods: list[dict[str, Any]] = []
+        self.deleted: list[tuple[str, str, Any]] = []
+        self.claims: list[dict[str, Any]] = []
+        self.written: list[str] = []
+        self.revisions: list[Revision] = []
+        self.conflicts = 0
+        """How many status writes are answered with a conflict."""
+
+    def reserve(self, name: str, grace: int) -> None:
+        spec = {"forceDeletedPodGraceSeconds": grace}
+        self.reservations[name] = {"metadata": {"name": name}, "spec": spec}
+
+    def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
+        kept = {"claimreservations": list(self.reservations.values()), "pods": self.pods}
+        kept["resourceclaims"] = self.claims
+        return kept.get(plural, [])
+
+    async def patch(self, kind: Version, space: str, name: str, patch: dict[str, Any]) -> None:
+        if kind[1] == "ResourceClaim":
+            self.written.append(name)
+        else:
+            self.reservations[name]["spec"] |= patch["spec"]
+
+    async def get(self, kind: Version, space: str, name: str) -> dict[str, Any]:
+        return next(each for each in self.claims if each["metadata"]["name"] == name)
+
+    async def put_status(self, claim: dict[str, Any], status: dict[str, Any]) -> None:
+        if self.conflicts:
+            self.conflicts -= 1
+            raise Refused(409, {"message": "the object has been modified"})
+        claim["status"] = status
+        self.written.append(claim["metadata"]["name"])
+
+    async def delete(
+        self, kind: Version, space: str, name: str, options: dict[str, Any] | None = None
+    ) -> None:
+        self.deleted.append((kind[1], name, options))
+
+    def waits(self) -> list[str]:
+        """ClaimReservations that wait for longer than a schedule lasts."""
+        return [
+            name
+            for name, one in self.reservations.items()
+            if one["spec"]["forceDeletedPodGraceSeconds"] > GRACE
+        ]
+
+
+def _checks(cluster: Cluster) -> FinalChecks:
+    users = SimpleNamespace(
+        namespace="team",
+        client=cluster,
+        lost=set(),
+        driver=None,
+        bodies=SimpleNamespace(
+            grace=GRACE,
+            fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"), names=()),
+        ),
+        stage=SimpleNamespace(sight=cluster, history=cluster),
+        put_status=cluster.put_status,
+    )
+    return FinalChecks(
+        cast(UserActions, users), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
+    )
+
+
+@pytest.mark.virtual_limit(2 * RELEASE_SECONDS)
+async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_schedule() -> None:
+    cluster = Cluster()
+    checks = _checks(cluster)
+
+    async def later() -> None:
+        await asyncio.sleep(25.0)
+        cluster.reserve("late", 300)
+
+    cluster.reserve("there", 300)
+    task = asyncio.create_task(later())
+    await checks.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
+    assert checks.verdict.good
+    assert set(cluster.reservations) == {"there", "late"}
+    assert not cluster.waits()
+
+
+def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in_a_loop() -> None:
+    cluster = Cluster()
+    listed = [{"resource": "pods"}, {"apiGroup": "example.com", "resource": "things"}]
+    claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed}}
+    cluster.claims, cluster.conflicts = [claim], 5
+    run(_checks(cluster).calm(), limit=60)
+    assert claim["status"] == {"reservedFor": [{"resource": "pods"}]}
+
+
+def test_what_stays_is_a_leak() -> None:
+    checks = _checks(Cluster())
+    run(checks.released(lambda: ["claim slice is allocated"]), limit=2 * RELEASE_SECONDS)
+    assert checks.verdict.leaks == ["claim slice is allocated"]
+
+
+def test_pods_that_go_by_force_leave_nobody_time_to_stop_their_containers() -> None:
+    cluster = Cluster()
+    cluster.pods = [{"metadata": {"name": name}} for name in ("b", "a")]
+    run(_checks(cluster).strike_out(), limit=60)
+    now = {"gracePeriodSeconds": 0}
+    assert cluster.deleted == [("Pod", "a", now), ("Pod", "b", now)]
+
+
+def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_apart() -> None:
+    cluster, store = Cluster(), Store(lambda: 0.0)
+    for name, actor in (("theirs", "kube-scheduler"), ("ours", USER), ("reserved", "kcm")):
+        meta = {"name": name, "namespace": "team", "deletionTimestamp": "now"}
+        claim = {"metadata": meta, "status": {"allocation": {"devices": {}}}}
+        cluster.claims.append(claim)
+        store.put(
+            Address("resource.k8s.io", "resourceclaims", "team", name),
+            claim,
+            Author(actor, "update"),
+        )
+    where = Address("claimctl.io", "claimreservations", "team", "r")
+    spec = {"resourceClaimName": "reserved"}
+    one = {"metadata": {"name": "r", "namespace": "team"}, "spec": spec}
+    store.put(where, one, Author("people", "create"))
+    cluster.revisions = list(store.history())
+    checks = _checks(cluster)
+    run(checks.strip_strangers(), limit=2 * RELEASE_SECONDS)
+    assert set(cluster.written) == {"theirs"}
+    assert checks.verdict.others == ["claim theirs is left, deleted and allocated"]
+    assert [text.split()[1] for text in checks._unreleased()] == ["ours", "reserved"]

@@ -1,0 +1,166 @@
+"""The options, the created objects and the judge, without a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from kube_in_process.storage.store import Address, Author, Revision, Store
+
+from claimctl_demo.real_servers.nodes import Fleet
+from claimctl_demo.real_servers.pod_worker import Finding
+from claimctl_demo.real_servers.programs import CannotStart
+from labs.torture.mutants import MUTANTS
+from labs.torture_real import again
+from labs.torture_real.bodies import App, Bodies
+from labs.torture_real.controllers import USER
+from labs.torture_real.judge import Verdict, judge, log_lines
+from labs.torture_real.mutants import BUGS
+from labs.torture_real.options import Options
+from labs.torture_real.schedule import DEVICES, NODES
+from labs.torture_real.user_actions import POLICIES
+from tests.support.scripts import folder_of
+from tests.support.variables import BadOption
+
+CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
+POD = Address("", "pods", "team", "train-0")
+
+
+@pytest.fixture
+def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder per version, as KUBEBUILDER_ASSETS may name it."""
+    for version in ("1.34", "1.36"):
+        (tmp_path / version).mkdir()
+        folder_of(tmp_path / version, version=f"Kubernetes v{version}.2")
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    return tmp_path
+
+
+def test_the_options_of_a_run(assets: Path) -> None:
+    given = {"VERSION": "1.36", "GATES": "1", "BUDGET": "900", "SEED": "7", "NAMESPACES": "3"}
+    options = Options.given(given)
+    assert options.programs.version == (1, 36)
+    assert (options.pod_groups, options.seconds, options.seed) == (True, 900.0, 7)
+    assert options.namespaces == 3
+    assert options.label == "Kubernetes v1.36.2 with PodGroups"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"VERSION": "1.36", "GATES": "yes"}, "GATES: 'yes' is neither 0 nor 1"),
+        ({"VERSION": "1.36", "BUDGET": "long"}, "BUDGET: 'long' is no number"),
+        ({"VERSION": "1.36", "NAMESPACES": "0"}, "NAMESPACES: 0 is less than 1"),
+        ({"VERSION": "1.34", "GATES": "1"}, "v1.34.2 has no PodGroups"),
+    ],
+)
+def test_a_bad_option_is_named(assets: Path, given: dict[str, str], words: str) -> None:
+    with pytest.raises(BadOption, match=words):
+        Options.given(given)
+
+
+def test_a_version_that_is_not_there_is_named(assets: Path) -> None:
+    with pytest.raises(CannotStart):
+        Options.given({"VERSION": "1.31"})
+
+
+def test_every_bug_that_is_planted_here_is_known() -> None:
+    assert set(BUGS) <= {mutant.name for mutant in MUTANTS}
+
+
+@pytest.mark.parametrize(("version", "exactly"), [((1, 32), False), ((1, 36), True)])
+def test_claims_are_written_as_their_version_wants(version: tuple[int, int], exactly: bool) -> None:
+    bodies = Bodies("team", Fleet(version), 8)
+    [request] = bodies.claim("slice")["spec"]["devices"]["requests"]
+    assert ("exactly" in request) == exactly
+
+
+def test_an_annotated_job_says_everything_by_itself() -> None:
+    policy = Random(0).choice(POLICIES)
+    app = App("Job", "train", "slice", policy=policy, annotated=True, job={"suspend": True})
+    body = Bodies("team", Fleet((1, 36)), 8).workload(app, 0)
+    assert body["metadata"]["annotations"]["claimctl.io/retention-policy"] == policy
+    assert (body["spec"]["suspend"], body["spec"]["completions"]) == (True, 1)
+
+
+def test_no_schedule_wants_more_devices_than_it_has() -> None:
+    own = App("Deployment", "side", "").at_most(8)
+    shared_claims, one_more_in_a_rollout = 2, 1
+    assert own + shared_claims + one_more_in_a_rollout <= NODES * DEVICES
+    assert App("Deployment", "train", "slice").at_most(8) == 8
+
+
+def _claim(*, allocated: bool) -> dict[str, Any]:
+    status: dict[str, Any] = {"allocation": {"devices": {}}} if allocated else {}
+    meta = {"name": "slice", "namespace": "team", "uid": "claim"}
+    return {"apiVersion": "resource.k8s.io/v1", "metadata": meta, "status": status}
+
+
+def _pod() -> dict[str, Any]:
+    meta = {"name": "train-0", "namespace": "team", "uid": "pod"}
+    spec = {
+        "nodeName": "node-0",
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+    }
+    return {"apiVersion": "v1", "metadata": meta, "spec": spec, "status": {"phase": "Running"}}
+
+
+def _history(by: str) -> list[Revision]:
+    """The history of a claim that ``by`` deallocates while a pod runs."""
+    store = Store(lambda: 0.0)
+    store.put(CLAIM, _claim(allocated=True), Author("scheduler", "update"))
+    store.put(POD, _pod(), Author("scheduler", "update"))
+    store.put(CLAIM, _claim(allocated=False), Author(by, "patch", "status"))
+    return list(store.history())
+
+
+def _judged(by: str) -> Verdict:
+    verdict = Verdict("SEED=1")
+    lost = Finding("LostAllocation", "team/train-0", "team/slice", "it is gone")
+    judge(verdict, _history(by), [lost], whole=True)
+    return verdict
+
+
+def test_what_claimctl_takes_from_under_a_pod_is_a_violation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verdict = _judged(USER)
+    assert [text.partition(":")[0] for text in verdict.violations] == [
+        "DeallocatedInUse",
+        "LostAllocation",
+    ]
+    assert not verdict.others
+    assert "SEED=1: violations: DeallocatedInUse" in capsys.readouterr().err
+
+
+def test_what_others_take_is_counted_apart() -> None:
+    verdict = _judged("system:kube-controller-manager")
+    assert verdict.good
+    assert verdict.others == [
+        "LostAllocation: pod team/train-0, claim team/slice: it is gone; "
+        "deallocated by system:kube-controller-manager"
+    ]
+
+
+def test_a_history_is_told_in_one_order_with_actions_and_faults() -> None:
+    lines = list(log_lines(_history(USER), [(-1.0, "scale")], [(5.0, "etcd compacted")]))
+    assert lines[0].endswith("*** scale")
+    assert "allocated=False" in lines[3]
+    assert lines[-1].endswith("*** etcd compacted")
+
+
+def test_what_was_kept_of_a_schedule_is_judged_again_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Finding("LostAllocation", "team/train-0", "team/slice", "it is gone")
+    guilty = again.keep(tmp_path, "SEED=1", _history(USER), [lost], whole=True)
+    first = _judged(USER)
+    verdict = again.judged(guilty)
+    assert (verdict.violations, verdict.others) == (first.violations, first.others)
+    other = _history("system:kube-controller-manager")
+    innocent = again.keep(tmp_path, "SEED=2", other, [lost], whole=True)
+    assert again.main([str(innocent)]) == 0
+    assert again.main([str(guilty), str(innocent)]) == 1
+    assert "SEED=1: stands\nSEED=2: nothing found" in capsys.readouterr().out
