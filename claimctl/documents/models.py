@@ -561,6 +561,7 @@ class Violation(BaseModel):
 class DemoStep(Part):
     name: str
     ok: bool
+    dialect: Literal["native", "podgroup", "hold"]
     version: str
     pods: int | None = Field(description="pods that used the claim at the end of the step")
     references: int | None = Field(description="entries of the claim's list then")
@@ -575,8 +576,8 @@ class DemoReport(Document):
     """``claimctl demo``"""
 
     kind: Literal["DemoReport"]
-    dialect: Literal["native", "podgroup", "hold"]
-    version: str
+    dialect: str = Field(description="the dialects that were played, with commas between")
+    version: str = Field(description="the Kubernetes versions, with commas between")
     played_on: str
     ok: bool
     seconds: float

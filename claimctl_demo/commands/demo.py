@@ -38,7 +38,9 @@ DialectOption = Annotated[
     Dialects | None,
     typer.Option(
         "--dialect",
-        help="Reservation API of the cluster. [default: native; hold with --assets or before 1.34]",
+        help="Reservation API of the cluster: hold (Kubernetes as it is), podgroup (1.36 and newer "
+        "with alpha features) or native (KEP-5194; no released Kubernetes). [default: hold, then "
+        "the steps of native; hold with --assets, --filename or before 1.34]",
         show_default=False,
     ),
 ]
@@ -55,8 +57,8 @@ VersionOption = Annotated[
     Versions | None,
     typer.Option(
         "--kubernetes-version",
-        help="Kubernetes version to emulate. [default: each version that the dialect plays "
-        "differently on]",
+        help="Kubernetes version to emulate. [default: 1.36; with --dialect, each version that "
+        "it plays differently on]",
     ),
 ]
 FilesOption = Annotated[
@@ -120,7 +122,7 @@ def command(
                 return _on_real_programs(assets, dialect or Dialects.HOLD, results)
             if files:
                 version = version or Versions.V1_36.value
-                return asyncio.run(_manifests(files, chosen, version, results))
+                return asyncio.run(_manifests(files, chosen or Dialects.HOLD, version, results))
             return asyncio.run(_story(chosen, version, results))
     except StoryFailed as failed:
         raise CommandFailed(str(failed)) from failed
@@ -180,10 +182,10 @@ class Results:
             typer.echo(f"{self.html} shows what happened: open it in a browser")
 
 
-def _dialect(given: Dialects | None, version: Versions | None) -> Dialects:
-    """The dialect to play. Before 1.34 there is only ``hold``."""
+def _dialect(given: Dialects | None, version: Versions | None) -> Dialects | None:
+    """The dialect to play; None for both parts. Before 1.34 there is only ``hold``."""
     if version not in (Versions.V1_32, Versions.V1_33):
-        return given or Dialects.NATIVE
+        return given
     if given not in (None, Dialects.HOLD):
         raise UsageError(
             f"--dialect: the demonstration plays {given} from Kubernetes 1.34; "
@@ -232,10 +234,12 @@ async def _real_story(plane: ControlPlane, dialect: Dialects, results: Results) 
     return exit_code(report)
 
 
-async def _story(dialect: str, version: str | None, results: Results) -> int:
+async def _story(dialect: Dialects | None, version: str | None, results: Results) -> int:
+    from claimctl_demo.story.parts import parts_to_play
     from claimctl_demo.story.show import play
 
-    report = await play(dialect, version, results.printer())
+    parts = parts_to_play(dialect.value if dialect else None, version)
+    report = await play(parts, results.printer())
     results.story(report)
     return exit_code(report)
 

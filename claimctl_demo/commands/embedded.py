@@ -33,7 +33,7 @@ class AuthorizationName(StrEnum):
 
 EXAMPLES = (
     "claimctl embedded --kubeconfig ./embedded.kubeconfig",
-    "claimctl embedded --kubeconfig ./embedded.kubeconfig --dialect hold --nodes 1 --devices 2",
+    "claimctl embedded --kubeconfig ./embedded.kubeconfig --nodes 1 --devices 2",
 )
 
 
@@ -52,8 +52,13 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 means any free port."),
     ] = 0,
     dialect: Annotated[
-        DialectName, typer.Option("--dialect", help="Reservation API that the cluster serves.")
-    ] = DialectName.NATIVE,
+        DialectName,
+        typer.Option(
+            "--dialect",
+            help="Reservation API that the cluster serves: hold (Kubernetes as it is), podgroup "
+            "(1.36 and newer with alpha features) or native (KEP-5194; no released Kubernetes).",
+        ),
+    ] = DialectName.HOLD,
     kubernetes_version: Annotated[
         VersionName, typer.Option("--kubernetes-version", help="Kubernetes version to emulate.")
     ] = VersionName.V1_36,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claimctl.wire.base import Object
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 
 DEVICE_CLASS = "gpu.example.com"
@@ -136,6 +137,11 @@ def _pod_spec(workload: Workload) -> Object:
         ],
         "resourceClaims": [{"name": "gpu", "resourceClaimName": workload.claim}],
     }
+
+
+def pod_entry(pod: Pod) -> Object:
+    """The entry of a pod in a claim's list."""
+    return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
 
 
 def reservation(

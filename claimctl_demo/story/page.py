@@ -10,6 +10,7 @@ from string import ascii_uppercase
 
 from claimctl.commands.timeline import html
 from claimctl.commands.timeline.model import Lane, Timeline
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Report, Step, figures_of
 
@@ -29,10 +30,10 @@ def page(report: Report) -> str:
     parts = [
         f"<p>{escape(_INTRODUCTION)}</p>\n",
         f'<p class="result">{escape(report.conclusion())}</p>\n',
-        f'<p class="quiet">Played on {escape(report.played_on)}, dialect {escape(report.dialect)}. '
+        f'<p class="quiet">Played on {escape(report.played_on)}. '
         f"{escape(html.KEY)} Times are in UTC.</p>\n",
         *(_broken(report)),
-        *(_version(report, version) for version in report.versions),
+        *(_part(report, part) for part in report.parts),
     ]
     return html.page("claimctl demo: who held which device when", "".join(parts))
 
@@ -63,17 +64,17 @@ def _wrong(found: Sequence[str]) -> list[str]:
     return [f"<h2>What went wrong</h2>\n<ul>\n{items}</ul>\n"]
 
 
-def _version(report: Report, version: str) -> str:
-    steps = [each for each in report.steps if each.version == version]
+def _part(report: Report, part: Part) -> str:
+    steps = [step for step in report.steps if step.part == part]
     ticks = [
-        html.Step(each.began, str(number))
-        for number, each in enumerate(steps, start=1)
-        if each.began is not None
+        html.Step(step.began, str(number))
+        for number, step in enumerate(steps, start=1)
+        if step.began is not None
     ]
     return (
-        f"<h2>Kubernetes {escape(version)}</h2>\n"
+        f"<h2>{escape(part.heading)}</h2>\n"
         f"<h3>Steps</h3>\n<ol>\n{''.join(map(_step, steps))}</ol>\n"
-        f"{_claims(report.timelines.get(version, ()), ticks)}"
+        f"{_claims(report.timelines.get(part, ()), ticks)}"
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TextIO
 
 from claimctl.commands.timeline.model import Timeline
+from claimctl_demo.story.parts import Part
 from claimctl_demo.witness.witness import Violation
 
 
@@ -34,14 +35,15 @@ class Step:
     seconds: float
     figures: Figures
     message: str
-    version: str
+    part: Part
     began: datetime | None = None
 
     def document(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "ok": self.ok,
-            "version": self.version,
+            "dialect": self.part.dialect,
+            "version": self.part.version,
             "pods": self.figures.pods,
             "references": self.figures.references,
             "writes": self.figures.writes,
@@ -53,16 +55,15 @@ class Step:
 
 @dataclass(slots=True)
 class Report:
-    dialect: str
-    versions: tuple[str, ...]
+    parts: tuple[Part, ...]
     steps: list[Step] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Errors inside the cluster itself."""
     played_on: str = "an embedded cluster"
     seconds: float = 0.0
-    timelines: dict[str, list[Timeline]] = field(default_factory=dict)
-    """By version: the timelines of all claims. Only the page needs them."""
+    timelines: dict[Part, list[Timeline]] = field(default_factory=dict)
+    """The timelines of all claims of a part. Only the page needs them."""
 
     @property
     def ok(self) -> bool:
@@ -80,8 +81,8 @@ class Report:
         return {
             "apiVersion": "cli.claimctl.io/v1alpha1",
             "kind": "DemoReport",
-            "dialect": self.dialect,
-            "version": ",".join(self.versions),
+            "dialect": _distinct(part.dialect for part in self.parts),
+            "version": _distinct(part.version for part in self.parts),
             "playedOn": self.played_on,
             "ok": self.ok,
             "seconds": round(self.seconds, 2),
@@ -104,7 +105,7 @@ class Printer:
 
     def step(self, step: Step) -> None:
         mark, colour = ("ok  ", "green") if step.ok else ("FAIL", "red")
-        figures = f" {found}" if (found := figures_of(step)) else ""
+        figures = f" {text}" if (text := figures_of(step)) else ""
         self._line(f"{mark} {step.seconds:5.1f}s  {step.name}: {step.message}{figures}", colour)
 
     def text(self, text: str) -> None:
@@ -132,6 +133,11 @@ class Quiet(Printer):
 
     def _line(self, text: str, style: str) -> None:
         return None
+
+
+def _distinct(values: Iterable[str]) -> str:
+    """The values in their order, each once, with commas between."""
+    return ",".join(dict.fromkeys(values))
 
 
 def figures_of(step: Step) -> str:

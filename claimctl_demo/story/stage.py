@@ -35,6 +35,8 @@ SETTLE_SECONDS = 0.3
 BINDING_SECONDS = 1.0
 """Enough here: the embedded scheduler binds a pod at once. A real one may need a minute."""
 _ESTABLISHED_SECONDS, _LOOK_SECONDS = 30.0, 0.1
+_MOST = 10.0
+"""So many times its seconds a step may take in all while the cluster makes progress."""
 _TOGETHER_SECONDS = 0.02
 """Changes within this time are handled together."""
 
@@ -85,13 +87,16 @@ class Stage:
     async def until(self, condition: Callable[[], T | None], what: str, seconds: float = 20.0) -> T:
         """Wait until ``condition`` returns something true, and return that.
 
+        A busy machine makes everything slower, so what counts is the time without progress.
+
         Raises:
-            StoryFailed: after ``seconds`` (times ``patience``), or if the controller has ended.
+            StoryFailed: no pod, claim or ClaimReservation has changed for ``seconds`` (times
+                ``patience``), the whole took ``_MOST`` times as long, or the controller has ended.
         """
         seconds *= self.patience
         try:
-            async with asyncio.timeout(seconds):
-                return await self._met(condition)
+            async with asyncio.timeout(seconds * _MOST):
+                return await self._met(condition, seconds)
         except TimeoutError:
             raise StoryFailed(f"not within {seconds:g} s: {what}") from None
 
@@ -100,13 +105,20 @@ class Stage:
         await self.scene.caught_up()
         self.look()
 
-    async def _met(self, condition: Callable[[], T | None]) -> T:
+    async def _met(self, condition: Callable[[], T | None], seconds: float) -> T:
+        """What ``condition`` returns; TimeoutError after ``seconds`` without a change."""
+        seen, since = self.world.changed_at, self.clock.monotonic()
         while True:
             self._changed.clear()
             self.look()
-            if found := condition():
-                return found
+            if result := condition():
+                return result
             self._check_controller()
+            now = self.clock.monotonic()
+            if self.world.changed_at != seen:
+                seen, since = self.world.changed_at, now
+            if now - since > seconds:
+                raise TimeoutError
             # The condition may concern the controller and not the server.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)

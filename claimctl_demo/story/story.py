@@ -15,7 +15,8 @@ from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError
 from claimctl_demo.story import growing, objects, refusing, rescheduling
 from claimctl_demo.story.acts import Acts
-from claimctl_demo.story.objects import DEPLOYMENT, JOB, NODE, POD, Workload
+from claimctl_demo.story.objects import CLAIM, DEPLOYMENT, JOB, NODE, POD, Workload
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.story.stage import Stage, StoryFailed
 from claimctl_demo.witness.world import Key
@@ -27,8 +28,7 @@ TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused, ManifestsMis
 class Plot:
     """How many pods each step has, and what a dialect lists for them."""
 
-    dialect: Preset
-    version: str
+    part: Part
     shared: int
     downgraded: int
     wide: int = 300
@@ -37,37 +37,37 @@ class Plot:
     """Seconds for which a pod of the Job runs, long enough to see it in the list."""
 
     @classmethod
-    def of(cls, dialect: Preset, version: str) -> Plot:
-        if dialect is not Preset.PLAIN:
-            return cls(dialect, version, shared=600, downgraded=200)
-        return cls(dialect, version, shared=40, downgraded=120)
+    def of(cls, part: Part) -> Plot:
+        if part.preset is not Preset.PLAIN:
+            return cls(part, shared=600, downgraded=200)
+        return cls(part, shared=40, downgraded=120)
 
     @classmethod
-    def of_real(cls, dialect: Preset, version: str) -> Plot:
+    def of_real(cls, part: Part) -> Plot:
         """Fewer pods: a real scheduler lists about four pods of a claim a second.
 
         The stand-in for kubelets also needs a few requests for each pod.
         """
-        if dialect is not Preset.PLAIN:
-            return cls(dialect, version, shared=200, downgraded=100, job_seconds=5.0)
-        return cls(dialect, version, shared=20, downgraded=40, wide=0, job_seconds=5.0)
+        if part.preset is not Preset.PLAIN:
+            return cls(part, shared=200, downgraded=100, job_seconds=5.0)
+        return cls(part, shared=20, downgraded=40, wide=0, job_seconds=5.0)
 
     @property
     def native(self) -> bool:
-        return self.dialect is Preset.RESERVED_FOR_ANY_POD
+        return self.part.preset is Preset.RESERVED_FOR_ANY_POD
 
     @property
     def resizes(self) -> bool:
         """Whether the cluster resizes running pods: by default from 1.33 on."""
-        return tuple(map(int, self.version.split("."))) >= (1, 33)
+        return self.part.numbers >= (1, 33)
 
     @property
     def groups(self) -> bool:
-        return self.dialect is Preset.POD_GROUPS
+        return self.part.preset is Preset.POD_GROUPS
 
     def references(self, pods: int) -> int:
         """How many entries the list of a held claim has."""
-        if self.dialect is Preset.PLAIN:
+        if self.part.preset is Preset.PLAIN:
             return pods + 1
         return 1 if self.native else 2
 
@@ -98,7 +98,9 @@ class Story:
             "rolling-restart": self.rolling_restart,
             "scale-to-zero": self.scale_to_zero,
         }
-        if not self.plot.native:
+        if self.plot.native:
+            steps["mixed-list"] = self.mixed_list
+        else:
             steps["finished-pod"] = self.finished_pod
         steps |= {
             "unreserved-workload": self.unreserved_workload,
@@ -111,12 +113,11 @@ class Story:
         if self.plot.resizes:
             steps["resized"] = self.resized
         steps["downgrade"] = self.downgrade
-        if not self.plot.wide:
-            return steps
-        full = self.plot.dialect is Preset.PLAIN
-        last = self.more_than_the_limit if full else self.downgrade_refused
-        steps["more-than-256" if full else "downgrade-refused"] = last
-        return steps
+        if self.plot.wide and self.plot.part.preset is Preset.PLAIN:
+            steps["more-than-256"] = self.more_than_the_limit
+        elif self.plot.wide:
+            steps["downgrade-refused"] = self.downgrade_refused
+        return {name: play for name, play in steps.items() if self.plot.part.plays(name)}
 
     async def _step(self, name: str, play: Play) -> None:
         loop = asyncio.get_running_loop()
@@ -127,7 +128,7 @@ class Story:
         except TROUBLE as trouble:
             figures, message, ok = Figures(), str(trouble), False
         took = loop.time() - start
-        step = Step(name, ok, took, figures, message, self.plot.version, began)
+        step = Step(name, ok, took, figures, message, self.plot.part, began)
         self.report.steps.append(step)
         self.printer.step(step)
 
@@ -191,6 +192,23 @@ class Story:
         await self.acts.held_again(self.train)
         message = f"a finished pod beside running ones: {revisions} writes to the claim in 1 s"
         return replace(figures, more={"claimRevisionsPerSecond": revisions}), message
+
+    async def mixed_list(self) -> StepResult:
+        """Somebody lists pods beside the workload, as a scheduler without the feature does."""
+        counted = self.acts.count(self.train)
+        pods = self.acts.pods(self.train)[:5]
+        claim = await self.stage.user.get(CLAIM, "train", "slice")
+        entries = [*claim["status"]["reservedFor"], *map(objects.pod_entry, pods)]
+        body = {"status": {"reservedFor": entries}}
+        await self.stage.user.patch_status(CLAIM, "train", "slice", body)
+        await self.stage.until(
+            lambda: counted().writes and len(self.acts.references(self.train)) == 1,
+            "the claim lists the workload alone",
+        )
+        return (
+            counted(),
+            f"{len(pods)} pods were listed beside the workload: it is listed alone again",
+        )
 
     async def unreserved_workload(self) -> StepResult:
         """A workload without a reservation: claimctl never writes its claim."""

@@ -31,6 +31,8 @@ class World:
 
     def __init__(self) -> None:
         self.number = 0
+        self.changed_at = 0
+        """The last revision of a pod, a claim or a ClaimReservation."""
         self.pods: dict[str, dict[str, Pod]] = {}
         """Pods by namespace, then by name."""
         self.claims: dict[Key, ResourceClaim] = {}
@@ -59,6 +61,13 @@ class World:
                 _put(self.claims, key, as_claim(revision))
             case ("claimctl.io", "claimreservations"):
                 _put(self.reservations, key, _as(revision, ClaimReservation))
+            case _:
+                self._tell(revision)
+                return
+        self.changed_at = revision.number
+        self._tell(revision)
+
+    def _tell(self, revision: Revision) -> None:
         for listener in self._listeners:
             listener(revision, self)
 

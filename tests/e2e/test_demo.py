@@ -15,6 +15,7 @@ from claimctl.kube.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import CLAIM, Workload
+from claimctl_demo.story.parts import parts_to_play
 from claimctl_demo.story.stage import CONTROLLER, staged
 from claimctl_demo.witness.witness import DEALLOCATED_IN_USE
 from tests.e2e.commands import claimctl, command_line
@@ -45,15 +46,24 @@ def told(document: dict[str, Any], name: str) -> str:
     return str(step["message"])
 
 
-def test_the_story_in_native() -> None:
+def test_the_default_shows_todays_kubernetes_and_then_the_kep() -> None:
     document = asyncio.run(shown())
-    assert (document["dialect"], document["version"]) == ("native", "1.36")
-    names = tuple(step["name"] for step in document["steps"])
-    assert names == (*BOTH, *ENDS, "downgrade-refused")
+    assert (document["dialect"], document["version"]) == ("hold,native", "1.36")
+    names = [(step["dialect"], step["name"]) for step in document["steps"]]
+    today = (*BOTH, "finished-pod", *ENDS)
+    kep = (*BOTH, "mixed-list", "downgrade", "downgrade-refused")
+    assert names == [*(("hold", name) for name in today), *(("native", name) for name in kep)]
+    document["steps"] = document["steps"][len(today) :]
     assert figures(document, "shared-claim") == (600, 1)
     assert figures(document, "rolling-restart") == (600, 1)
+    assert figures(document, "mixed-list") == (40, 1)
     assert figures(document, "downgrade") == (200, 200)
     assert figures(document, "downgrade-refused") == (300, 1)
+
+
+def test_native_alone_plays_all_its_steps() -> None:
+    (part,) = parts_to_play("native", None)
+    assert [step for step in (*BOTH, *ENDS, "downgrade-refused") if not part.plays(step)] == []
 
 
 @pytest.mark.parametrize("version", ["1.34", "1.36"])
@@ -93,14 +103,15 @@ async def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it(
     )
     assert process.stdout is not None
     async with asyncio.timeout(60):
-        await process.stdout.readline()
+        heading = (await process.stdout.readline()).decode()
         line = (await process.stdout.readline()).decode()
         process.send_signal(signal.SIGINT)
         _, err = await process.communicate()
     assert err == b""
     code = await process.wait()
     assert line.startswith("ok ")
-    assert "shared-claim: Deployment train of 600 pods shares" in line
+    assert "shared-claim: Deployment train of 40 pods shares" in line
+    assert heading == "Kubernetes 1.36 as it is (dialect hold), on an embedded cluster\n"
     assert code == 130
 
 

@@ -124,6 +124,14 @@ def test_people_get_a_line_per_claim(tmp_path: Path) -> None:
     assert answer.code == 0
     last = answer.out.splitlines()[-1]
     assert last.startswith("claim ml/shared: node-")
+    assert "held by 3 pods and deployments/train, kept while scaled to zero; released by" in last
+
+
+def test_native_says_why_a_claim_of_a_user_is_not_reserved(tmp_path: Path) -> None:
+    documents = [obj("ResourceClaim", "shared", DEVICES), deployment("shared")]
+    answer = played(tmp_path, documents, "--dialect", "native")
+    assert answer.code == 0
+    last = answer.out.splitlines()[-1]
     assert "held by 3 pods, not reserved (ClaimNotCreatedForWorkload); released by" in last
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from claimctl.commands.timeline import html
 from claimctl_demo.story.page import page
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Report, Step
 from tests.e2e.browser import look
 from tests.e2e.commands import claimctl
@@ -15,17 +16,18 @@ from tests.support.builders import after
 from tests.unit.commands.timeline.stories import life, timeline
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(400)]
+TODAY = Part("hold", "1.36")
 LONG = "x" * 120
 """A word that fits into no line."""
 
 
 def pages() -> dict[str, str]:
     steps = [
-        Step(f"step-{number}", number != 3, 5.0, Figures(8, 9, 1), LONG, "1.36", after(number * 9))
+        Step(f"step-{number}", number != 3, 5.0, Figures(8, 9, 1), LONG, TODAY, after(number * 9))
         for number in range(1, 10)
     ]
-    found = {"1.36": [timeline(life(pods=8)), timeline(life())]}
-    report = Report("hold", ("1.36",), steps=steps, seconds=60.0, timelines=found)
+    found = {TODAY: [timeline(life(pods=8)), timeline(life())]}
+    report = Report((TODAY,), steps=steps, seconds=60.0, timelines=found)
     return {"demo": page(report), "claim": html.document(timeline(life()))}
 
 

@@ -24,6 +24,7 @@ from claimctl.commands.tree.read import read as read_tree
 from claimctl.documents.__main__ import main
 from claimctl.documents.models import API_VERSION, MODELS
 from claimctl_demo.story.claims_seen import ClaimSeen
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_demo.witness.witness import Violation
@@ -115,15 +116,16 @@ def test_reasons(capsys: pytest.CaptureFixture[str]) -> None:
     checked(json.loads(capsys.readouterr().out))
 
 
+KEP = Part("native", "1.36")
 BROKEN = Violation("DeallocatedInUse", 7, "ml", "slice", ("a",), "revision 7: claim ml/slice ...")
 
 
 @pytest.mark.parametrize("more", [{}, {"pending": 44}, {"claimRevisionsPerSecond": 2}])
 def test_the_report_of_the_demonstration(more: Json) -> None:
     figures = Figures(600, 1, 2, more)
-    steps = [Step("shared-claim", True, 1.2, figures, "all is well", "1.36")]
-    steps.append(Step("job-ended", False, 20.0, Figures(), "not within 20 s", "1.36"))
-    found = checked(Report("native", ("1.36",), steps, [BROKEN], ["KeyError: x"]).document())
+    steps = [Step("shared-claim", True, 1.2, figures, "all is well", KEP)]
+    steps.append(Step("job-ended", False, 20.0, Figures(), "not within 20 s", KEP))
+    found = checked(Report((KEP,), steps, [BROKEN], ["KeyError: x"]).document())
     assert [step["ok"] for step in found["steps"]] == [True, False]
 
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from claimctl_demo.story.page import page, play_page
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
 from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_demo.witness.witness import Violation
 from tests.support.builders import after
 from tests.unit.commands.timeline.stories import life, timeline
 
+TODAY = Part("hold", "1.36")
 STEPS = [
-    Step("shared-claim", True, 1.5, Figures(40, 41, 1), "shares node-0/gpu-0", "1.36", after(0)),
-    Step("job-ended", False, 2.0, Figures(), "not within 20 s: <it>", "1.36", after(50)),
+    Step("shared-claim", True, 1.5, Figures(40, 41, 1), "shares node-0/gpu-0", TODAY, after(0)),
+    Step("job-ended", False, 2.0, Figures(), "not within 20 s: <it>", TODAY, after(50)),
 ]
 
 
 def report() -> Report:
     return Report(
-        "hold",
-        ("1.36",),
+        (TODAY,),
         steps=STEPS,
         seconds=3.5,
-        timelines={"1.36": [timeline(life(pods=8))]},
+        timelines={TODAY: [timeline(life(pods=8))]},
     )
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 
 from claimctl_demo.commands.demo import exit_code
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.witness.witness import Violation
 
-GOOD = Step("shared-claim", True, 1.234, Figures(600, 1, 2), "all is well", "1.36")
-BAD = Step("job-ended", False, 20.0, Figures(), "not within 20 s: all pods run", "1.36")
+KEP = Part("native", "1.36")
+GOOD = Step("shared-claim", True, 1.234, Figures(600, 1, 2), "all is well", KEP)
+BAD = Step("job-ended", False, 20.0, Figures(), "not within 20 s: all pods run", KEP)
 FOUND = Violation("DeallocatedInUse", 7, "ml", "slice", ("a",), "revision 7: claim ml/slice ...")
 
 
 def report(*steps: Step, violations: list[Violation] | None = None) -> Report:
-    return Report("native", ("1.36",), list(steps), violations or [], seconds=3.0)
+    return Report((KEP,), list(steps), violations or [], seconds=3.0)
 
 
 def printed(told: Report) -> str:
@@ -60,6 +62,7 @@ def test_the_document_has_the_measured_figures() -> None:
             {
                 "name": "shared-claim",
                 "ok": True,
+                "dialect": "native",
                 "version": "1.36",
                 "pods": 600,
                 "references": 1,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kube_in_process.options import Preset
 
+from claimctl_demo.story.parts import Part
 from claimctl_demo.story.story import Plot
 
 
@@ -12,4 +12,4 @@ from claimctl_demo.story.story import Plot
     ("version", "resizes"), [("1.32", False), ("1.33", True), ("1.36", True), ("2.0", True)]
 )
 def test_pods_are_resized_from_1_33_on(version: str, resizes: bool) -> None:
-    assert Plot.of(Preset.PLAIN, version).resizes is resizes
+    assert Plot.of(Part("hold", version)).resizes is resizes
