@@ -83,7 +83,6 @@ check-files: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m claimctl.api --check
 	$(BIN)/python -m generate --check
 	$(BIN)/python -m generate.pictures --check
 	$(BIN)/mkdocs build --strict
@@ -93,8 +92,7 @@ fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(STAMP) ## write crds/ from the models, the chart from crds/, rbac/ and deploy/, and the picture
-	$(BIN)/python -m claimctl.api
+generate: $(STAMP) ## write crds/ from the structs, the chart from crds/, rbac/ and deploy/, and the picture
 	$(BIN)/python -m generate
 	$(BIN)/python -m generate.pictures
 

@@ -26,7 +26,7 @@ from kube_in_process.storage.store import Address, Author
 
 from bench.churn import Churn
 from bench.pods import pod as some_pod
-from claimctl.api.definitions import custom_resource_definitions
+from claimctl.commands.install.components import documents
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.seams import Query, Response, Transport
 
@@ -212,7 +212,7 @@ def _held(cluster: Cluster) -> int:
 def _fill(cluster: Cluster, size: Size) -> None:
     for name in (*SYSTEM_NAMESPACES, "claimctl-system", "work"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
-    for definition in custom_resource_definitions():
+    for definition in documents("crds"):
         cluster.admin.create("customresourcedefinitions", definition)
     for number in range(size.nodes):
         _put(cluster, "", "nodes", _node(number))

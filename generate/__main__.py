@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from generate import chart, dashboard, man, reference, sbom, values
+from generate import chart, crds, dashboard, man, reference, sbom, values
 
 ROOT = Path(__file__).parents[1]
 
 
 GENERATORS = (
+    crds.rendered,
     dashboard.rendered,
     chart.rendered,
     values.rendered,
@@ -20,7 +21,7 @@ GENERATORS = (
     man.rendered,
     sbom.rendered,
 )
-"""In this order: the chart is made from files, and one of them is the dashboard."""
+"""In this order: the chart is made from files, and some of them are generated themselves."""
 
 
 def rendered() -> dict[Path, str]:

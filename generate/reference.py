@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from claimctl.api.definitions import custom_resource_definitions
 from claimctl.cli.main import load
 from claimctl.cli.registry import COMMANDS, Entry
 from claimctl.commands.claims.meanings import MEANINGS, Topic
 from claimctl.reschedule.plan.meanings import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
+from generate.crds import custom_resource_definitions
 
 FOLDER = Path("docs/reference")
 _WIDTH = 90

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, decode, null_is_empty
+from claimctl.wire.limits import REQUIRED, ObjectName, Uid
 from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
@@ -16,12 +18,16 @@ CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 
 
 class Reference(Wire, frozen=True, kw_only=True):
-    """One entry of ``status.reservedFor`` (ResourceClaimConsumerReference)."""
+    """An entry of a ResourceClaim's status.reservedFor."""
 
-    api_group: str = ""
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
+    api_group: ObjectName = ""
+    """The API group of the object; empty for the core group."""
+    resource: Annotated[ObjectName, REQUIRED] = ""
+    """The plural name of the object's resource, like deployments."""
+    name: Annotated[ObjectName, REQUIRED] = ""
+    """The name of the object."""
+    uid: Annotated[Uid, REQUIRED] = ""
+    """The UID of the object."""
 
 
 class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
+from claimctl.wire.limits import OPTIONAL, REQUIRED, Count, Time, limit
 
 
 class OwnerReference(Wire, frozen=True, kw_only=True):
@@ -73,15 +75,29 @@ class ListMeta(Wire, frozen=True, kw_only=True):
     remaining_item_count: int | None = None
 
 
-class Condition(Wire, frozen=True, kw_only=True):
-    """metav1.Condition; pods use the same shape without ``observed_generation``."""
+_QUALIFIED = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+_REASON = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    observed_generation: int = 0
-    last_transition_time: datetime | None = None
+
+class Condition(Wire, frozen=True, kw_only=True):
+    """One aspect of the object's current state."""
+
+    # with the limits of metav1.Condition; pods use the same shape without observed_generation
+    type: Annotated[str, REQUIRED, limit(maxLength=316, pattern=_QUALIFIED)] = ""
+    """The type of the condition."""
+    status: Annotated[str, REQUIRED, limit(enum=["True", "False", "Unknown"])] = ""
+    """Whether the condition is true: True, False or Unknown."""
+    observed_generation: Annotated[Count, OPTIONAL] = 0
+    """The generation of the spec that the condition belongs to."""
+    last_transition_time: Annotated[Time | None, REQUIRED] = None
+    """When the status last changed."""
+    reason: Annotated[str, REQUIRED, limit(minLength=1, maxLength=1024, pattern=_REASON)] = ""
+    """The reason for the status, in one word for programs."""
+    message: Annotated[str, REQUIRED, limit(maxLength=32768)] = ""
+    """The reason for the status, in one line for people."""
 
 
 def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:

@@ -63,7 +63,7 @@ def _members(data: bytes, types: Mapping[str, inspect.Type]) -> Iterator[tuple[s
     found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     for name, raw in found.items():
         shape, value = types.get(name), bytes(raw)
-        if shape is not None and (value != _NULL or _takes_null(shape)):
+        if shape is not None and (value != _NULL or takes_null(shape)):
             yield name, _pruned(value, shape)
 
 
@@ -72,12 +72,23 @@ def _object(members: Iterator[tuple[str, bytes]]) -> bytes:
     return b"{" + b",".join(encode(name) + b":" + value for name, value in members) + b"}"
 
 
-def _takes_null(shape: inspect.Type) -> bool:
+def takes_null(shape: inspect.Type) -> bool:
+    """Whether None is a value of the type."""
+    shape = without_metadata(shape)
     return isinstance(shape, inspect.UnionType) and shape.includes_none
 
 
 def _present(shape: inspect.Type) -> inspect.Type:
     """The type without None."""
+    shape = without_metadata(shape)
     if not isinstance(shape, inspect.UnionType):
         return shape
-    return next(each for each in shape.types if not isinstance(each, inspect.NoneType))
+    types = map(without_metadata, shape.types)
+    return next(type_ for type_ in types if not isinstance(type_, inspect.NoneType))
+
+
+def without_metadata(shape: inspect.Type) -> inspect.Type:
+    """The type without its limits."""
+    while isinstance(shape, inspect.Metadata):
+        shape = shape.type
+    return shape

@@ -1,116 +1,232 @@
 """claimctl.io/v1alpha1 RescheduleRecord: what ``claimctl reschedule`` remembers from run to run.
 
-The schema in the CRD comes from ``claimctl.api.reschedulerecord``; a test checks that these structs
-match it.
+Its CRD is made from these structs.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Annotated
 
-import msgspec
+from msgspec import field
 
 from claimctl.wire.base import Wire
+from claimctl.wire.limits import (
+    Count,
+    ObjectName,
+    Time,
+    Uid,
+    Word,
+    atomic_list,
+    limit,
+    map_list,
+)
 from claimctl.wire.meta import ObjectMeta
+
+MAX_WORKLOADS = 500
+MAX_MOVES = 16
+MAX_TAINTS = 500
+MAX_ATTEMPTS = 500
+MAX_RESIZES = 500
+MAX_VICTIMS = 128
+MAX_SKIPPED = 32
+MAX_AVOIDANCES = 100
+MAX_REFUSALS = 16
+MAX_AVOIDED = 16
+"""What the CRD allows of each. The oldest are forgotten first."""
 
 
 class RecordedMove(Wire, frozen=True, kw_only=True):
-    strategy: str = ""
-    at: datetime | None = None
-    source: str = ""
-    predicted: str = ""
-    landed: str = ""
-    outcome: str = ""
+    """One eviction, and what became of it."""
+
+    strategy: Word = ""
+    """The strategy that chose the pod."""
+    at: Time | None = None
+    """When the pod was evicted."""
+    source: ObjectName = ""
+    """The node that the pod was to leave."""
+    predicted: ObjectName = ""
+    """The node where the replacement was expected."""
+    landed: ObjectName = ""
+    """The node of the replacement; empty if it has none."""
+    outcome: Word = ""
+    """UnderWay, Landed, Bounced (the replacement is on the source), Pending or Gone."""
 
 
 class RecordedWorkload(Wire, frozen=True, kw_only=True):
-    uid: str
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    revision: str = ""
-    moves: tuple[RecordedMove, ...] = ()
+    """The last moves of the pods of one controller owner, oldest first."""
+
+    uid: Uid
+    """The owner's UID."""
+    kind: Word = ""
+    """The owner's kind."""
+    namespace: Word = ""
+    """The owner's namespace."""
+    name: ObjectName = ""
+    """The owner's name."""
+    revision: Word = ""
+    """The revision of the pod template at the time of the moves."""
+    moves: Annotated[tuple[RecordedMove, ...], atomic_list(MAX_MOVES)] = ()
+    """The moves, oldest first."""
 
 
 class RecordedTaint(Wire, frozen=True, kw_only=True):
-    node: str
-    node_uid: str = msgspec.field(name="nodeUID", default="")
-    key: str
-    value: str = ""
-    pod_namespace: str = ""
-    pod_name: str = ""
-    pod_uid: str = msgspec.field(name="podUID", default="")
-    since: datetime | None = None
-    deadline: datetime | None = None
+    """A taint that claimctl sets and removes again. It is recorded before it is set."""
+
+    node: ObjectName
+    """The node."""
+    node_uid: Uid = field(name="nodeUID", default="")
+    """The node's UID."""
+    key: Annotated[str, limit(maxLength=316)]
+    """The key of the taint."""
+    value: Word = ""
+    """The value of the taint, by which claimctl knows its own."""
+    pod_namespace: Word = ""
+    """The namespace of the pod."""
+    pod_name: ObjectName = ""
+    """The pod that gets the room, or one of the pods that leave the node."""
+    pod_uid: Uid = field(name="podUID", default="")
+    """The pod's UID."""
+    since: Time | None = None
+    """When the taint was recorded."""
+    deadline: Time | None = None
+    """When claimctl removes the taint at the latest."""
 
 
 class RecordedAttempts(Wire, frozen=True, kw_only=True):
-    pod_uid: str = msgspec.field(name="podUID")
-    count: int = 0
-    last: datetime | None = None
+    """How often claimctl made room for a critical pod in vain."""
+
+    pod_uid: Uid = field(name="podUID")
+    """The UID of the critical pod."""
+    count: Count = 0
+    """The number of attempts."""
+    last: Time | None = None
+    """When the last attempt was given up."""
 
 
 class RecordedResize(Wire, frozen=True, kw_only=True):
-    pod_uid: str = msgspec.field(name="podUID")
-    namespace: str = ""
-    name: str = ""
-    generation: int = 0
-    since: datetime | None = None
-    victims: tuple[str, ...] = ()
-    free_cpu: int = msgspec.field(name="freeCPU", default=0)
-    free_memory: int = 0
+    """A round of evictions for a resize. It is recorded before its first eviction."""
+
+    pod_uid: Uid = field(name="podUID")
+    """The UID of the pod that is resized."""
+    namespace: Word = ""
+    """The namespace of the pod."""
+    name: ObjectName = ""
+    """The pod that is resized."""
+    generation: Count = 0
+    """The pod's generation, which says which size is meant."""
+    since: Time | None = None
+    """When the round began."""
+    victims: Annotated[tuple[Uid, ...], atomic_list(MAX_VICTIMS)] = ()
+    """The UIDs of the pods to evict."""
+    free_cpu: Count = field(name="freeCPU", default=0)
+    """Thousandths of a cpu that nobody was expected to have once the victims are gone."""
+    free_memory: Count = 0
+    """Bytes of memory that nobody was expected to have once the victims are gone."""
 
 
 class RecordedRefusal(Wire, frozen=True, kw_only=True):
-    pod_uid: str = msgspec.field(name="podUID")
-    node: str = ""
-    at: datetime | None = None
+    """A pod that its node refused."""
+
+    pod_uid: Uid = field(name="podUID")
+    """The UID of the pod."""
+    node: ObjectName = ""
+    """The node that refused it."""
+    at: Time | None = None
+    """When the pod was created."""
 
 
 class RecordedAvoidedNode(Wire, frozen=True, kw_only=True):
-    node: str
-    seen: str = ""
-    times: int = 0
-    since: datetime | None = None
-    until: datetime | None = None
+    """A node that the pods of one owner avoid, or have avoided."""
+
+    node: ObjectName
+    """The node."""
+    seen: Word = ""
+    """A digest of what the node was like. A node that has changed is tried again."""
+    times: Count = 0
+    """How often it was avoided in a row. Each time is twice as long as the one before."""
+    since: Time | None = None
+    """Since when pods avoid it."""
+    until: Time | None = None
+    """Until when."""
 
 
 class RecordedBrake(Wire, frozen=True, kw_only=True):
-    since: datetime | None = None
-    probes: int = 0
-    next_probe: datetime | None = None
+    """Why new pods of an owner wait: nodes refused too many of them."""
+
+    since: Time | None = None
+    """Since when they wait."""
+    probes: Count = 0
+    """How many pods were let through to see whether a node takes them again."""
+    next_probe: Time | None = None
+    """When the next pod is let through."""
 
 
 class RecordedAvoidance(Wire, frozen=True, kw_only=True):
-    owner_uid: str = msgspec.field(name="ownerUID")
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    nodes: tuple[str, ...] = ()
+    """What is done about the pods of one owner that nodes refuse.
+
+    The admission policy claimctl-avoidance reads ``nodes`` and ``braked`` when a pod is created.
+    """
+
+    owner_uid: Uid = field(name="ownerUID")
+    """The owner's UID."""
+    kind: Word = ""
+    """The owner's kind."""
+    namespace: Word = ""
+    """The owner's namespace."""
+    name: ObjectName = ""
+    """The owner's name."""
+    nodes: Annotated[tuple[ObjectName, ...], atomic_list(MAX_AVOIDED)] = ()
+    """The nodes that new pods of the owner avoid now."""
     braked: bool = False
-    refusals: tuple[RecordedRefusal, ...] = ()
-    avoided: tuple[RecordedAvoidedNode, ...] = ()
+    """Whether new pods of the owner get the scheduling gate claimctl.io/brake."""
+    refusals: Annotated[tuple[RecordedRefusal, ...], atomic_list(MAX_REFUSALS)] = ()
+    """The last pods that were refused, oldest first."""
+    avoided: Annotated[tuple[RecordedAvoidedNode, ...], atomic_list(MAX_AVOIDED)] = ()
+    """The nodes that are avoided, or were."""
     brake: RecordedBrake | None = None
+    """Set while the owner is braked."""
 
 
 class RecordedRun(Wire, frozen=True, kw_only=True):
-    ended: datetime | None = None
-    digest: str = ""
-    planned: int = 0
-    evicted: int = 0
-    skipped: tuple[str, ...] = ()
+    """The last run that acted."""
+
+    ended: Time | None = None
+    """When it ended."""
+    digest: Word = ""
+    """The digest of its plan."""
+    planned: Count = 0
+    """How many evictions it planned."""
+    evicted: Count = 0
+    """How many pods it evicted."""
+    skipped: Annotated[
+        tuple[Annotated[str, limit(maxLength=512)], ...], atomic_list(MAX_SKIPPED)
+    ] = ()
+    """The unsupported parts of the policy, which ``--skip-unsupported`` leaves out."""
 
 
 class RescheduleRecordStatus(Wire, frozen=True, kw_only=True):
-    workloads: tuple[RecordedWorkload, ...] = ()
-    taints: tuple[RecordedTaint, ...] = ()
-    attempts: tuple[RecordedAttempts, ...] = ()
-    resizes: tuple[RecordedResize, ...] = ()
-    avoidances: tuple[RecordedAvoidance, ...] = ()
+    """What is remembered."""
+
+    workloads: Annotated[tuple[RecordedWorkload, ...], map_list("uid", most=MAX_WORKLOADS)] = ()
+    """The workloads with moves; beyond 500, those with the oldest moves are forgotten."""
+    taints: Annotated[tuple[RecordedTaint, ...], map_list("node", "key", most=MAX_TAINTS)] = ()
+    """The taints that claimctl has set, or is about to set."""
+    attempts: Annotated[tuple[RecordedAttempts, ...], map_list("podUID", most=MAX_ATTEMPTS)] = ()
+    """The critical pods that claimctl could not help yet."""
+    resizes: Annotated[tuple[RecordedResize, ...], map_list("podUID", most=MAX_RESIZES)] = ()
+    """The resizes for which claimctl has made room, as long as they wait."""
+    avoidances: Annotated[
+        tuple[RecordedAvoidance, ...], map_list("ownerUID", most=MAX_AVOIDANCES)
+    ] = ()
+    """The owners whose pods avoid nodes; beyond 100, the oldest are forgotten."""
     last_run: RecordedRun | None = None
+    """The last run that acted."""
 
 
 class RescheduleRecord(Wire, frozen=True, kw_only=True):
+    """RescheduleRecord is the memory of 'claimctl reschedule': the moves that it made, so that it
+    does not move the same pods for ever, and the taints that it has to remove."""
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

@@ -1,17 +1,34 @@
 """claimctl.io/v1alpha1: ClaimReservation and DowngradePlan.
 
-The schemas in the CRDs come from the pydantic models in ``claimctl.api``; a test checks that these
-structs match the models.
+Their CRDs are made from these structs.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Annotated
 
-import msgspec
+from msgspec import field
 
 from claimctl.wire.base import Wire
 from claimctl.wire.claims import Reference
+from claimctl.wire.limits import (
+    IMMUTABLE,
+    OPTIONAL,
+    REQUIRED,
+    Count,
+    LabelName,
+    ObjectName,
+    Seconds,
+    SubdomainName,
+    Time,
+    Uid,
+    Version,
+    Word,
+    limit,
+    map_list,
+    rules,
+    set_list,
+)
 from claimctl.wire.meta import Condition, ObjectMeta
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
@@ -35,73 +52,154 @@ TOMBSTONE_RESOURCE = "finishedpods"
 DOWNGRADE_PLAN_NAME = "claimctl"
 """The only valid name of a DowngradePlan, so that there is at most one."""
 
+_SUPPORTED = (
+    "(self.apiGroup == 'apps' && self.kind in ['Deployment', 'StatefulSet'])"
+    " || (self.apiGroup == 'batch' && self.kind == 'Job')"
+)
+_TEMPLATE_STAYS = (
+    "has(self.resourceClaimTemplateName) == has(oldSelf.resourceClaimTemplateName)"
+    " && (!has(self.resourceClaimTemplateName)"
+    " || self.resourceClaimTemplateName == oldSelf.resourceClaimTemplateName)"
+)
+
 
 class WorkloadRef(Wire, frozen=True, kw_only=True):
-    api_group: str = ""
-    kind: str = ""
-    name: str = ""
+    api_group: Annotated[Word, REQUIRED] = ""
+    """The API group of the workload: apps or batch."""
+    kind: Annotated[Word, REQUIRED] = ""
+    """The kind of the workload: Deployment, StatefulSet or Job."""
+    name: Annotated[SubdomainName, REQUIRED] = ""
+    """The name of the workload."""
 
 
 class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
-    resource_claim_name: str = ""
-    resource_claim_template_name: str | None = None
-    workload_ref: WorkloadRef = WorkloadRef()
-    retention_policy: str = "WhileRunning"
-    idle_timeout_seconds: int = 60
-    force_deleted_pod_grace_seconds: int = 300
-    reallocate_timeout_seconds: int | None = 60
+    """The desired reservation. All names refer to the namespace of the ClaimReservation."""
+
+    resource_claim_name: Annotated[
+        SubdomainName,
+        REQUIRED,
+        rules((IMMUTABLE, "resourceClaimName is immutable: make another ClaimReservation")),
+    ] = ""
+    """The ResourceClaim to reserve. Immutable."""
+    resource_claim_template_name: SubdomainName | None = None
+    """The ResourceClaimTemplate from which claimctl creates the claim if it does not exist. Such a
+    claim is owned by this ClaimReservation and is deleted with it. Immutable."""
+    workload_ref: Annotated[
+        WorkloadRef,
+        REQUIRED,
+        rules(
+            (
+                _SUPPORTED,
+                "must be a Deployment or StatefulSet of apiGroup apps, or a Job of apiGroup batch",
+            ),
+            (IMMUTABLE, "workloadRef is immutable: make another ClaimReservation"),
+        ),
+    ] = WorkloadRef()
+    """The workload that the claim is reserved for. Immutable."""
+    retention_policy: Annotated[str, limit(enum=["WhileRunning", "Persistent", "Manual"])] = (
+        "WhileRunning"
+    )
+    """When claimctl releases the claim. WhileRunning: when the workload has ended, or has wanted no
+    pods for idleTimeoutSeconds. Persistent: when the workload has ended. Manual: when a user asks
+    with 'claimctl release'."""
+    idle_timeout_seconds: Seconds = 60
+    """With WhileRunning: for how many seconds a workload that wants no pods (scaled to 0 or
+    suspended) keeps its claim."""
+    force_deleted_pod_grace_seconds: Seconds = 300
+    """For how many seconds a pod that vanished before it was done counts as a consumer: its
+    containers may still use the device. Such a pod was force-deleted, or lost with its node."""
+    reallocate_timeout_seconds: Seconds | None = 60
+    """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
+    claimctl releases the claim, so that it can be allocated anew. null means never.
+    (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
+    in a merge patch, null removes the field, and the default comes back.)"""
 
 
 class ReferenceCounts(Wire, frozen=True, kw_only=True):
-    pods: int = 0
-    workloads: int = 0
-    limit: int = 256
+    pods: Count = 0
+    """References to pods."""
+    workloads: Count = 0
+    """References to anything else."""
+    limit: Count = 256
+    """How many references the API allows."""
 
 
 class ForceDeletedPod(Wire, frozen=True, kw_only=True):
-    """A ghost: a pod that vanished while its containers may have been running."""
+    """A pod that vanished while its containers may have been running."""
 
-    uid: str
-    name: str = ""
-    node_name: str = ""
-    boot_id: str = msgspec.field(name="bootID", default="")
-    since: datetime | None = None
+    uid: Uid
+    """The pod's UID."""
+    name: ObjectName = ""
+    """The pod's name."""
+    node_name: ObjectName = ""
+    """The node it was bound to."""
+    boot_id: Uid = field(name="bootID", default="")
+    """The node's boot ID when the pod vanished. A new boot ID of the same machine proves that the
+    pod's containers ended."""
+    since: Time | None = None
+    """When the controller noticed that the pod was gone."""
 
 
 class ReleaseProgress(Wire, frozen=True, kw_only=True):
     """A release in progress, so that any controller can continue it."""
 
-    step: str = ""
-    reason: str = ""
-    since: datetime | None = None
-    claim_uid: str = msgspec.field(name="claimUID", default="")
-    resource_version: str = ""
+    step: Word = ""
+    """The step that the release has reached."""
+    reason: Word = ""
+    """Why the claim is released."""
+    since: Time | None = None
+    """When the release began."""
+    claim_uid: Uid = field(name="claimUID", default="")
+    """The UID of the claim that is being released."""
+    resource_version: Version = ""
     """The claim's resourceVersion after the fence; empty before the fence."""
 
 
 class ClaimReservationStatus(Wire, frozen=True, kw_only=True):
-    observed_generation: int = 0
-    dialect: str = ""
-    claim_uid: str = msgspec.field(name="claimUID", default="")
+    """The state that the controller has observed."""
+
+    observed_generation: Annotated[Count, OPTIONAL] = 0
+    """The generation of the spec that the status belongs to."""
+    dialect: Word = ""
+    """The reservation API in use: native, podgroup or hold."""
+    claim_uid: Uid = field(name="claimUID", default="")
+    """The UID of the claim that the status belongs to."""
     reserved_for: Reference | None = None
-    pod_group_name: str = ""
+    """The workload reference in the claim's list."""
+    pod_group_name: ObjectName = ""
     """The PodGroup through which the workload's pods share the claim."""
     references: ReferenceCounts | None = None
-    consumers: int = 0
-    nodes: tuple[str, ...] = ()
-    allocation_time: datetime | None = None
-    last_consumer_time: datetime | None = None
-    idle_since: datetime | None = None
-    force_deleted_pods: tuple[ForceDeletedPod, ...] = ()
+    """How full the claim's status.reservedFor is."""
+    consumers: Count = 0
+    """Pods that use the claim and are not done."""
+    nodes: Annotated[tuple[ObjectName, ...], set_list()] = ()
+    """The nodes of the consumers."""
+    allocation_time: Time | None = None
+    """When the claim was allocated."""
+    last_consumer_time: Time | None = None
+    """When the controller saw that the last consumer was done."""
+    idle_since: Time | None = None
+    """Since when the workload has wanted no pods."""
+    force_deleted_pods: Annotated[tuple[ForceDeletedPod, ...], map_list("uid")] = ()
+    """Pods that vanished while their containers may have been running."""
     release: ReleaseProgress | None = None
-    conditions: tuple[Condition, ...] = ()
+    """The release in progress."""
+    conditions: Annotated[tuple[Condition, ...], map_list("type", most=16)] = ()
+    """Ready, Reserved, Consistent and Released."""
 
 
 class ClaimReservation(Wire, frozen=True, kw_only=True):
+    """ClaimReservation keeps a ResourceClaim reserved for a workload, from its first pod until the
+    workload has ended, and then gives the devices back."""
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: ClaimReservationSpec = ClaimReservationSpec()
+    spec: Annotated[
+        ClaimReservationSpec,
+        REQUIRED,
+        rules((_TEMPLATE_STAYS, "resourceClaimTemplateName is immutable: make another one")),
+    ] = ClaimReservationSpec()
     status: ClaimReservationStatus = ClaimReservationStatus()
 
 
@@ -110,51 +208,78 @@ PREPARE, RESTORE = "Prepare", "Restore"
 
 
 class ClaimName(Wire, frozen=True, kw_only=True):
-    namespace: str
-    name: str
+    """The name of one claim."""
+
+    namespace: LabelName
+    """The claim's namespace."""
+    name: Annotated[ObjectName, limit(minLength=1)]
+    """The claim's name."""
 
 
 class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
-    action: str = PREPARE
-    namespaces: tuple[str, ...] = ()
-    """Namespaces whose claims are expanded. Empty means all."""
-    claim_selector: str = ""
-    """A label selector of the claims that are expanded. Empty means all."""
-    skip: tuple[ClaimName, ...] = ()
-    """Claims that stay as they are."""
-    parallelism: int | None = None
-    """How many claims are written at a time."""
+    """The desired downgrade. While the plan exists, claimctl adds no workload references."""
+
+    action: Annotated[str, OPTIONAL, limit(enum=[PREPARE, RESTORE])] = PREPARE
+    """Prepare replaces workload references by pod references. Restore adds the replaced workload
+    references again, and ends the freeze. Absent means Prepare."""
+    namespaces: Annotated[tuple[LabelName, ...], set_list()] = ()
+    """The namespaces whose claims are expanded. Empty means all namespaces."""
+    claim_selector: Annotated[str, limit(maxLength=4096)] = ""
+    """A label selector of the claims that are expanded, like team=ml. Empty means all claims of
+    the namespaces."""
+    skip: Annotated[tuple[ClaimName, ...], map_list("namespace", "name")] = ()
+    """Claims that stay as they are, with their workload references."""
+    parallelism: Annotated[int, limit(minimum=0, maximum=64, format="int64")] | None = None
+    """How many claims are written at a time. 0 or absent means 8."""
 
 
 class DowngradedClaim(Wire, frozen=True, kw_only=True):
     """The result for one claim, with what is needed to undo it."""
 
-    namespace: str
-    name: str
-    uid: str = ""
-    state: str = ""
-    """Pending, Expanded, Unchanged, Refused, Failed, Skipped, Restored, NotRestored."""
-    reason: str = ""
-    message: str = ""
-    pods: int = 0
-    workload_references: tuple[Reference, ...] = ()
-    replaced_references: tuple[Reference, ...] = ()
-    """References that a write replaces; recorded before that write."""
-    resource_version: str = ""
-    """The claim's resourceVersion that this write carries."""
+    namespace: Word
+    """The claim's namespace."""
+    name: ObjectName
+    """The claim's name."""
+    uid: Uid = ""
+    """The claim's UID."""
+    state: Word = ""
+    """Pending, Expanded, Unchanged, Refused, Failed, Skipped, Restored or NotRestored."""
+    reason: Word = ""
+    """Why, in one word for programs."""
+    message: Annotated[str, limit(maxLength=4096)] = ""
+    """Why, and what would have to change, for people."""
+    pods: Count = 0
+    """How many pods the claim lists now, or would have to list."""
+    workload_references: Annotated[tuple[Reference, ...], map_list("uid", most=256)] = ()
+    """The references other than pods' that the claim lists, or that the plan replaced."""
+    replaced_references: Annotated[tuple[Reference, ...], map_list("uid", most=256)] = ()
+    """The workloadReferences that the plan replaced by pod references. While the state is Pending,
+    the plan is about to replace them."""
+    resource_version: Version = ""
+    """The resourceVersion of the claim that the replacing write carries."""
 
 
 class DowngradePlanStatus(Wire, frozen=True, kw_only=True):
-    observed_generation: int = 0
-    phase: str = ""
-    """Frozen, Expanding, Prepared, Blocked, Failed, Restoring, Restored, PartlyRestored."""
-    total: int = 0
-    done: int = 0
-    claims: tuple[DowngradedClaim, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    """The progress of the plan."""
+
+    observed_generation: Annotated[Count, OPTIONAL] = 0
+    """The generation of the spec that the status belongs to."""
+    phase: Word = ""
+    """Frozen, Expanding, Prepared, Blocked, Failed, Restoring, Restored or PartlyRestored."""
+    total: Count = 0
+    """How many claims the plan concerns."""
+    done: Count = 0
+    """How many of them are finished."""
+    claims: Annotated[tuple[DowngradedClaim, ...], map_list("namespace", "name")] = ()
+    """The result for each claim."""
+    conditions: Annotated[tuple[Condition, ...], map_list("type", most=16)] = ()
+    """The plan's conditions."""
 
 
 class DowngradePlan(Wire, frozen=True, kw_only=True):
+    """DowngradePlan freezes reservations and replaces workload references by pod references, so
+    that an administrator can switch the cluster's reservation feature off while pods run."""
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

@@ -14,7 +14,7 @@ from kube_in_process.http.listener import serve
 from kube_in_process.options import ClusterOptions
 from kube_in_process.storage.store import Revision
 
-from claimctl.api.definitions import custom_resource_definitions
+from claimctl.commands.install.components import documents
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
@@ -200,10 +200,11 @@ async def _install(user: DocumentClient) -> None:
     await user.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROLLER_NAMESPACE}}
     )
-    for definition in custom_resource_definitions():
+    definitions = documents("crds")
+    for definition in definitions:
         await user.create(definition)
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
-        for definition in custom_resource_definitions():
+        for definition in definitions:
             await _established(user, definition["metadata"]["name"])
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
-
-from claimctl.api.common import Model
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -30,10 +29,17 @@ DEFAULT_PROTECTIONS = (
 )
 
 
-class PolicyModel(Model):
+class PolicyModel(BaseModel):
     """Immutable, camelCase in the file, unknown fields and other types refused."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+    )
 
 
 class LabelSelectorRequirement(PolicyModel):

@@ -23,12 +23,9 @@ from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.taints import Taints
 from claimctl.telemetry.face import Metric
-from claimctl.wire.records import RecordedAvoidance, RescheduleRecordStatus
+from claimctl.wire.records import MAX_AVOIDANCES, RecordedAvoidance, RescheduleRecordStatus
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
-
-MAX_AVOIDANCES = 100
-"""How many owners the CRD allows; those with the oldest refusals are forgotten first."""
 
 
 @dataclass(slots=True)

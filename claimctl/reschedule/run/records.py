@@ -20,6 +20,8 @@ from claimctl.reschedule.plan.record import (
 from claimctl.reschedule.run.rounds import round_of
 from claimctl.wire.base import every_field
 from claimctl.wire.records import (
+    MAX_MOVES,
+    MAX_WORKLOADS,
     RecordedMove,
     RecordedTaint,
     RecordedWorkload,
@@ -29,10 +31,6 @@ from claimctl.wire.records import (
 from claimctl.wire.resources import RESCHEDULERECORDS
 
 DEFAULT_NAME = "claimctl"
-MAX_WORKLOADS = 500
-"""How many workloads the CRD allows; those with the oldest moves are forgotten first."""
-MAX_MOVES = 16
-MAX_ATTEMPTS = 500
 _TRIES = 10
 
 Change = Callable[[RescheduleRecordStatus], RescheduleRecordStatus]

@@ -18,12 +18,8 @@ from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Round
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
-from claimctl.wire.records import RecordedResize, RescheduleRecordStatus
+from claimctl.wire.records import MAX_RESIZES, MAX_VICTIMS, RecordedResize, RescheduleRecordStatus
 from claimctl.wire.scheduling import SchedulingPod
-
-MAX_RESIZES = 500
-"""How many rounds the CRD allows; the oldest are forgotten first."""
-MAX_VICTIMS = 128
 
 
 async def look(client: Client, step: ResizeStep) -> Left | None:

@@ -34,11 +34,12 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
 from claimctl.reschedule.run.changing import Changed, change_object
 from claimctl.reschedule.run.reallocating import withdraw_stale
-from claimctl.reschedule.run.records import MAX_ATTEMPTS, Records
+from claimctl.reschedule.run.records import Records
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.records import (
+    MAX_ATTEMPTS,
     RecordedAttempts,
     RecordedTaint,
     RescheduleRecordStatus,

@@ -37,7 +37,8 @@ Path = tuple[str | int, ...]
 
 def _below(type_: Any) -> Iterator[Any]:
     for each in type_.__subclasses__():
-        yield each
+        if each.__module__.startswith("claimctl."):
+            yield each
         yield from _below(each)
 
 
@@ -50,8 +51,10 @@ STRUCTS = sorted(
 
 
 def present(shape: inspect.Type) -> inspect.Type:
+    if isinstance(shape, inspect.Metadata):
+        return present(shape.type)
     if isinstance(shape, inspect.UnionType):
-        return next(each for each in shape.types if not isinstance(each, inspect.NoneType))
+        return present(next(t for t in shape.types if not isinstance(t, inspect.NoneType)))
     return shape
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claimctl.reschedule.run.avoiding import MAX_AVOIDANCES, with_avoidances
+from claimctl.reschedule.run.avoiding import with_avoidances
 from claimctl.wire.records import (
+    MAX_AVOIDANCES,
     RecordedAvoidance,
     RecordedRefusal,
     RecordedTaint,

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from claimctl.kube.errors import Conflict
 from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.records import (
-    MAX_MOVES,
-    MAX_WORKLOADS,
     NoRecord,
     Records,
     remembered,
     with_move,
 )
 from claimctl.wire.records import (
+    MAX_MOVES,
+    MAX_WORKLOADS,
     RecordedAttempts,
     RecordedMove,
     RecordedTaint,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
 from claimctl.reschedule.plan.record import Round
 from claimctl.reschedule.run.records import remembered
-from claimctl.reschedule.run.rounds import MAX_RESIZES, finished, with_round, without
-from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.reschedule.run.rounds import finished, with_round, without
+from claimctl.wire.records import MAX_RESIZES, RescheduleRecordStatus
 from tests.support.resizes import grows, sized
 from tests.support.scheduling import NOW
 

@@ -9,7 +9,7 @@ from kube_in_process.kinds.kind import Kind
 from kube_in_process.options import Features
 from kube_in_process.schema.registry import Schemas
 
-from claimctl.api import custom_resource_definitions
+from generate.crds import custom_resource_definitions
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

@@ -1,46 +1,53 @@
-"""The converter: what pydantic says in JSON schema, as structural schemas ask for it."""
+"""Structs as structural schemas."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from datetime import datetime
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field
+from msgspec import field
 
-from claimctl.api import custom_resource_definitions
-from claimctl.api.structural import structural_schema
-
-
-class Inner(BaseModel):
-    """An inner object."""
-
-    size: Annotated[int, Field(ge=0)] = 0
+from claimctl.wire.base import Wire
+from claimctl.wire.limits import OPTIONAL, REQUIRED, atomic_list, limit
+from claimctl.wire.meta import ObjectMeta
+from generate.crds import custom_resource_definitions
+from generate.structural import structural_schema
 
 
-class Outer(BaseModel):
-    apiVersion: str = ""
+class Inner(Wire, frozen=True, kw_only=True):
+    """An inner
+    object."""
+
+    size: Annotated[int, limit(minimum=0)] = 0
+    """How big it is."""
+
+
+class Outer(Wire, frozen=True, kw_only=True):
+    api_version: str = ""
     kind: str = ""
-    metadata: dict[str, Any]
-    required: Inner
-    optional: Inner | None = None
+    metadata: ObjectMeta = ObjectMeta()
+    without_default: Inner
+    without_own_default: Annotated[str, REQUIRED] = ""
+    described: Inner | None = None
+    """Another description."""
     nullable: int | None = 60
-    mode: Literal["a"] = "a"
-    items: tuple[Inner, ...] = ()
-    defaulted: Inner = Inner(size=0)
+    not_filled_in: Annotated[int, OPTIONAL] = 5
+    mode: Annotated[str, limit(enum=["a"])] = "a"
+    items: Annotated[tuple[Inner, ...], atomic_list(3)] = ()
+    renamed: datetime | None = field(name="otherName", default=None)
 
 
-INNER = {
-    "description": "An inner object.",
-    "type": "object",
-    "properties": {"size": {"type": "integer", "default": 0, "minimum": 0}},
-}
+def inner(description: str = "An inner object.") -> dict[str, Any]:
+    size = {"description": "How big it is.", "type": "integer", "default": 0, "minimum": 0}
+    return {"description": description, "type": "object", "properties": {"size": size}}
 
 
-def test_references_unions_and_empty_defaults_are_resolved() -> None:
+def test_a_struct_becomes_a_structural_schema() -> None:
     assert structural_schema(Outer) == {
         "type": "object",
-        "required": ["required"],
+        "required": ["withoutDefault", "withoutOwnDefault"],
         "properties": {
             "apiVersion": {
                 "description": "The version of the schema of this object.",
@@ -48,22 +55,29 @@ def test_references_unions_and_empty_defaults_are_resolved() -> None:
             },
             "kind": {"description": "The kind of this object.", "type": "string"},
             "metadata": {"type": "object"},
-            "required": INNER,
-            "optional": INNER,
+            "withoutDefault": inner(),
+            "withoutOwnDefault": {"type": "string"},
+            "described": inner("Another description."),
             "nullable": {"type": "integer", "nullable": True, "default": 60},
+            "notFilledIn": {"type": "integer"},
             "mode": {"type": "string", "default": "a", "enum": ["a"]},
-            "items": {"type": "array", "items": INNER},
-            "defaulted": {**INNER, "default": {"size": 0}},
+            "items": {
+                "type": "array",
+                "items": inner(),
+                "maxItems": 3,
+                "x-kubernetes-list-type": "atomic",
+            },
+            "otherName": {"type": "string"},
         },
     }
 
 
-def test_a_field_of_two_types_is_refused() -> None:
-    class Mixed(BaseModel):
-        metadata: dict[str, Any]
-        value: int | str
+class Mixed(Wire, frozen=True, kw_only=True):
+    value: int | str
 
-    with pytest.raises(ValueError, match="more than one type"):
+
+def test_a_field_of_two_types_is_refused() -> None:
+    with pytest.raises(TypeError, match="no structural schema"):
         structural_schema(Mixed)
 
 

@@ -13,8 +13,8 @@ from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor
 from kube_in_process.virtual import run
 
-from claimctl.api import custom_resource_definitions
 from claimctl.kube.clock import LoopClock
+from generate.crds import custom_resource_definitions
 
 Json = dict[str, Any]
 Story = Callable[[ApiFor], object]
@@ -114,6 +114,12 @@ def test_null_stays_and_means_never_to_reallocate() -> None:
             "spec.workloadRef.name in body should match",
         ),
         ({"resourceClaimName": "A"}, "spec.resourceClaimName in body should match"),
+        ({"resourceClaimName": ""}, "spec.resourceClaimName in body should be at least 1 chars"),
+        (
+            {"resourceClaimTemplateName": "a..b"},
+            "spec.resourceClaimTemplateName in body should match",
+        ),
+        ({"forceDeletedPodGraceSeconds": 10**12}, "should be less than or equal to 315360000"),
         ({"idleTimeoutSeconds": -1}, "should be greater than or equal to 0"),
         ({"retentionPolicy": "Never"}, 'supported values: "WhileRunning"'),
     ],

@@ -1,18 +1,15 @@
-"""The CRDs as an API server takes them, and the files under crds/."""
+"""The CRDs as an API server takes them."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from kube_in_process.crd.validation import validate_definition
 
-from claimctl.api import custom_resource_definitions
-from claimctl.api.__main__ import main, rendered, stale, write
+from generate.crds import custom_resource_definitions, rendered
 
-ROOT = Path(__file__).parents[3]
 DEFINITIONS = custom_resource_definitions()
 
 
@@ -25,6 +22,10 @@ def schema_of(kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: str(each["metadata"]["name"]))
 def test_a_server_finds_nothing_wrong(definition: dict[str, Any]) -> None:
     assert list(validate_definition(definition)) == []
+
+
+def test_the_files_are_the_definitions() -> None:
+    assert [yaml.safe_load(text) for text in rendered().values()] == DEFINITIONS
 
 
 def test_null_is_kept_where_it_means_never_and_nowhere_else() -> None:
@@ -42,27 +43,6 @@ def test_lists_of_the_status_are_maps_so_that_writers_do_not_overwrite_each_othe
         "forceDeletedPods": ["uid"],
         "conditions": ["type"],
     }
-
-
-def test_the_files_are_what_the_models_say() -> None:
-    assert stale(ROOT / "crds") == []
-    assert sorted(path.name for path in (ROOT / "crds").glob("*.claimctl.io.yaml")) == sorted(
-        rendered()
-    )
-
-
-def test_a_changed_file_is_stale_until_written_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(tmp_path)
-    changed = tmp_path / "claimreservations.claimctl.io.yaml"
-    changed.write_text("kind: Other\n")
-    check = ["--check", "--directory", str(tmp_path)]
-    assert main(check) == 1
-    assert capsys.readouterr().err == f"{changed} is stale: run make generate\n"
-    assert main(["--directory", str(tmp_path)]) == 0
-    assert main(check) == 0
-    assert [yaml.safe_load(text) for text in rendered().values()] == DEFINITIONS
 
 
 def test_conditions_are_those_of_kubernetes() -> None:

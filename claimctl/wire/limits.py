@@ -1,0 +1,67 @@
+"""What the schemas of claimctl's own kinds say about a field beside its type.
+
+The API server checks the limits, and the structs do not: a controller reads also what a later
+release has stored. The limits keep objects small enough for etcd, and let the API server estimate
+the cost of CEL rules. ``kubectl explain`` prints the docstrings of structs and fields.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+PRESENCE = "presence"
+
+
+def limit(**schema: Any) -> Meta:
+    """Keywords of the field's schema."""
+    return Meta(extra_json_schema=schema)
+
+
+REQUIRED = limit(**{PRESENCE: "required"})
+"""The server refuses an object without the field, although the struct has a default for it."""
+OPTIONAL = limit(**{PRESENCE: "optional"})
+"""The server does not fill in the struct's default."""
+MAX_ITEMS = 5000
+TEN_YEARS = 10 * 365 * 24 * 3600
+IMMUTABLE = "self == oldSelf"
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+SubdomainName = Annotated[
+    str, limit(minLength=1, maxLength=253, pattern=rf"^{_LABEL}(\.{_LABEL})*$")
+]
+"""DNS subdomain (RFC 1123): the API server's rule for names of claims, templates, workloads."""
+LabelName = Annotated[str, limit(minLength=1, maxLength=63, pattern=f"^{_LABEL}$")]
+"""DNS label (RFC 1123): the API server's rule for names of namespaces."""
+ObjectName = Annotated[str, limit(maxLength=253)]
+Uid = Annotated[str, limit(maxLength=128)]
+Version = Annotated[str, limit(maxLength=64)]
+"""A resourceVersion."""
+Word = Annotated[str, limit(maxLength=63)]
+Count = Annotated[int, limit(minimum=0, format="int64")]
+Seconds = Annotated[int, limit(minimum=0, maximum=TEN_YEARS, format="int64")]
+Time = Annotated[datetime, limit(format="date-time")]
+
+
+def map_list(*keys: str, most: int = MAX_ITEMS) -> Meta:
+    """A list whose items are identified by ``keys``, so that several writers can change it."""
+    kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return limit(maxItems=most, **kind)
+
+
+def set_list(most: int = MAX_ITEMS) -> Meta:
+    """A list of distinct values."""
+    return limit(maxItems=most, **{"x-kubernetes-list-type": "set"})
+
+
+def atomic_list(most: int) -> Meta:
+    """A list that has one writer, who replaces it as a whole."""
+    return limit(maxItems=most, **{"x-kubernetes-list-type": "atomic"})
+
+
+def rules(*pairs: tuple[str, str]) -> Meta:
+    """CEL rules, given as pairs (rule, message)."""
+    validations = [{"message": message, "rule": rule} for rule, message in pairs]
+    return limit(**{"x-kubernetes-validations": validations})

@@ -1,0 +1,29 @@
+"""ClaimReservations as they are read and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from claimctl.wire.base import decode, encode, to_plain
+from claimctl.wire.reservations import ClaimReservationSpec
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds", "written"),
+    [({}, 60, {}), ({"reallocateTimeoutSeconds": None}, None, {"reallocateTimeoutSeconds": None})],
+)
+def test_null_means_never_to_reallocate(
+    given: dict[str, Any], seconds: int | None, written: dict[str, Any]
+) -> None:
+    spec = decode(encode(given), ClaimReservationSpec)
+    assert spec.reallocate_timeout_seconds == seconds
+    assert to_plain(spec) == written
+
+
+def test_what_a_later_release_has_stored_is_read() -> None:
+    """The server checks the limits. A controller must not lose a claim because they have grown."""
+    stored = {"retentionPolicy": "Weekly", "idleTimeoutSeconds": 10**12, "added": True}
+    spec = decode(encode(stored), ClaimReservationSpec)
+    assert (spec.retention_policy, spec.idle_timeout_seconds) == ("Weekly", 10**12)
