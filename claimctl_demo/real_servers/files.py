@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from kube_in_process.serving.tls import NAMES
 
 ADMIN_USER, SCHEDULER_USER = "claimctl-admin", "system:kube-scheduler"
 CONTROLLER_MANAGER_USER = "system:kube-controller-manager"
+AUTHORITY = "ca.crt"
+"""The file with the certificate that clients trust."""
 _USERS = {
     ADMIN_USER: "system:masters",
     SCHEDULER_USER: "",
@@ -46,18 +48,25 @@ class Files:
         write_kubeconfig(path, Access(self.url, token, self.certificate))
 
 
-def make_files(directory: Path, port: int, more: Mapping[str, str] | None = None) -> Files:
+def make_files(
+    directory: Path,
+    port: int,
+    more: Mapping[str, str] | None = None,
+    addresses: Sequence[str] = (),
+) -> Files:
     """Make keys, a certificate for the loopback, tokens and kubeconfigs.
 
     Args:
         more: further users, each with a group ('' for none).
+        addresses: further addresses of the server.
     """
     from trustme import CA, KeyType
 
     authority = CA()
-    issued = authority.issue_cert(*NAMES)
+    issued = authority.issue_cert(*NAMES, *addresses)
     issued.private_key_pem.write_to_path(_secret(directory / "tls.key"))
     issued.cert_chain_pems[0].write_to_path(str(directory / "tls.crt"))
+    authority.cert_pem.write_to_path(str(directory / AUTHORITY))
     accounts = CA(key_type=KeyType.RSA).private_key_pem
     accounts.write_to_path(_secret(directory / "accounts.key"))
     users = {**_USERS, **(more or {})}

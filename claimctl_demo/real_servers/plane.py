@@ -3,8 +3,8 @@
     with running(ControlPlane(find_programs(folder), directory, Wanted(pod_groups=True))) as plane:
         ... plane.files.kubeconfig() ...
 
-All servers listen on the loopback only. At the end of the ``with`` block, also by an exception,
-every server is stopped.
+All servers listen on the loopback only, unless there are containers (``Wanted``). At the end of the
+``with`` block, also by an exception, every server is stopped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from claimctl_demo.real_servers.audit import AuditLog, policy
 from claimctl_demo.real_servers.features import FEATURE_FLAGS, Features, features_of
 from claimctl_demo.real_servers.files import (
     ADMIN_USER,
+    AUTHORITY,
     CONTROLLER_MANAGER_USER,
     SCHEDULER_USER,
     Files,
@@ -62,6 +63,10 @@ class Wanted:
     an audit log."""
     port: int = 0
     """The port of the API server; 0 means any free port."""
+    container_addresses: tuple[str, ...] = ()
+    """The addresses under which containers reach the API server; the first one is its own. Without
+    any, no containers are started, the servers listen on the loopback only, and pods get no
+    tokens."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Further users with a token and a kubeconfig, each with a group ('' for none)."""
     api_server_flags: tuple[str, ...] = ()
@@ -78,6 +83,8 @@ class ControlPlane:
     directory: Path
     wanted: Wanted = field(default_factory=Wanted)
     servers: dict[str, Server] = field(default_factory=dict)
+    port: int = 0
+    """The port of the API server."""
     storage_url: str = ""
     """The client URL of etcd."""
     _files: Files | None = None
@@ -104,8 +111,9 @@ class ControlPlane:
                 log.
         """
         _ = self.features
-        port = self.wanted.port or free_port()
-        self._files = make_files(self.directory, port, self.wanted.users)
+        port = self.port = self.wanted.port or free_port()
+        addresses = self.wanted.container_addresses
+        self._files = make_files(self.directory, port, self.wanted.users, addresses)
         self._add(ETCD, self._etcd_flags())
         self._add(API_SERVER, self._api_server_flags(port))
         for program, flags in (
@@ -248,6 +256,17 @@ class ControlPlane:
         Raises:
             OSError: there is no answer.
         """
+        return self._ask(method, path, body)[0]
+
+    def read(self, path: str) -> tuple[int, bytes]:
+        """Send a GET as administrator and return the HTTP status and the body; for set-up only.
+
+        Raises:
+            OSError: there is no answer.
+        """
+        return self._ask("GET", path, None)
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         asked = urllib.request.Request(
             f"{self.files.url}{path}",
             data=body,
@@ -260,10 +279,10 @@ class ControlPlane:
         trust = ssl.create_default_context(cadata=self.files.certificate)
         try:
             with urllib.request.urlopen(asked, timeout=10, context=trust) as answer:
-                return int(answer.status)
+                return int(answer.status), answer.read()
         except urllib.error.HTTPError as error:
             with error:
-                return error.code
+                return error.code, b""
 
     def check(self) -> None:
         """Check that every server runs.
@@ -296,27 +315,34 @@ class ControlPlane:
         accounts = self.files.path("accounts.key")
         return (
             f"--etcd-servers={self.storage_url}",
-            "--bind-address=127.0.0.1",
-            # without a default route, the API server finds no address to advertise
-            "--advertise-address=127.0.0.1",
             f"--secure-port={port}",
             f"--tls-cert-file={self.files.path('tls.crt')}",
             f"--tls-private-key-file={self.files.path('tls.key')}",
             f"--cert-dir={self.files.path('certificates')}",
             f"--token-auth-file={self.files.path('tokens.csv')}",
             "--authorization-mode=Node,RBAC",
-            # containers are never started here, so pods need no ServiceAccount and no token
-            "--disable-admission-plugins=ServiceAccount",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={accounts}",
             f"--service-account-signing-key-file={accounts}",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--endpoint-reconciler-type=none",
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
+            *self._container_flags(),
             *self._history_flags(),
             *self.features.api_server_flags(),
             *self.wanted.api_server_flags,
+        )
+
+    def _container_flags(self) -> tuple[str, ...]:
+        if addresses := self.wanted.container_addresses:
+            return ("--bind-address=0.0.0.0", f"--advertise-address={addresses[0]}")
+        return (
+            "--bind-address=127.0.0.1",
+            # without a default route, the API server finds no address to advertise
+            "--advertise-address=127.0.0.1",
+            # no containers are started, so pods need no ServiceAccount and no token
+            "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none",
         )
 
     def _history_flags(self) -> tuple[str, ...]:
@@ -337,6 +363,8 @@ class ControlPlane:
         return (
             f"--kubeconfig={self.files.kubeconfig(CONTROLLER_MANAGER_USER)}",
             f"--service-account-private-key-file={self.files.path('accounts.key')}",
+            # pods get it with their token
+            f"--root-ca-file={self.files.path(AUTHORITY)}",
             f"--controllers={','.join(('*', *lifecycle, *without))}",
             *_CLIENT_FLAGS,
             *self.features.gate_flags(),

@@ -61,7 +61,7 @@ class Server:
                     env={**_GARBAGE_COLLECTION, **os.environ},
                     # Ctrl-C in the terminal reaches only the parent, which then stops its servers
                     start_new_session=True,
-                    preexec_fn=_death_with_parent(),
+                    preexec_fn=death_with_parent(),
                 )
             except OSError as error:
                 raise CannotStart(f"{self.command[0]}: {error.strerror or error}") from error
@@ -133,7 +133,7 @@ def _is_error(line: str) -> bool:
     return _ERROR.search(line) is not None
 
 
-def _death_with_parent() -> Callable[[], None] | None:
+def death_with_parent() -> Callable[[], None] | None:
     """What the child does before it runs the program: it asks for SIGKILL when its parent ends."""
     if sys.platform != "linux":
         return None

@@ -1,0 +1,122 @@
+"""Start, stop and disturb a DRA driver, and read the calls that it got from the kubelets."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from claimctl_demo.real_servers.files import Files
+from claimctl_demo.real_servers.process import Server
+from claimctl_demo.real_servers.programs import CannotStart
+from claimctl_demo.witness.devices import Call
+
+_READY_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What the driver does with each call: how long it takes, and the error that it answers."""
+
+    prepare_seconds: float = 0.0
+    unprepare_seconds: float = 0.0
+    prepare_error: str = ""
+    unprepare_error: str = ""
+
+
+@dataclass(slots=True)
+class DriverProcess:
+    """A driver ``name`` with the same devices on each of some nodes.
+
+    Args:
+        roots: by node, the root folder of its kubelet.
+        slices: by node, the body of its ResourceSlice.
+        home: a folder for its files; it is made.
+    """
+
+    name: str
+    files: Files
+    resource_api: str
+    roots: Mapping[str, Path]
+    slices: Mapping[str, Mapping[str, Any]]
+    home: Path
+    server: Server = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.home.mkdir(parents=True)
+        settings, calls, knobs = (self.home / each for each in ("settings", "calls", "knobs"))
+        access = self.files.access
+        written = {
+            "name": self.name,
+            "api": {
+                "url": access.url,
+                "token": access.token,
+                "certificate": access.certificate,
+                "resource_api": self.resource_api,
+            },
+            "nodes": [
+                {"name": node, "root": str(root), "slice": self.slices[node]}
+                for node, root in self.roots.items()
+            ],
+            "calls": str(calls),
+            "knobs": str(knobs),
+        }
+        settings.write_text(json.dumps(written))
+        calls.touch()
+        self.turn(Knobs())
+        command = (sys.executable, "-m", "claimctl_demo.real_nodes.driver", str(settings))
+        self.server = Server("driver", command, self.home / "driver.log")
+
+    def start(self) -> None:
+        """Start it, and wait until its sockets are there.
+
+        Raises:
+            CannotStart: it ended, or its sockets do not appear.
+        """
+        sockets = [
+            root / "plugins_registry" / f"{self.name}-reg.sock" for root in self.roots.values()
+        ]
+        for socket in sockets:
+            socket.unlink(missing_ok=True)
+        self.server.start()
+        end = time.monotonic() + _READY_SECONDS
+        while not all(socket.exists() for socket in sockets):
+            self.server.check()
+            if time.monotonic() > end:
+                raise CannotStart(f"the driver does not start: {self.server.last_error()}")
+            time.sleep(_LOOK_SECONDS)
+
+    def turn(self, knobs: Knobs) -> None:
+        """Change what the driver does from the next call on."""
+        path = self.home / "knobs"
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(knobs)))
+        os.replace(fresh, path)
+
+    def calls(self) -> list[Call]:
+        """The calls that have been answered, in the order of their answers."""
+        lines = (self.home / "calls").read_text().splitlines()
+        return [Call.of(json.loads(line)) for line in lines]
+
+
+def slice_of(
+    node: str, driver: str, devices: Sequence[str], resource_api: str, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """The ResourceSlice of a node's devices; the pool has the name of the node."""
+    return {
+        "apiVersion": resource_api,
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-{driver}-0", "labels": dict(labels)},
+        "spec": {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": each} for each in devices],
+        },
+    }

@@ -1,0 +1,167 @@
+"""Judge by the calls that a DRA driver got whether a device was given away while in use.
+
+A device is in use from the moment when its driver begins to prepare it until the driver has
+unprepared it. Nothing else says that for certain: a pod's object may be gone while its containers
+run.
+
+Rules:
+
+- ``DeallocatedInUse``: a claim lost its allocation, or was removed, while it was prepared.
+- ``PreparedTwice``: a device was prepared for two claims at once.
+- ``PreparedUnallocated``: a claim was prepared that was not allocated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from kube_in_process.storage.store import Revision
+
+from claimctl_demo.witness.world import as_claim
+
+FOREVER = float("inf")
+LATE_SECONDS = 2.0
+"""How late a watch may report an allocation that the kubelet has seen already."""
+_CLAIMS = ("resource.k8s.io", "resourceclaims")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a kubelet for one claim, as answered. Times are seconds of one clock.
+
+    Attributes:
+        kind: prepare or unprepare.
+        claim: the claim's UID.
+        name: its namespace and name, ``namespace/name``.
+        devices: what was prepared, as ``pool/device``.
+        error: what the driver answered; '' for success.
+    """
+
+    kind: str
+    node: str
+    claim: str
+    name: str
+    devices: tuple[str, ...]
+    began: float
+    ended: float
+    error: str = ""
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Call:
+        return cls(**{**written, "devices": tuple(written["devices"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A claim that was prepared on a node from ``since`` until ``until``."""
+
+    claim: str
+    name: str
+    node: str
+    devices: tuple[str, ...]
+    since: float
+    until: float = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFault:
+    """A device that was given away, or used without being given."""
+
+    rule: str
+    claim: str
+    device: str
+    since: float
+    seconds: float
+    """How long it lasted; infinite if it had not ended."""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.device} of {self.claim}, for {self.seconds:.1f} s"
+
+
+def uses_of(calls: Iterable[Call]) -> list[Use]:
+    """When which claim was prepared on which node.
+
+    A kubelet may ask twice to prepare a claim, and to unprepare one that is not prepared.
+    """
+    done: list[Use] = []
+    open_: dict[tuple[str, str], Use] = {}
+    for call in sorted(calls, key=lambda each: each.ended):
+        key = (call.claim, call.node)
+        if call.error:
+            continue
+        if call.kind == "prepare" and key not in open_:
+            open_[key] = Use(call.claim, call.name, call.node, call.devices, call.began)
+        elif call.kind == "unprepare" and (use := open_.pop(key, None)) is not None:
+            done.append(
+                Use(use.claim, use.name, use.node, use.devices, use.since, until=call.ended)
+            )
+    return [*done, *open_.values()]
+
+
+def judge(calls: Sequence[Call], history: Iterable[Revision]) -> list[DeviceFault]:
+    """The faults, in the order of time.
+
+    Args:
+        history: the revisions of claims in order, with the times (``at``) of the calls' clock. A
+            revision may be reported late, but not early.
+    """
+    uses = uses_of(calls)
+    allocated = _allocated(history)
+    found = [
+        *_given_away(uses, allocated),
+        *_prepared_twice(uses),
+        *_unallocated(uses, allocated),
+    ]
+    return sorted(found, key=lambda each: each.since)
+
+
+_Spans = dict[str, list[tuple[float, float]]]
+
+
+def _allocated(history: Iterable[Revision]) -> _Spans:
+    """By UID of each claim, from when until when it was allocated."""
+    spans: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    since: dict[str, float] = {}
+    for revision in history:
+        if (revision.group, revision.plural) != _CLAIMS:
+            continue
+        uid = str(revision.object()["metadata"]["uid"])
+        claim = as_claim(revision)
+        if claim is not None and claim.status.allocation is not None:
+            since.setdefault(uid, revision.at)
+        elif uid in since:
+            spans[uid].append((since.pop(uid), revision.at))
+    for uid, start in since.items():
+        spans[uid].append((start, FOREVER))
+    return spans
+
+
+def _given_away(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
+    for use in uses:
+        for start, end in allocated.get(use.claim, ()):
+            if start - LATE_SECONDS <= use.since < end < use.until:
+                yield _fault("DeallocatedInUse", use, end, use.until - end)
+
+
+def _prepared_twice(uses: Sequence[Use]) -> Iterable[DeviceFault]:
+    for one, two in combinations(sorted(uses, key=lambda each: each.since), 2):
+        shared = set(one.devices) & set(two.devices)
+        if one.claim != two.claim and shared and two.since < one.until:
+            lasted = min(one.until, two.until) - two.since
+            names = f"{one.name} and {two.name}"
+            yield DeviceFault("PreparedTwice", names, min(shared), two.since, lasted)
+
+
+def _unallocated(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
+    for use in uses:
+        spans = allocated.get(use.claim, ())
+        if not any(start - LATE_SECONDS <= use.since < end for start, end in spans):
+            yield _fault("PreparedUnallocated", use, use.since, use.until - use.since)
+
+
+def _fault(rule: str, use: Use, since: float, seconds: float) -> DeviceFault:
+    return DeviceFault(rule, use.name, ", ".join(use.devices), since, seconds)

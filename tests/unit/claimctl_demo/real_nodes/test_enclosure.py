@@ -1,0 +1,45 @@
+"""Runs inside namespaces: one at a time, and nothing of a killed one stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from claimctl_demo.real_nodes import enclosure
+from claimctl_demo.real_servers.programs import CannotStart
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(enclosure, "_LOCK", tmp_path / "locks" / "nodes")
+    monkeypatch.setattr(enclosure, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(enclosure, "_LOOKS", 1)
+    monkeypatch.setattr(enclosure, "_LOOK_SECONDS", 0.0)
+    return tmp_path
+
+
+def test_a_second_run_is_refused_while_the_first_one_goes_on(machine: Path) -> None:
+    with (
+        enclosure._alone(),
+        pytest.raises(CannotStart, match="another run on this machine uses nodes"),
+    ):
+        enclosure.enclosed("nothing", ())
+    with enclosure._alone():
+        """The first one has ended."""
+
+
+def test_the_cgroups_of_a_killed_run_are_removed(machine: Path) -> None:
+    for folder in ("", "cpu", "memory"):
+        (machine / folder / enclosure.CGROUP / "pod" / "container").mkdir(parents=True)
+    (machine / "memory" / "another").mkdir()
+    enclosure.remove_leftovers()
+    assert sorted(path.name for path in machine.rglob("*")) == ["another", "cpu", "memory"]
+
+
+def test_cgroups_in_which_processes_still_end_do_not_stop_a_run(machine: Path) -> None:
+    busy = machine / "cpu" / enclosure.CGROUP / "pod"
+    busy.mkdir(parents=True)
+    (busy / "tasks").touch()
+    enclosure.remove_leftovers()
+    assert busy.exists()
