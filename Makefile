@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -98,6 +98,15 @@ generate: $(STAMP) ## write crds/ from the structs, the chart from crds/, rbac/ 
 
 krew: $(STAMP) ## write the archive and the manifest of the kubectl plugin to dist/ (URL=where the archive will be)
 	$(BIN)/python -m generate.krew --url "$(URL)"
+
+image: $(STAMP) ## build the image of the controller without Docker, to dist/ (KEY=private.pem NAME=REPOSITORY:TAG)
+	$(BIN)/python -m image $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")
+
+image-check: $(STAMP) ## build the image twice, compare, and run it on a read-only root
+	$(BIN)/python -m image.check
+
+image-lock: $(STAMP) ## pin the newest Debian packages of the image in debian-image.lock
+	$(BIN)/python -m image.debian_lock
 
 docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
 	$(BIN)/mkdocs build --strict

@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if ("controller" in choice.components or choice.rescheduling is not None) and not image:
         raise UsageError(
             "--image is missing: name the image of the controller, in a registry that the cluster "
-            "can pull from (the Dockerfile builds it)"
+            "can pull from (`make image` builds it)"
         )
     plan = _Plan(choice, seconds=timeout if wait else 0, dry_run=dry_run, output=output)
     _install(access, plan)

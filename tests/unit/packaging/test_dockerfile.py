@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from claimctl import __version__
+from image.build import WHEELS, make_settings
+from image.rootfs import USER
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "Dockerfile").read_text()
@@ -40,18 +42,24 @@ def test_the_base_image_can_be_named_by_its_digest() -> None:
 
 
 def test_its_labels_say_what_it_is() -> None:
-    labels = dict(re.findall(r'org\.opencontainers\.image\.([a-z.]+)="([^"]*)"', TEXT))
-    assert (labels["version"], labels["licenses"]) == (__version__, "Apache-2.0")
-    assert labels.keys() == {
-        "title",
-        "description",
-        "version",
-        "licenses",
-        "revision",
-        "base.name",
-    }
+    labels = dict(re.findall(r'(org\.opencontainers\.image\.[a-z.]+)="([^"]*)"', TEXT))
+    base = labels.pop("org.opencontainers.image.base.name")
+    assert (base, labels) == ("${PYTHON}", make_settings("${REVISION}")["Labels"])
+
+
+def test_it_runs_as_the_image_that_is_built_without_docker() -> None:
+    settings = make_settings("")
+    last = TEXT.rpartition("\nFROM ")[2]
+    [variables] = re.findall(r"^ENV (.*)$", last, re.MULTILINE)
+    assert [each.replace(":$PATH", ":/usr/bin") for each in variables.split()] == sorted(
+        settings["Env"], key=lambda each: each.startswith("PATH=")
+    )
+    assert f"USER {settings['User']}\n" in last
+    assert f"ENTRYPOINT {json.dumps(settings['Entrypoint'])}\n" in last
+    # and both have the packages of one lock
+    assert WHEELS.name in TEXT
 
 
 def test_it_runs_as_the_user_of_the_deployment() -> None:
-    assert "USER 65532:65532" in TEXT
-    assert "runAsUser: 65532" in (ROOT / "deploy/controller.yaml").read_text()
+    assert f"USER {USER}:{USER}" in TEXT
+    assert f"runAsUser: {USER}" in (ROOT / "deploy/controller.yaml").read_text()

@@ -1,0 +1,122 @@
+"""From the locks and the commit to the image."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from claimctl import __version__
+from image import debian, debian_lock, wheels
+from image.layers import Layer, make_layer
+from image.locked_python import LockedPython
+from image.oci import Image, Json, make_image
+from image.problem import ImageProblem
+from image.provenance import Source
+from image.rootfs import USER, make_system
+from image.tree import make_file
+
+ROOT = Path(__file__).parents[1]
+WHEELS = ROOT / "requirements-image.lock"
+BUILD = ROOT / "requirements-build.lock"
+LOCKS = (debian_lock.LOCK, WHEELS, BUILD)
+DOWNLOADS = ROOT / "build/image"
+BILL = ROOT / "sbom/claimctl-image.cdx.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The files that an image is made of."""
+
+    debian: list[Path]
+    wheels: list[Path]
+    claimctl: Path
+
+
+def read_source() -> Source:
+    """The commit that is built."""
+    commit = _git("rev-parse", "HEAD")
+    changed = bool(_git("status", "--porcelain"))
+    return Source(commit, int(_git("log", "-1", "--format=%ct")), changed)
+
+
+def _git(*arguments: str) -> str:
+    try:
+        command = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        raise ImageProblem(
+            "the image is built from a git clone, and git names no commit", 2
+        ) from None
+
+
+def fetch_inputs(work: Path) -> Inputs:
+    """Download what the locks name, and build the wheel of claimctl below ``work``."""
+    packages = debian.fetch(debian_lock.read(), DOWNLOADS / "debian")
+    locked = wheels.fetch(WHEELS, DOWNLOADS / "wheels")
+    return Inputs(packages, locked, build_wheel(work / "wheel"))
+
+
+def build_wheel(folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
+    ended = subprocess.run(
+        [*command, str(folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ.get("PATH", ""), "SOURCE_DATE_EPOCH": "1577836800"},
+        check=False,
+    )
+    if ended.returncode:
+        lines = ended.stderr.strip().splitlines() or ["no message"]
+        raise ImageProblem(f"hatchling: {lines[-1]}")
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def make_layers(made_of: Inputs, root: Path) -> list[Layer]:
+    """The layers, the lowest first; ``root`` is an empty folder for the files of the image."""
+    python = LockedPython(root)
+    below = make_system(made_of.debian)
+    below |= python.compile(below, "usr/lib/python3.11")
+    locked = wheels.make_environment(made_of.wheels)
+    locked |= python.compile(locked, wheels.PACKAGES)
+    own = wheels.unpack(made_of.claimctl.read_bytes()) | wheels.make_scripts(made_of.claimctl)
+    packages = (f"{wheels.PACKAGES}/{package}" for package in ("claimctl", "claimctl_demo"))
+    own |= python.compile(own, *packages)
+    own[f"{wheels.HOME}/share/sbom/{BILL.name}"] = make_file(BILL.read_bytes())
+    return [
+        make_layer("debian", below, python.compress),
+        make_layer("wheels", locked, python.compress),
+        make_layer("claimctl", own, python.compress),
+    ]
+
+
+def make_settings(revision: str) -> Json:
+    """How the image runs, and what its labels say: the same as in the Dockerfile."""
+    label = "org.opencontainers.image."
+    return {
+        "User": f"{USER}:{USER}",
+        "Env": [
+            f"PATH=/{wheels.HOME}/bin:/usr/bin",
+            "PYTHONDONTWRITEBYTECODE=1",
+            "PYTHONUNBUFFERED=1",
+        ],
+        "Entrypoint": ["claimctl"],
+        "WorkingDir": "/",
+        "Labels": {
+            f"{label}title": "claimctl",
+            f"{label}description": "Keeps DRA ResourceClaims reserved for workloads",
+            f"{label}version": __version__,
+            f"{label}licenses": "Apache-2.0",
+            f"{label}revision": revision,
+        },
+    }
+
+
+def build(built: Source, work: Path) -> Image:
+    """Build the image in ``work``, an empty folder."""
+    made = make_layers(fetch_inputs(work), work / "root")
+    return make_image(made, make_settings(built.commit), built.time)

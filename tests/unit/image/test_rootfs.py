@@ -1,0 +1,21 @@
+"""What the image has that no package brings."""
+
+from __future__ import annotations
+
+from image.rootfs import join_certificates, make_skeleton
+from image.tree import make_file
+
+
+def test_certificates_are_joined_in_the_order_of_their_names() -> None:
+    tree = {
+        "usr/share/ca-certificates/b.crt": make_file("b"),
+        "usr/share/ca-certificates/a.crt": make_file("a\n"),
+        "usr/share/other": make_file("no"),
+    }
+    assert join_certificates(tree) == b"a\nb\n"
+
+
+def test_nobody_can_log_in() -> None:
+    users = (make_skeleton()["etc/passwd"].data or b"").decode().splitlines()
+    assert [line.split(":")[2] for line in users] == ["0", "65532"]
+    assert {line.split(":")[6] for line in users} == {"/nologin"}
