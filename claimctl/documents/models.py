@@ -527,6 +527,15 @@ class CountedReason(Part):
     pods: int
 
 
+class HelpedPod(Part):
+    """A pod for which others were evicted; result is Helped, Waits or Changed."""
+
+    pod: PodPlace
+    strategy: str
+    result: str
+    detail: str
+
+
 class RescheduleRun(Document):
     """The answer of ``claimctl reschedule``; dryRun is '', client or server."""
 
@@ -537,6 +546,7 @@ class RescheduleRun(Document):
     made_at: str
     evicted: int
     moves: list[PlannedMove]
+    helped: list[HelpedPod]
     taints: list[PlannedTaint]
     stayed: list[StayingPod]
     reasons: list[CountedReason]

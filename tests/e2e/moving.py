@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
 from random import Random
 from typing import Any
 
+from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict
+from claimctl.kube.errors import AlreadyExists, Conflict
 from claimctl.reschedule.plan.facts import CRITICAL, facts_of
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
@@ -21,10 +24,13 @@ from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.taints import TAINTED_NODES
-from claimctl.wire.resources import DEPLOYMENTS, NODES, PODS
+from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import DEPLOYMENTS, LEASES, NAMESPACES, NODES, PODS
 from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
+from tests.e2e.site import CONTROLLER_NAMESPACE
 
 QUICK = RunSettings(deadline=60.0, landing=20.0, poll=0.5)
 
@@ -151,6 +157,22 @@ async def taint_step(
         pod=ref(pod) if critical else None,
         timeout_seconds=40.0,
     )
+
+
+async def led_since(stage: Stage) -> datetime:
+    """Write the Lease of a controller that leads for an hour; since when it does."""
+    since = stage.clock.now()
+    spec = LeaseSpec(
+        holder_identity="controller",
+        lease_duration_seconds=3600,
+        acquire_time=micro_time(since),
+        renew_time=micro_time(since),
+    )
+    meta = ObjectMeta(name=LEASE_NAME, namespace=CONTROLLER_NAMESPACE)
+    with suppress(AlreadyExists):
+        await stage.client.create(NAMESPACES, {"metadata": {"name": CONTROLLER_NAMESPACE}})
+    await stage.client.create(LEASES, Lease(metadata=meta, spec=spec), CONTROLLER_NAMESPACE)
+    return since
 
 
 async def make_room(stage: Stage, node: str, name: str = "critical") -> None:

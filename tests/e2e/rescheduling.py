@@ -32,6 +32,7 @@ from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage
+from tests.e2e.site import CONTROLLER_NAMESPACE
 
 PEOPLE = "kubernetes-admin"
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", ObjectHeader)
@@ -102,6 +103,7 @@ def runner(
         records=Records(client, _record(stage)),
         settings=settings,
         signs=Signs(client.telemetry),
+        lease_namespace=stage.site.settings.get("lease_namespace", CONTROLLER_NAMESPACE),
         rng=Random(0),
         stop=asyncio.Event(),
     )
@@ -266,13 +268,13 @@ async def occupied(stage: Stage, pods: int = 6, **spec: Any) -> None:
     await closed(stage, 1, unschedulable=False)
 
 
-async def critical(stage: Stage, count: int = 2, **spec: Any) -> None:
+async def critical(stage: Stage, count: int = 2, name: str = "vital", **spec: Any) -> None:
     """A critical pod that wants devices of the first node waits."""
-    await stage.create(RESOURCECLAIMS, devices("vital", count))
+    await stage.create(RESOURCECLAIMS, devices(name, count))
     container: dict[str, Any] = {"name": "main", "image": "x"}
     if count:
         container["resources"] = {"claims": [{"name": "gpu"}]}
-        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "vital"}]
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
     wanted = {
         "containers": [container],
         "priorityClassName": "system-cluster-critical",
@@ -280,7 +282,5 @@ async def critical(stage: Stage, count: int = 2, **spec: Any) -> None:
         "tolerations": TOLERATES,
         **spec,
     }
-    await stage.create(
-        PODS, {"metadata": {"name": "vital", "namespace": NAMESPACE}, "spec": wanted}
-    )
+    await stage.create(PODS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": wanted})
     await stage.clock.sleep(5)

@@ -10,7 +10,9 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
+from claimctl.reschedule.run.steps import HelpState
+from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (
     CRITICAL,
@@ -88,6 +90,62 @@ async def test_where_only_cpu_lacks_the_scheduler_preempts(stage: Stage) -> None
 
 async def _is_bound(stage: Stage) -> bool:
     return bool((await names(stage)).get("vital"))
+
+
+FOUR = replace(TWO, devices_per_node=4)
+
+
+@pytest.mark.cluster(FOUR)
+async def test_a_second_critical_pod_is_helped_right_after_the_first(stage: Stage) -> None:
+    """The cluster is full: the replacements of the first one's victims have no node."""
+    await closed(stage, 1)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
+    await stage.create(DEPLOYMENTS, workload("train", 4, template="own"))
+    await stage.until_running(4)
+    for name in ("first", "second"):
+        await critical(stage, name=name)
+        report = await rescheduled(stage, CRITICAL)
+        assert report.evicted == 2
+        assert [help_.state for help_ in report.helps] == [HelpState.HELPED]
+        assert (await names(stage))[name] == stage.site.nodes[0]
+    assert await taints(stage) == []
+
+
+@two
+async def test_without_a_controller_nobody_leaves_a_held_claim(stage: Stage) -> None:
+    """Nobody would give the claim up, so the evictions would be in vain."""
+    await occupied(stage)
+    await critical(stage)
+    process = runner(stage, CRITICAL)
+    plan = await process.plan()
+    assert len(plan.moves) == 6
+    await stage.stop()
+    report = await process.execute(plan)
+    assert {step.reason for step in report.steps} == {Reason.CONTROLLER_AWAY}
+    assert [help_.state for help_ in report.helps] == [HelpState.WAITS]
+    plan = await planned(stage, CRITICAL)
+    assert reasons(plan, "vital") == {"vital": Reason.VICTIMS_STAY}
+    assert "6 ControllerAway" in plan.skipped[0].detail
+    assert await taints(stage) == []
+
+
+@two
+async def test_a_controller_that_does_not_know_the_claim_yet_is_waited_for(stage: Stage) -> None:
+    """It would keep the claim for its grace, and all pods would be down for so long."""
+    await occupied(stage)
+    await critical(stage)
+    process = runner(stage, CRITICAL)
+    before = await process.plan()
+    await stage.stop()
+    await stage.started("two")
+    report = await process.execute(before)
+    assert {step.reason for step in report.steps} == {Reason.CHANGED}
+    plan = await planned(stage, CRITICAL)
+    assert reasons(plan, "vital") == {"vital": Reason.VICTIMS_STAY}
+    assert "6 ControllerIsNew" in plan.skipped[0].detail
+    await stage.clock.sleep(300)
+    report = await rescheduled(stage, CRITICAL)
+    assert [help_.state for help_ in report.helps] == [HelpState.HELPED]
 
 
 SLOW = replace(TWO, timings=Timings(pod_stop=60.0))

@@ -74,6 +74,21 @@ def _most_at_once(stage: Stage) -> int:
     return missing
 
 
+async def test_nothing_is_evicted_that_could_not_be_remembered() -> None:
+    """Or else each run would evict the pods again, without a memory."""
+    async with embedded_stage(OPTIONS) as stage:
+        plan = await plan_of(stage, map(move, await running(stage)))
+        stage.embedded.handler.fault = lambda point: (
+            Fault(status=403, reason="Forbidden")
+            if (point.plural, point.subresource) == ("reschedulerecords", "status")
+            else None
+        )
+        report = await runner(stage).execute(plan)
+        assert report.evicted == 0
+        assert "reschedulerecords/claimctl/status" in report.failure
+        assert evictions(stage) == []
+
+
 async def test_a_pod_that_changed_is_left_and_no_other_is_taken() -> None:
     async with embedded_stage(OPTIONS) as stage:
         first, second, third = await running(stage)

@@ -18,6 +18,7 @@ from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
     critical,
+    led_since,
     make_room,
     move,
     plan_of,
@@ -39,7 +40,12 @@ async def scene(stage: Stage) -> tuple[Plan, str]:
     step = await taint_step(stage, node, await critical(stage), "u")
     plan = await plan_of(stage, [move(pod, unit="u", closes=node)], step)
     asked = Reallocation(
-        namespace=NAMESPACE, reservation="train-slice", claim="slice", claim_uid="c-1", unit="u"
+        namespace=NAMESPACE,
+        reservation="train-slice",
+        claim="slice",
+        claim_uid="c-1",
+        unit="u",
+        leader_since=await led_since(stage),
     )
     return replace(plan, reallocations=(asked,)).sealed(), node
 

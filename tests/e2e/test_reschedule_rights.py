@@ -22,7 +22,16 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, PODS
 from claimctl.wire.seams import Transport
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, PODGROUP_136, Stage, embedded_stage
-from tests.e2e.moving import evictions, move, plan_of, runner, running, taint_step, taints
+from tests.e2e.moving import (
+    evictions,
+    led_since,
+    move,
+    plan_of,
+    runner,
+    running,
+    taint_step,
+    taints,
+)
 from tests.e2e.rescheduling import runner as policy_runner
 from tests.e2e.resizing import node_with, resize, resizes, until_deferred
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
@@ -61,7 +70,12 @@ async def _plan(stage: Stage) -> Plan:
     step = await taint_step(stage, pod.spec.node_name, pod, "u", critical=False)
     plan = await plan_of(stage, [move(pod, unit="u", closes=pod.spec.node_name)], step)
     asked = Reallocation(
-        namespace=NAMESPACE, reservation="train-slice", claim="slice", claim_uid="c-1", unit="u"
+        namespace=NAMESPACE,
+        reservation="train-slice",
+        claim="slice",
+        claim_uid="c-1",
+        unit="u",
+        leader_since=await led_since(stage),
     )
     release = Release(pod=await _braked_pod(stage))
     return changed(plan, reallocations=(asked,), releases=(release,)).sealed()

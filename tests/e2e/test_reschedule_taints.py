@@ -16,6 +16,7 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.records import Records
+from claimctl.reschedule.run.steps import HelpState
 from claimctl.reschedule.run.taints import Taints
 from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.resources import PODS
@@ -38,9 +39,9 @@ from tests.e2e.moving import (
 from tests.e2e.uninstalling import Remover
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
-WRITES = 12
-"""The writes of the plan below: record made, entry, taint, two dry runs, two evictions, memory,
-taint removed, entry removed, memory at the end; and one more, which is never reached."""
+WRITES = 13
+"""The writes of the plan below: record made and tried, entry, taint, two dry runs, two evictions,
+memory, taint removed, entry removed, memory at the end; and one more, which is never reached."""
 TIMEOUT = 40.0
 """The time after which the plan's taint goes in any case."""
 
@@ -109,8 +110,10 @@ async def test_the_taint_goes_at_its_deadline_and_the_attempt_counts() -> None:
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
         began = stage.clock.monotonic()
-        await runner(stage).execute(given.plan)
+        report = await runner(stage).execute(given.plan)
         assert stage.clock.monotonic() - began >= TIMEOUT
+        assert (report.evicted, report.failure) == (2, "")
+        assert [each.state for each in report.unhelped] == [HelpState.WAITS]
         assert await taints(stage) == []
         left = await recorded(stage)
         assert left.taints == ()
@@ -241,6 +244,7 @@ async def test_two_processes_work_for_one_pod_once() -> None:
         await make_room(stage, given.node)
         reports = await asyncio.gather(*runs)
         assert sum(report.evicted for report in reports) == 2
+        assert [(report.blocked, report.unhelped) for report in reports] == [([], [])] * 2
         assert await taints(stage) == []
         assert (await recorded(stage)).taints == ()
         assert set(evictions(stage)) == given.victims

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.observed import Controller, Observed
 from claimctl.wire.base import from_plain
 from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
-from tests.support.builders import NOW
+from tests.support.builders import NOW, after
 
 DRIVER, CLASS = "gpu.example.com", "gpu"
 Json = dict[str, Any]
@@ -202,6 +202,7 @@ def pod_group(name: str = "g", **spec: Any) -> SchedulingPodGroup:
 
 
 def observed(**fields: Any) -> Observed:
-    """Three nodes, and one class that selects all devices of ``DRIVER``."""
+    """Three nodes, one class for all devices of ``DRIVER``, and a controller that acts for long."""
     nodes = tuple(node(f"node-{number}") for number in range(3))
-    return Observed(**{"now": NOW, "nodes": nodes, "device_classes": (device_class(),), **fields})
+    usual = {"now": NOW, "nodes": nodes, "device_classes": (device_class(),)}
+    return Observed(**{**usual, "controller": Controller(after(-3600), "acts"), **fields})

@@ -113,7 +113,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         typer.Option(
             "--lease-namespace",
             metavar="NAME",
-            help="Namespace of the Lease of --descheduling-interval.",
+            help="Namespace of the controller's Lease, which tells whether it gives held claims "
+            "up, and of the Lease of --descheduling-interval.",
             callback=namespace_name,
         ),
     ] = "claimctl-system",
@@ -129,7 +130,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
 ) -> int:
     """Evict pods so that they run on better nodes, by a policy file of the descheduler.
 
-    Exit code 3: some planned evictions were refused.
+    Exit code 3: some planned evictions were refused, or a pod for which room was to be made has
+    none.
     """
     from claimctl.reschedule.command.work import carry_out
 

@@ -46,5 +46,6 @@ def runner_of(
         records=Records(client, wanted.record),
         settings=settings_of(wanted, checked),
         signs=Signs(client.telemetry, events, failures=policy.eviction_failure_event),
+        lease_namespace=wanted.lease_namespace,
         rng=Random(),
     )

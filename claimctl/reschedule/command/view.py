@@ -14,6 +14,7 @@ from claimctl.documents.models import API_VERSION
 from claimctl.reschedule.command.wanted import Wanted
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.text import counted
 
 
 def show(report: Report, wanted: Wanted) -> None:
@@ -23,6 +24,9 @@ def show(report: Report, wanted: Wanted) -> None:
         return
     wide = wanted.output == Output.WIDE
     print_table(moves(report), wide=wide)
+    if report.helps:
+        print()
+        print_table(helps(report), wide=wide)
     if report.plan.skipped:
         print()
         print_table(stayed(report) if wide else reasons(report), wide=wide)
@@ -58,6 +62,16 @@ def _row(step: Step) -> tuple[str, ...]:
         owner,
         move.unit,
         move.pod.uid,
+    )
+
+
+def helps(report: Report) -> Table:
+    return Table(
+        columns=columns("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL"),
+        rows=tuple(
+            (each.pod.namespace, each.pod.name, each.strategy, str(each.state), each.detail)
+            for each in report.helps
+        ),
     )
 
 
@@ -106,6 +120,15 @@ def document(report: Report, wanted: Wanted) -> dict[str, Any]:
         "madeAt": plan.made_at.isoformat(),
         "evicted": report.evicted,
         "moves": [_move(step) for step in report.steps],
+        "helped": [
+            {
+                "pod": _pod(each.pod),
+                "strategy": each.strategy,
+                "result": str(each.state),
+                "detail": each.detail,
+            }
+            for each in report.helps
+        ],
         "taints": [
             {"node": each.node, "key": each.key, "value": each.value, "effect": each.effect}
             for each in plan.taints
@@ -176,6 +199,9 @@ def _summary(report: Report, wanted: Wanted) -> str:
         parts.append(f"{changed} left alone, since they changed")
     if report.blocked:
         parts.append(f"{len(report.blocked)} refused")
+    if report.helps:
+        helped = len(report.helps) - len(report.unhelped)
+        parts.append(f"{helped} of {counted(len(report.helps), 'pod')} that needed room helped")
     if report.interrupted:
         parts.append("interrupted")
     return ", ".join(parts)

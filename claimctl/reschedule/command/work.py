@@ -150,4 +150,4 @@ def exit_code(report: Report) -> int:
         return ExitCode.INTERRUPTED
     if report.failure:
         return ExitCode.FAILED
-    return ExitCode.FINDINGS if report.blocked else ExitCode.OK
+    return ExitCode.FINDINGS if report.blocked or report.unhelped else ExitCode.OK

@@ -1,9 +1,12 @@
 """What limits moves: the limits of one run, and the memory of earlier runs.
 
-An owner whose pods were moved by a strategy rests from that strategy for ten minutes. The rest
-doubles with each replacement that came back or found no node, up to a day. After three that came
-back, the owner's pods stay until its template changes. A move that would undo one of the last day
-is not made.
+An owner whose pods were moved to better nodes by a strategy rests from that strategy for ten
+minutes. The rest doubles with each replacement that came back or found no node, up to a day. After
+three that came back, the owner's pods stay until its template changes. A move that would undo one
+of the last day is not made.
+
+Pods that make room for another one do not rest: it needs the room now, and it gets what the limits
+and the disruption budgets allow.
 """
 
 from __future__ import annotations
@@ -39,24 +42,22 @@ class Ledger:
     _planned: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Source and destination of the moves of this plan, by owner."""
 
-    def obstacle(
-        self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None = None
-    ) -> Obstacle | None:
-        """Why these pods may not be moved by the strategy now, wherever they go.
-
-        Args:
-            pods: they are still on their nodes.
-            limit_per_node: the strategy's own limit.
-        """
+    def resting(self, strategy: str, pods: Sequence[WorldPod]) -> Obstacle | None:
+        """Why one of these pods may not be moved by the strategy yet, after earlier moves."""
         for pod in pods:
             memory = self._memory(pod)
             if memory and (problem := self._rest(strategy, memory)):
                 return problem
-        return self._beyond(strategy, pods, limit_per_node)
+        return None
 
-    def _beyond(
-        self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None
+    def beyond_limits(
+        self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None = None
     ) -> Obstacle | None:
+        """The limit that would be passed if these pods left their nodes.
+
+        Args:
+            limit_per_node: the strategy's own limit.
+        """
         limits = self.limits
         if limits.total is not None and self._total + len(pods) > limits.total:
             return Obstacle(Reason.LIMIT_TOTAL, str(limits.total))

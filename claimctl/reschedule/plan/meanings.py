@@ -57,11 +57,15 @@ _CLAIMS = {
     Reason.CLAIM_UNREACHABLE: "The devices are gone or tainted: the controller reallocates them.",
     Reason.DOWNGRADE: "A DowngradePlan is under way, so held claims stay as they are.",
     Reason.NEVER_REALLOCATED: "A hold on the claim says that it is never reallocated.",
+    Reason.CONTROLLER_AWAY: "No controller acts that would give the held claim up.",
+    Reason.CONTROLLER_IS_NEW: "The controller leads since a moment: until the claim's "
+    "`forceDeletedPodGraceSeconds` have passed, it gives no claim up.",
     Reason.UNIT: "Another pod that must move together with this one cannot be moved.",
 }
 _CRITICAL = {
     Reason.SCHEDULER_PREEMPTS: "The scheduler itself makes room for the pod.",
     Reason.DOES_NOT_FIT_EVEN_EMPTY: "No node fits the pod, even without pods of lower priority.",
+    Reason.VICTIMS_STAY: "It would fit without pods of lower priority that may not be evicted now.",
     Reason.TOLERATION_MISSING: "The pod does not tolerate `CriticalAddonsOnly`, the taint that "
     "would keep its place free.",
     Reason.FOREIGN_TAINT: "The node has a taint of that key that is not claimctl's.",

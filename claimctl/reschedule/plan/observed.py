@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from claimctl.reschedule.plan.record import Record
@@ -33,6 +33,28 @@ class Gate(StrEnum):
     """The server may have it, and claimctl may not ask."""
 
 
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """What the Lease of claimctl's controller says.
+
+    Attributes:
+        since: when its holder became the leader, which has watched claims and pods since before;
+            None if no controller acts.
+        detail: in words.
+    """
+
+    since: datetime | None = None
+    detail: str = "there is no Lease of claimctl's controller"
+
+    def against_release(self, created: datetime | None, grace: timedelta, now: datetime) -> bool:
+        """Whether pods of a claim may have vanished before this leader watched.
+
+        It then waits for ``grace`` before it gives the claim up, although no pod is left.
+        """
+        since = self.since
+        return since is not None and now < since + grace and (created is None or created <= since)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """One picture of the cluster. The order of objects in a field has no meaning.
@@ -47,6 +69,7 @@ class Observed:
         namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
             workload above a pod's controller.
         record: None if the cluster has no RescheduleRecord.
+        controller: asked for only where a held claim may be given up.
         resize_gate: asked for only where a policy makes room for resizes.
         admission: whether the policy claimctl-avoidance and its binding are in the cluster.
         unprepared: what kubelets reported with FailedPrepareDynamicResources, by the pod's UID.
@@ -72,6 +95,7 @@ class Observed:
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record | None = None
+    controller: Controller = Controller()
     resize_gate: Gate = Gate.OFF
     admission: bool = False
     unprepared: Mapping[str, str] = field(default_factory=dict)

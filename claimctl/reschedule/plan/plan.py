@@ -116,13 +116,17 @@ class ResizeStep(Piece, frozen=True, kw_only=True):
 
 
 class Reallocation(Piece, frozen=True, kw_only=True):
-    """Ask the controller to give up a held claim, once the pods of ``unit`` are evicted."""
+    """Ask the controller to give up a held claim, once the pods of ``unit`` are evicted.
+
+    ``leader_since`` is when the controller became the leader that the plan counts on.
+    """
 
     namespace: str
     reservation: str
     claim: str
     claim_uid: str
     unit: str = ""
+    leader_since: datetime | None = None
 
 
 class AvoidStep(Piece, frozen=True, kw_only=True):

@@ -115,6 +115,8 @@ class Run:
         pods = self._members(unit)
         if obstacle := self.forbidden(unit, pods, pod, context):
             return obstacle
+        if obstacle := self.ledger.resting(context.strategy, pods):
+            return obstacle
         steps = self._place(unit, pods, pod, accept)
         if isinstance(steps, Obstacle):
             return steps
@@ -130,6 +132,8 @@ class Run:
     ) -> Obstacle | None:
         """Why the unit may not be evicted, wherever it goes: rules, limits and budgets.
 
+        The rest after earlier moves is no part of it: it is for moves to better nodes alone.
+
         Args:
             pods: all pods of the unit.
             first: the pod that is to be moved; the others come along.
@@ -142,7 +146,7 @@ class Run:
                 problem = Obstacle(Reason.ALREADY_MOVED)
             if problem is not None:
                 return problem if each is first else _of_other(each, problem)
-        return self.ledger.obstacle(
+        return self.ledger.beyond_limits(
             context.strategy, pods, context.limit_per_node
         ) or self.budgets.obstacle(pods)
 

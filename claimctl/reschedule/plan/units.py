@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim, shares_group
 from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.facts import by_name
 from claimctl.reschedule.plan.inventory import Inventory
-from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.observed import Controller, Observed
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
@@ -35,6 +36,7 @@ class ClaimUnits:
 
     def __init__(self, observed: Observed, claims: Claims, inventory: Inventory) -> None:
         self._claims, self._inventory = claims, inventory
+        self._controller, self._now = observed.controller, observed.now
         self._nodes = {node.metadata.name: node for node in observed.nodes}
         self._plans = [
             each
@@ -62,7 +64,8 @@ class ClaimUnits:
         name = f"{pods[0].metadata.namespace}/{pods[0].metadata.name}"
         if obstacle is not None or not pinned:
             return Unit(pods, name if len(pods) > 1 else "", obstacle=obstacle)
-        asked = tuple(_reallocation(claim, name) for claim in pinned)
+        leads = self._controller.since
+        asked = tuple(_reallocation(claim, name, leads) for claim in pinned)
         return Unit(pods, name, True, tuple(one for each in asked for one in each))
 
     # members
@@ -197,6 +200,21 @@ class ClaimUnits:
                 if each.spec.reallocate_timeout_seconds is None:
                     text = f"ClaimReservation {each.metadata.name} has no reallocateTimeoutSeconds"
                     yield Obstacle(Reason.NEVER_REALLOCATED, text)
+            if claim.reservations:
+                yield against_controller(self._controller, claim, self._now)
+
+
+def against_controller(controller: Controller, claim: KnownClaim, now: datetime) -> Obstacle | None:
+    """Why the controller would not give a held claim up as soon as its pods are gone."""
+    if controller.since is None:
+        return Obstacle(Reason.CONTROLLER_AWAY, controller.detail)
+    seconds = max(each.spec.force_deleted_pod_grace_seconds for each in claim.reservations)
+    grace, created = timedelta(seconds=seconds), claim.claim.metadata.creation_timestamp
+    if not controller.against_release(created, grace, now):
+        return None
+    until = (controller.since + grace).isoformat(timespec="seconds")
+    text = f"the controller leads since a moment, and gives claim {claim.name} up only at {until}"
+    return Obstacle(Reason.CONTROLLER_IS_NEW, text)
 
 
 _WHY = {
@@ -214,7 +232,9 @@ def _owner_kind(pod: SchedulingPod) -> str:
     return owner.kind if owner else ""
 
 
-def _reallocation(claim: KnownClaim, unit: str) -> Iterator[Reallocation]:
+def _reallocation(
+    claim: KnownClaim, unit: str, leader_since: datetime | None
+) -> Iterator[Reallocation]:
     for each in claim.reservations:
         yield Reallocation(
             namespace=claim.key[0],
@@ -222,6 +242,7 @@ def _reallocation(claim: KnownClaim, unit: str) -> Iterator[Reallocation]:
             claim=claim.name,
             claim_uid=claim.uid,
             unit=unit,
+            leader_since=leader_since,
         )
 
 

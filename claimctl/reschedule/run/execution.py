@@ -16,14 +16,24 @@ from random import Random
 import structlog
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, KubeError
+from claimctl.kube.errors import Forbidden, KubeError, NotFound
+from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
-from claimctl.reschedule.plan.plan import Plan, Reallocation
+from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
-from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
+from claimctl.reschedule.run.controller_lease import read_controller
+from claimctl.reschedule.run.evicting import (
+    SCHEDULING_PODS,
+    Answer,
+    Evicted,
+    Left,
+    Refused,
+    evict,
+    look,
+)
 from claimctl.reschedule.run.groups import Group, groups_of
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import Memory
@@ -31,7 +41,7 @@ from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE, ask, waits, with
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.steps import Help, HelpState, Report, Result, Step
 from claimctl.reschedule.run.taints import Closed, End, Taints
 from claimctl.wire.records import RecordedTaint
 from claimctl.wire.seams import Clock
@@ -63,6 +73,7 @@ class Execution:
     signs: Signs
     rng: Random
     stop: asyncio.Event
+    lease_namespace: str = "claimctl-system"
     overtaken: Callable[[], bool] = lambda: False
     """Whether avoidances were written since the plan was made: then those of the plan are not."""
     report: Report = field(init=False)
@@ -74,6 +85,8 @@ class Execution:
     """The requests to give claims up, with the values of the taints that they are for."""
     _standing: list[Reallocation] = field(default_factory=list)
     """Those that no eviction of this run is for."""
+    _growing: list[Group] = field(default_factory=list)
+    """The groups for whose resize all pods are evicted, until it is granted."""
     _patience: float = 0.0
     _until: float = 0.0
     _halted: str = ""
@@ -90,13 +103,15 @@ class Execution:
         groups = groups_of(self.plan, self.report.steps)
         try:
             groups = await self._keep_off(groups)
+            if any(not step.move.cleans for step in self.report.steps):
+                await self._memory.begin()
             left = await self._execute(groups)
             for group in left:
                 self._give_up(group)
             await self._settle()
         except KubeError as error:
             self.report.failure = str(error)
-        await self._clean_up()
+        await self._clean_up(groups_of(self.plan, self.report.steps))
         self.report.interrupted = self.stop.is_set()
         self.signs.ended(self.report)
         return self.report
@@ -230,6 +245,8 @@ class Execution:
                     await self._was_evicted(group, step)
                 elif answer is not None:
                     return self._left(group, step, answer)
+            if group.reallocations and not await self._is_controlled(group):
+                return self._finished(group)
             if group.is_unit and not await self._rehearsed(group):
                 return self._finished(group)
             if group.taint is not None and not await self._closed(group):
@@ -244,6 +261,18 @@ class Execution:
                 self.report.notes += await ask(self.client, each, taint)
             await self._evict_all(group)
             return self._finished(group)
+
+    async def _is_controlled(self, group: Group) -> bool:
+        """Whether the controller that the plan counts on still leads, to give the claims up."""
+        now = self.clock.now()
+        controller = await read_controller(self.client, self.lease_namespace, now)
+        if controller.since is None:
+            group.leave(None, Reason.CONTROLLER_AWAY, controller.detail)
+        elif any(each.leader_since != controller.since for each in group.reallocations):
+            group.leave(None, Reason.CHANGED, "another controller leads since the plan was made")
+        else:
+            return True
+        return False
 
     async def _rehearsed(self, group: Group) -> bool:
         """Whether the server would accept each eviction of a unit."""
@@ -382,6 +411,8 @@ class Execution:
         self._told(group)
         if group.resize is not None and group.started:
             self.signs.made_room(group.resize, group)
+            self._growing.append(group)
+            self._patience = self.clock.monotonic() + self.settings.landing
         return True
 
     def _partly(self, group: Group) -> None:
@@ -449,15 +480,24 @@ class Execution:
     async def _settle(self) -> None:
         """Wait for the replacements, and until no taint or request is needed."""
         while not self.stop.is_set():
-            if self._standing and self.clock.monotonic() >= self._patience:
+            if self.clock.monotonic() >= self._patience:
                 self._standing.clear()
-            if not (self._landings.open or self._open or self._standing):
+                self._growing.clear()
+            if not (self._landings.open or self._open or self._standing or self._growing):
                 break
             await self._tick()
+            self._growing = [each for each in self._growing if await self._still_grows(each)]
             self._standing = [each for each in self._standing if await waits(self.client, each)]
 
-    async def _clean_up(self) -> None:
-        """Remove the taints and requests that are still there, and remember."""
+    async def _still_grows(self, group: Group) -> bool:
+        return group.resize is not None and await rounds.look(self.client, group.resize) is None
+
+    async def _clean_up(self, groups: Sequence[Group]) -> None:
+        """Remove the taints and requests that are still there, remember, and look who was helped.
+
+        Args:
+            groups: all groups of the plan.
+        """
         try:
             for each in list(self._open):
                 await self._taints.lift(each.entry, End.MET)
@@ -467,12 +507,39 @@ class Execution:
                 await withdraw(self.client, asked.reservation, asked.namespace, taint)
             self._note_outcomes()
             await self._memory.keep(last=True)
+            for group in groups:
+                if (pod := group.needs_room) is not None:
+                    self.report.helps.append(await self._seen_after(group, pod))
         except KubeError as error:
             self.report.failure = self.report.failure or str(error)
             if self._open:
                 self.report.notes.append(
                     "taints are left: 'claimctl reschedule --release-taints' removes them"
                 )
+
+    async def _seen_after(self, group: Group, wanted: PodRef) -> Help:
+        """What has become of the pod for which the group was to leave."""
+        name = group.moves[0].strategy
+        try:
+            pod = await self.client.get(SCHEDULING_PODS, wanted.name, wanted.namespace)
+        except NotFound:
+            return Help(wanted, name, HelpState.CHANGED, "it is gone")
+        if pod.metadata.uid != wanted.uid or pod.metadata.deleting:
+            return Help(wanted, name, HelpState.CHANGED, "it is gone")
+        resize, node = group.resize, pod.spec.node_name
+        if resize is None and node:
+            return Help(wanted, name, HelpState.HELPED, f"it is bound to {node}")
+        if resize is not None and pod.metadata.generation != resize.generation:
+            return Help(wanted, name, HelpState.CHANGED, "it asks for another size now")
+        if resize is not None and deferred(pod) is None:
+            return Help(wanted, name, HelpState.HELPED, "its resize was granted")
+        lacks = "its resize still waits" if resize is not None else "it still has no node"
+        reason = next((step for step in group.steps if step.result is Result.LEFT), None)
+        if reason is not None:
+            changed = reason.reason is Reason.CHANGED and not group.started
+            state = HelpState.CHANGED if changed else HelpState.WAITS
+            return Help(wanted, name, state, f"{lacks}: {reason.reason}: {reason.detail}")
+        return Help(wanted, name, HelpState.WAITS, f"{lacks}, although its victims are evicted")
 
 
 def _uid(step: Step) -> str:

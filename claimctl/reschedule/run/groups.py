@@ -57,6 +57,13 @@ class Group:
         return self.taint is not None and self.taint.pod is not None
 
     @property
+    def needs_room(self) -> PodRef | None:
+        """The pod for which the others leave."""
+        if self.resize is not None:
+            return self.resize.pod
+        return self.taint.pod if self.taint is not None else None
+
+    @property
     def first(self) -> PodRef:
         return self.steps[0].move.pod
 
@@ -76,6 +83,9 @@ class Group:
                 continue
             if cause is None or step is cause:
                 step.leave(reason, detail)
+            elif reason is Reason.CHANGED:
+                # nothing was refused: the work is done, or not wanted any more
+                step.leave(reason, f"{cause.move.pod}: {detail}")
             else:
                 step.leave(Reason.UNIT, f"{cause.move.pod}: {reason}: {detail}")
 

@@ -40,6 +40,21 @@ class Memory:
     def evicted(self, step: Step) -> None:
         self._at[step.move.pod.uid] = self.clock.now()
 
+    async def begin(self) -> None:
+        """Make sure, before the first eviction, that the moves can be remembered.
+
+        Raises:
+            KubeError: they cannot, so that each further run would evict the same pods again.
+        """
+        try:
+            await self.records.check_writable()
+        except NoRecord as error:
+            self._forget(error)
+
+    def _forget(self, error: NoRecord) -> None:
+        self._missing = True
+        self.report.notes.append(f"this run is not remembered: {error}")
+
     async def keep(self, *, last: bool = False) -> None:
         """Write the record if it is time, or if this is the end of the run.
 
@@ -55,8 +70,7 @@ class Memory:
         try:
             await self.records.change(lambda status: self._changed(status, news, last=last))
         except NoRecord as error:
-            self._missing = True
-            self.report.notes.append(f"this run is not remembered: {error}")
+            self._forget(error)
         self._written |= {step.move.pod.uid: step.outcome or Outcome.UNDER_WAY for step in news}
 
     def _is_news(self, step: Step) -> bool:

@@ -7,6 +7,7 @@ and that existed at that time is among the pods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,8 +15,9 @@ import msgspec
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.plan.observed import Gate, Observed
+from claimctl.reschedule.plan.observed import Controller, Gate, Observed
 from claimctl.reschedule.run import rounds
+from claimctl.reschedule.run.controller_lease import read_controller
 from claimctl.reschedule.run.gates import resize_gate
 from claimctl.reschedule.run.outcomes import settled
 from claimctl.reschedule.run.records import Records, remembered
@@ -107,6 +109,8 @@ class Observation:
     """Whether to ask who makes room for resizes, too."""
     over: frozenset[str] = frozenset()
     """The UIDs of pods whose rounds of resizes are over."""
+    lease_namespace: str = "claimctl-system"
+    """Where the controller has its Lease."""
     places: bool = False
     """Whether to look at what UnplaceablePods needs, too: admission policies and Events."""
     _unreadable: list[Unreadable] = field(default_factory=list)
@@ -133,6 +137,7 @@ class Observation:
             now=now,
             cluster_uid=await cluster_uid(self.client),
             server=server,
+            controller=await self._controller(bool(reservations), now),
             resize_gate=await self._gate(server, pods),
             claims=claims,
             slices=slices,
@@ -154,6 +159,12 @@ class Observation:
             unprepared=await self._unprepared() if self.places else {},
             unreadable=tuple(self._unreadable),
         )
+
+    async def _controller(self, reserved: bool, now: datetime) -> Controller:
+        """Asked only where a claim may be held."""
+        if not reserved:
+            return Controller()
+        return await read_controller(self.client, self.lease_namespace, now)
 
     async def _gate(self, server: Release, pods: tuple[SchedulingPod, ...]) -> Gate:
         """Asked only where a resize waits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -97,6 +98,25 @@ class Records:
             else:
                 return wanted
         raise AssertionError("the last attempt returns or raises")
+
+    async def check_writable(self) -> None:
+        """Write nothing, in order to learn that the record can be written.
+
+        Raises:
+            NoRecord: the kind is not served.
+            Forbidden: the right to create the record or to write its status is missing.
+            KubeError: a request failed.
+        """
+        record = await self._existing()
+        version = record.metadata.resource_version
+        with suppress(Conflict):
+            await self.client.merge_patch(
+                RESCHEDULERECORDS,
+                self.name,
+                {"status": {}},
+                resource_version=version,
+                subresource="status",
+            )
 
     async def _existing(self) -> RescheduleRecord:
         found = await self.read()

@@ -41,6 +41,7 @@ class Runner:
 
     Args:
         planner: the decision; ``claimctl.reschedule.plan.planning.plan``.
+        lease_namespace: where claimctl's controller has its Lease.
         stop: when set, a run finishes the write in hand, removes its taints and ends.
     """
 
@@ -51,6 +52,7 @@ class Runner:
     records: Records
     settings: RunSettings
     signs: Signs
+    lease_namespace: str = "claimctl-system"
     rng: Random = field(default_factory=Random)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: Observed | None = None
@@ -136,6 +138,7 @@ class Runner:
                 signs=self.signs,
                 rng=self.rng,
                 stop=self.stop,
+                lease_namespace=self.lease_namespace,
                 overtaken=overtaken,
             ).run()
             span.set(
@@ -181,7 +184,14 @@ class Runner:
     def _observation(self) -> Observation:
         resizes = self.policy.names(DeferredResizes)
         places = self.policy.names(UnplaceablePods)
-        return Observation(self.client, self.clock, self.records, resizes=resizes, places=places)
+        return Observation(
+            self.client,
+            self.clock,
+            self.records,
+            resizes=resizes,
+            lease_namespace=self.lease_namespace,
+            places=places,
+        )
 
     def _plan(self, observed: Observed) -> Plan:
         plan = self.planner(observed, self.policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from claimctl.reschedule.plan.plan import Move, Plan
+from claimctl.reschedule.plan.plan import Move, Plan, PodRef
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Outcome
 
@@ -35,6 +35,24 @@ class Step:
         self.result, self.reason, self.detail = Result.LEFT, reason, detail
 
 
+class HelpState(StrEnum):
+    HELPED = "Helped"
+    WAITS = "Waits"
+    """The pod still has no node, or not the size that it asks for."""
+    CHANGED = "Changed"
+    """The pod is gone or asks for something else by now, or its victims have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """A pod for which room was to be made, and whether it has got it."""
+
+    pod: PodRef
+    strategy: str
+    state: HelpState
+    detail: str = ""
+
+
 @dataclass(slots=True)
 class Report:
     """The whole run.
@@ -43,6 +61,7 @@ class Report:
         failure: the request that ended the run before its time; '' if none did.
         interrupted: the user ended the run.
         notes: what a reader should know beside the steps, one line each.
+        helps: the pods for which room was to be made.
     """
 
     plan: Plan
@@ -50,6 +69,11 @@ class Report:
     failure: str = ""
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
+    helps: list[Help] = field(default_factory=list)
+
+    @property
+    def unhelped(self) -> list[Help]:
+        return [each for each in self.helps if each.state is HelpState.WAITS]
 
     @property
     def evicted(self) -> int:

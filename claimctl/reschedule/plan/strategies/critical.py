@@ -14,6 +14,7 @@ the controller gives up held claims of the victims.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -121,6 +122,8 @@ class _Rescue:
             value=TAINT_VALUE_PREFIX + pod.metadata.uid,
             effect="NoSchedule",
         )
+        self._protected: Obstacle | None = None
+        """Which pods stay that would have to leave the first node on which the pod would fit."""
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
 
     @property
@@ -183,8 +186,9 @@ class _Rescue:
             if victims and (best is None or (_loss(victims), node.name) < best):
                 best, chosen = (_loss(victims), node.name), victims
         if best is None:
-            text = "on no node, not even without the pods of lower priority that may be evicted"
-            return unknown or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
+            text = "on no node, not even without the pods of lower priority"
+            stays = self._protected or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
+            return unknown or stays
         self._choose(self._run.world.nodes[best[1]], chosen)
         return None
 
@@ -218,10 +222,11 @@ class _Rescue:
         """
         if self._scheduler_can(node):
             raise _Enough(f"{node.name} has devices for it")
-        candidates = self._candidates(node)
-        if not candidates or (best is not None and (candidates[0].loss, node.name) > best):
+        candidates, obstacles = self._candidates(node)
+        if candidates and best is not None and (candidates[0].loss, node.name) > best:
             return []
-        if not self._fits_without(node, candidates):
+        if not candidates or not self._fits_without(node, candidates):
+            self._note_protected(node, obstacles)
             return []
         if self._fits_without(node, []):
             raise _Enough(f"{node.name} fits it already")
@@ -246,42 +251,60 @@ class _Rescue:
         finally:
             self._run.world.rollback(mark)
 
-    def _candidates(self, node: WorldNode) -> list[_Candidate]:
-        """The units that may go, cheapest first, as long as budgets and limits allow the sum."""
-        found: list[_Candidate] = []
+    def _candidates(self, node: WorldNode) -> tuple[list[_Candidate], list[Obstacle]]:
+        """The units that may go, cheapest first, as long as budgets and limits allow the sum.
+
+        With them come the obstacles of the pods of lower priority that may not go.
+        """
+        units: list[_Candidate] = []
+        obstacles: list[Obstacle] = []
         seen: set[str] = set()
         for pod in sorted(node.pods.values(), key=lambda pod: pod.key):
             if pod.uid not in seen and _priority(pod) < self._priority:
-                made = self._candidate(pod)
-                found += [made] if made is not None else []
-                seen |= {each.uid for each in made.pods} if made is not None else set()
+                candidate = self._candidate(pod)
+                if isinstance(candidate, Obstacle):
+                    obstacles.append(candidate)
+                else:
+                    units.append(candidate)
+                    seen |= {member.uid for member in candidate.pods}
         allowed: list[_Candidate] = []
-        for each in sorted(found, key=lambda each: (each.loss, each.unit.id)):
-            pods = [pod for one in (*allowed, each) for pod in one.pods]
-            if not self._forbidden(pods):
-                allowed.append(each)
-        return allowed
+        for unit in sorted(units, key=lambda unit: (unit.loss, unit.unit.id)):
+            pods = [pod for candidate in (*allowed, unit) for pod in candidate.pods]
+            obstacle = self._run.budgets.obstacle(pods) or self._run.ledger.beyond_limits(
+                self._context.strategy, pods
+            )
+            if obstacle is None:
+                allowed.append(unit)
+            else:
+                obstacles.append(obstacle)
+        return allowed, obstacles
 
-    def _candidate(self, pod: WorldPod) -> _Candidate | None:
-        if self._context.protections.obstacle(pod) is not None:
-            return None
+    def _candidate(self, pod: WorldPod) -> _Candidate | Obstacle:
+        if obstacle := self._context.protections.obstacle(pod):
+            return obstacle
         unit = self._run.units.unit_of(pod.pod, self._evictor)
-        known = [self._run.world.pods.get(each.metadata.uid) for each in unit.pods]
-        pods = tuple(each for each in known if each is not None)
-        if unit.obstacle is not None or len(pods) < len(known):
-            return None
-        if any(_priority(each) >= self._priority for each in pods):
-            return None
-        if self._run.forbidden(unit, pods, pod, self._context) is not None:
-            return None
+        if unit.obstacle is not None:
+            return unit.obstacle
+        known = [self._run.world.pods.get(member.metadata.uid) for member in unit.pods]
+        pods = tuple(member for member in known if member is not None)
+        if obstacle := self._run.forbidden(unit, pods, pod, self._context):
+            return obstacle
+        if any(_priority(member) >= self._priority for member in pods):
+            return Obstacle(Reason.UNIT, "a pod of its unit is as critical")
         return _Candidate(unit, pods)
 
-    def _forbidden(self, pods: Sequence[WorldPod]) -> bool:
-        run = self._run
-        return (
-            run.budgets.obstacle(pods) is not None
-            or run.ledger.obstacle(self._context.strategy, pods) is not None
-        )
+    def _note_protected(self, node: WorldNode, obstacles: Sequence[Obstacle]) -> None:
+        """Keep which pods would have to leave the node, if that would be enough."""
+        if self._protected is not None or not obstacles:
+            return
+        pods = [pod for pod in node.pods.values() if _priority(pod) < self._priority]
+        all_of_them = Unit(tuple(pod.pod for pod in pods), close_source=True)
+        if self._fits_without(node, [_Candidate(all_of_them, tuple(pods))]):
+            counts = Counter(str(obstacle.reason) for obstacle in obstacles).most_common()
+            reasons = ", ".join(f"{count} {reason}" for reason, count in counts)
+            first = next(each.detail for each in obstacles if each.reason == counts[0][0])
+            detail = f" ({first})" if first else ""
+            self._protected = Obstacle(Reason.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
     def _fits_without(self, node: WorldNode, victims: Sequence[_Candidate]) -> bool:
         mark = self._run.world.mark()

@@ -283,7 +283,7 @@ class _Room:
         pods = [pod for each in victims for pod in each.pods]
         return not pods or (
             self._run.budgets.obstacle(pods) is None
-            and self._run.ledger.obstacle(
+            and self._run.ledger.beyond_limits(
                 self._context.strategy, pods, self._context.limit_per_node
             )
             is None

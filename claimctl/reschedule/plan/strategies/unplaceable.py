@@ -352,12 +352,17 @@ class _Placing:
             return unit.obstacle
         return self._leave_together(owner, known, unit, why)
 
+    def _forbidden(self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod) -> Obstacle | None:
+        """Why the unit may not be evicted now; stuck pods of an owner rest as moved ones do."""
+        obstacle = self._run.forbidden(unit, pods, first, self._context)
+        return obstacle or self._run.ledger.resting(self._context.strategy, pods)
+
     def _leave_alone(
         self, owner: _Owner, pod: WorldPod, live: SchedulingPod, why: str
     ) -> Obstacle | None:
         """Evict the pod once although its claim stays: another try on the same node."""
         alone = Unit((pod.pod,))
-        if obstacle := self._run.forbidden(alone, [pod], pod, self._context):
+        if obstacle := self._forbidden(alone, [pod], pod):
             return obstacle
         node = pod.node
         if not any(each.node == node for each in owner.entry.avoided):
@@ -379,7 +384,7 @@ class _Placing:
             for each in unit.pods
             if each.metadata.uid in run.world.pods
         ]
-        if obstacle := run.forbidden(unit, members, pod, self._context):
+        if obstacle := self._forbidden(unit, members, pod):
             return obstacle
         order = (pod.pod, *(each for each in unit.pods if each is not pod.pod))
         if obstacle := self._elsewhere(owner, node, order, commit=True):

@@ -40,8 +40,8 @@ def ledger(limits: Limits | None = None, record: Record | None = None) -> Ledger
 
 
 def reason(book: Ledger, *moved: WorldPod, limit: int | None = None) -> Reason | None:
-    found = book.obstacle("S", moved, limit)
-    return found.reason if found else None
+    obstacle = book.resting("S", moved) or book.beyond_limits("S", moved, limit)
+    return obstacle.reason if obstacle else None
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from claimctl.reschedule.plan.units import ClaimUnits
 from claimctl.wire.base import from_plain
 from claimctl.wire.reservations import DowngradePlan
 from claimctl.wire.scheduling import SchedulingPod
+from tests.support.builders import after
 from tests.support.devices import (
     GROUP,
     HOLD,
@@ -97,7 +98,12 @@ def test_by_default_a_pinned_pod_stays(
 def test_a_whole_unit_leaves_with_its_held_claim() -> None:
     found = unit(B, WHOLE, claims=[HELD], reservations=[reservation()])
     asked = Reallocation(
-        namespace="ml", reservation="slice", claim="slice", claim_uid="uid-slice", unit="ml/a"
+        namespace="ml",
+        reservation="slice",
+        claim="slice",
+        claim_uid="uid-slice",
+        unit="ml/a",
+        leader_since=after(-3600),
     )
     assert found == Unit((A, B), "ml/a", True, (asked,))
 

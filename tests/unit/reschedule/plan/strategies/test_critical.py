@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claimctl.reschedule.plan.observed import Controller
 from claimctl.reschedule.plan.plan import Plan, Skipped
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import (
@@ -22,8 +23,16 @@ from claimctl.reschedule.plan.policy import (
     Protection,
 )
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Attempts, Record, TaintEntry
-from claimctl.wire.base import from_plain
+from claimctl.reschedule.plan.record import (
+    Attempts,
+    Outcome,
+    PastMove,
+    Record,
+    TaintEntry,
+    WorkloadMemory,
+)
+from claimctl.wire.base import from_plain, to_plain
+from claimctl.wire.devices import SchedulingClaim
 from claimctl.wire.scheduling import DisruptionBudget, SchedulingPod
 from tests.support.builders import NOW, after
 from tests.support.devices import (
@@ -317,16 +326,18 @@ def test_victims_that_are_not_needed_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "kept",
+    ("kept", "reason"),
     [
-        {"priority": 2_000_000_000},
-        {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+        ({"priority": 2_000_000_000}, Reason.DOES_NOT_FIT_EVEN_EMPTY),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, Reason.VICTIMS_STAY),
     ],
     ids=["critical itself", "not to be disrupted"],
 )
-def test_a_unit_with_a_pod_that_may_not_go_stays_as_a_whole(kept: dict[str, Any]) -> None:
+def test_a_unit_with_a_pod_that_may_not_go_stays_as_a_whole(
+    kept: dict[str, Any], reason: Reason
+) -> None:
     made = planned(critical("wanted"), *UNIT[:5], victim("a-5", "slice", **kept))
-    assert only(made).reason is Reason.DOES_NOT_FIT_EVEN_EMPTY
+    assert only(made).reason is reason
 
 
 def budget(allowed: int) -> DisruptionBudget:
@@ -355,25 +366,75 @@ def test_limits_hold_for_the_whole_unit(total: int, moved: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "reason"),
     [
-        {"reservations": [reservation(timeout=None)]},
-        {"reservations": []},
-        {"reservations": [reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])]},
+        ({"reservations": [reservation(timeout=None)]}, Reason.VICTIMS_STAY),
+        ({"reservations": []}, Reason.DOES_NOT_FIT_EVEN_EMPTY),
+        (
+            {"reservations": [reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])]},
+            Reason.DOES_NOT_FIT_EVEN_EMPTY,
+        ),
+        ({"controller": Controller()}, Reason.VICTIMS_STAY),
+        ({"controller": Controller(after(-299))}, Reason.VICTIMS_STAY),
     ],
-    ids=["never reallocated", "held by another", "a ghost"],
+    ids=["never reallocated", "held by another", "a ghost", "no controller", "a new controller"],
 )
-def test_devices_that_the_controller_does_not_give_up_are_no_room(fields: dict[str, Any]) -> None:
-    assert (
-        only(planned(critical("wanted"), *UNIT, **fields)).reason is Reason.DOES_NOT_FIT_EVEN_EMPTY
+def test_devices_that_the_controller_does_not_give_up_are_no_room(
+    fields: dict[str, Any], reason: Reason
+) -> None:
+    assert only(planned(critical("wanted"), *UNIT, **fields)).reason is reason
+
+
+def test_the_reason_says_which_pods_stay_and_why() -> None:
+    detail = only(planned(critical("wanted"), *UNIT, controller=Controller(detail="gone"))).detail
+    assert detail == "on node-0: 6 ControllerAway (gone)"
+
+
+@pytest.mark.parametrize(
+    ("leads", "moved"),
+    [(-300, 6), (-299, 0)],
+    ids=["longer than its grace", "not yet as long as its grace"],
+)
+def test_a_held_claim_is_given_up_only_by_a_controller_that_knows_it(
+    leads: float, moved: int
+) -> None:
+    made = planned(critical("wanted"), *UNIT, controller=Controller(after(leads)))
+    assert len(made.moves) == moved
+
+
+def test_a_claim_that_was_made_under_this_controller_is_known_to_it() -> None:
+    young = from_plain(
+        {
+            **to_plain(HELD),
+            "metadata": {
+                **to_plain(HELD.metadata),
+                "creationTimestamp": after(-20).isoformat(),
+            },
+        },
+        SchedulingClaim,
     )
+    for leads, moved in ((-21, 6), (-19, 0)):
+        made = planned(
+            critical("wanted"), *UNIT, claims=[WANTED, young], controller=Controller(after(leads))
+        )
+        assert len(made.moves) == moved
+
+
+def test_owners_whose_pods_made_room_a_moment_ago_do_not_rest_from_the_next_rescue() -> None:
+    """Their replacements find no room in a full cluster: that must not forbid the next rescue."""
+    earlier = PastMove("CriticalPods", after(-1), "node-0", "", outcome=Outcome.PENDING)
+    owner = UNIT[0].metadata.controller()
+    assert owner is not None
+    memory = {owner.uid: WorkloadMemory(moves=(earlier,) * 6)}
+    made = planned(critical("wanted"), *UNIT, record=Record(workloads=memory))
+    assert len(made.moves) == 6
 
 
 def test_budgets_and_limits_count_the_sum_of_all_units() -> None:
     pods = [victim(f"{name}-0", cpu="2", status=READY) for name in "ab"]
     waiting = critical(cpu="4", preemptionPolicy="Never")
     made = planned(waiting, *pods, claims=[], nodes=NODES[:1], budgets=[budget(1)])
-    assert only(made).reason is Reason.DOES_NOT_FIT_EVEN_EMPTY
+    assert only(made).reason is Reason.VICTIMS_STAY
 
 
 def test_what_one_rescue_spends_of_a_budget_the_next_one_lacks() -> None:
@@ -403,7 +464,7 @@ def test_a_pod_whose_claim_cannot_follow_it_is_no_victim() -> None:
     ghost = reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])
     waiting = critical(cpu="4", preemptionPolicy="Never")
     made = planned(waiting, victim("a-0", "slice"), reservations=[ghost], nodes=NODES[:1])
-    assert only(made).reason is Reason.DOES_NOT_FIT_EVEN_EMPTY
+    assert only(made).reason is Reason.VICTIMS_STAY
 
 
 def test_room_that_was_made_for_one_pod_is_not_there_for_the_next() -> None:
