@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from claimctl.reservation.pod_groups.lifecycle import MakeGroup
-from claimctl.wire.base import decode, to_plain
+from claimctl.wire.base import decode, merge_diff, to_plain
 from claimctl.wire.claims import Reference, ResourceClaimTemplate
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import (
@@ -16,19 +16,6 @@ from claimctl.wire.reservations import (
     ClaimReservationStatus,
 )
 from claimctl.wire.resources import CLAIMRESERVATIONS
-
-
-def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch (RFC 7386) that turns ``old`` into ``new``; lists are replaced whole."""
-    patch: dict[str, Any] = {key: None for key in old if key not in new}
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            if changed := merge_diff(before, value):
-                patch[key] = changed
-        elif before != value:
-            patch[key] = value
-    return patch
 
 
 def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> dict[str, Any]:

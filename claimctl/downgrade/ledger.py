@@ -8,11 +8,10 @@ in, and an older record never overwrites the record of a write that is under way
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.wire.base import every_field
+from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import DOWNGRADEPLANS
 
@@ -67,7 +66,7 @@ class Ledger:
             self.plan = await self._client.merge_patch(
                 DOWNGRADEPLANS,
                 meta.name,
-                {"status": status_body(self.plan.status, status)},
+                {"status": merge_diff(to_plain(self.plan.status), to_plain(status))},
                 resource_version=meta.resource_version,
                 subresource="status",
             )
@@ -89,12 +88,3 @@ class Ledger:
         except NotFound:
             return gone
         return gone if now.metadata.uid != uid or now.metadata.deleting else Overtaken(now)
-
-
-def status_body(old: DowngradePlanStatus, new: DowngradePlanStatus) -> dict[str, Any]:
-    """The changed fields of the status as a merge patch.
-
-    A merge patch would keep the old value of a field that is now empty and not named.
-    """
-    before, after = every_field(old), every_field(new)
-    return {key: value for key, value in after.items() if before[key] != value}

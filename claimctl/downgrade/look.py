@@ -85,13 +85,9 @@ async def _plan(client: Client) -> DowngradePlan | None:
 
 async def _claims(
     client: Client, recorded: Collection[str]
-) -> tuple[list[ResourceClaim], list[Unreadable]]:
-    found: list[ResourceClaim] = []
-    unreadable: list[Unreadable] = []
-    async for page in client.pages(RESOURCECLAIMS, partial=True):
-        found += [claim for claim in page.items if concerns(claim, recorded)]
-        unreadable += page.unreadable
-    return sorted(found, key=lambda claim: claim.metadata.namespace), unreadable
+) -> tuple[list[ResourceClaim], tuple[Unreadable, ...]]:
+    claims = await client.collect(RESOURCECLAIMS, lambda it: it if concerns(it, recorded) else None)
+    return sorted(claims.items, key=lambda claim: claim.metadata.namespace), claims.unreadable
 
 
 async def _refused(client: Client) -> frozenset[str]:

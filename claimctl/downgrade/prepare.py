@@ -158,18 +158,21 @@ async def _claims(
     """
     selector = parse(plan.spec.claim_selector)
     recorded = {record.uid for record in plan.status.claims}
-    found, unreadable = {}, []
+
+    def in_scope(claim: ResourceClaim) -> ResourceClaim | None:
+        meta = claim.metadata
+        return claim if meta.uid in recorded or selects(selector, meta.labels or {}) else None
+
+    claims: dict[str, ResourceClaim] = {}
+    unreadable: list[Unreadable] = []
     for namespace in plan.spec.namespaces or ("",):
-        async for page in client.pages(RESOURCECLAIMS, namespace, partial=True):
-            for each in page.unreadable:
-                if not each.identified:
-                    raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), each)
-                unreadable.append(each)
-            for claim in page.items:
-                meta = claim.metadata
-                if meta.uid in recorded or selects(selector, meta.labels or {}):
-                    found[meta.uid] = claim
-    return found, unreadable
+        listing = await client.collect(RESOURCECLAIMS, in_scope, namespace)
+        for problem in listing.unreadable:
+            if not problem.identified:
+                raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), problem)
+        claims |= {claim.metadata.uid: claim for claim in listing.items}
+        unreadable += listing.unreadable
+    return claims, unreadable
 
 
 def _unread(

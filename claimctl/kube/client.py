@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
+from enum import StrEnum
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -32,13 +33,36 @@ from claimctl.kube.request import (
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Body, Wire, decode, encode, to_plain
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.seams import Clock, Query, Transport
 from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 PAGE = 500
+CHANGE_TRIES = 10
+"""How often a change is decided anew because another client was faster."""
+CHANGE_PAUSE_SECONDS = 0.02
+
+
+class Changed(StrEnum):
+    """What became of a change."""
+
+    GONE = "Gone"
+    """There is no such object."""
+    SAME = "Same"
+    """The object needs no change."""
+    WRITTEN = "Written"
+
+
+class _Object(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+W = TypeVar("W", bound=_Object)
 
 
 class Client:
@@ -148,12 +172,38 @@ class Client:
         Raises:
             UnreadableObject: an object cannot be decoded, and ``partial`` is false.
         """
-        selectors = _selectors(label_selector, field_selector)
+        selectors = {"label_selector": label_selector, "field_selector": field_selector}
+        listing = await self.collect(resource, _same, namespace, limit=limit, **selectors)
+        return listing if partial else self._whole(resource, namespace, listing)
+
+    async def collect(
+        self,
+        resource: Resource[T],
+        keep: Callable[[T], U | None],
+        namespace: str = "",
+        *,
+        limit: int = PAGE,
+        **selectors: str,
+    ) -> Listing[U]:
+        """List with ``partial``, and keep of each object what ``keep`` returns, unless it is None.
+
+        So a list that is needed in part is never in memory as a whole.
+        """
+        items: list[U] = []
+        unreadable: list[Unreadable] = []
+        version = ""
+        pages = self.pages(resource, namespace, limit=limit, partial=True, **selectors)
         try:
-            found = await self._gather(resource, namespace, selectors, limit)
+            async with aclosing(pages) as read:
+                async for page in read:
+                    version = page.resource_version
+                    items.extend(part for each in page.items if (part := keep(each)) is not None)
+                    unreadable += page.unreadable
         except Gone:
-            found = await self._gather(resource, namespace, selectors, 0)
-        return found if partial else self._whole(resource, namespace, found)
+            if limit == 0:
+                raise
+            return await self.collect(resource, keep, namespace, limit=0, **selectors)
+        return Listing(tuple(items), version, unreadable=tuple(unreadable))
 
     async def list_if_served(self, resource: Resource[T], namespace: str = "") -> Listing[T]:
         """List objects with ``partial``; empty if the cluster does not serve the resource."""
@@ -241,6 +291,49 @@ class Client:
             body=_under(resource_version, name, patch),
         )
         return self._decode(call, resource, await self._sender.send(call))
+
+    async def change(
+        self,
+        resource: Resource[W],
+        name: str,
+        change: Callable[[W], Mapping[str, Any]],
+        namespace: str = "",
+        *,
+        subresource: str = "",
+    ) -> Changed:
+        """Change an object as it is now, and decide anew if another client was faster.
+
+        Args:
+            change: the merge patch for the object that was read; empty if it needs none. It may be
+                called several times: a write without an answer may have been applied.
+
+        Raises:
+            Conflict: another client changed the object each time between the read and the write.
+        """
+        for attempt in range(CHANGE_TRIES):
+            try:
+                present = await self.get(resource, name, namespace)
+                patch = change(present)
+                if not patch:
+                    return Changed.SAME
+                await self.merge_patch(
+                    resource,
+                    name,
+                    patch,
+                    namespace,
+                    resource_version=present.metadata.resource_version,
+                    subresource=subresource,
+                )
+            except NotFound:
+                return Changed.GONE
+            except Conflict:
+                if attempt == CHANGE_TRIES - 1:
+                    raise
+                longest = min(CHANGE_PAUSE_SECONDS * 2**attempt, 1.0)
+                await self._sender.clock.sleep(self.rng.uniform(0, longest))
+            else:
+                return Changed.WRITTEN
+        raise AssertionError("the last attempt returns or raises")
 
     async def merge_status(
         self,
@@ -433,20 +526,6 @@ class Client:
         review = await self.create(OWN_ACCESS, {"spec": {"resourceAttributes": set_ones}})
         return review.status.allowed
 
-    async def _gather(
-        self, resource: Resource[T], namespace: str, selectors: Query, limit: int
-    ) -> Listing[T]:
-        items: list[T] = []
-        unreadable: list[Unreadable] = []
-        token = ""
-        while True:
-            page = await self._page(resource, namespace, (*selectors, *_paging(limit, token)))
-            items += page.items
-            unreadable += page.unreadable
-            token = page.continue_token
-            if not token:
-                return Listing(tuple(items), page.resource_version, unreadable=tuple(unreadable))
-
     async def _page(self, resource: Resource[T], namespace: str, query: Query) -> Listing[T]:
         call = self._call("GET", resource, namespace, query=query)
         body = await self._sender.send(call)
@@ -474,6 +553,10 @@ class Client:
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
+
+
+def _same(item: T) -> T:
+    return item
 
 
 def _under(resource_version: str, name: str, patch: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -93,15 +94,22 @@ def to_plain(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def every_field(value: Wire) -> dict[str, Any]:
-    """A struct as a plain dict that names its default values, too.
-
-    For a merge patch, in which an absent field means 'as before'.
-    """
-    fields = msgspec.structs.fields(value)
-    return {each.encode_name: to_plain(getattr(value, each.name)) for each in fields}
-
-
 def from_plain(value: object, type_: type[T]) -> T:
     """Plain dicts and lists as ``type_``, by the rules of ``decode`` and with its errors."""
     return decode(encode(value), type_)
+
+
+def merge_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7386) that turns ``old`` into ``new``; lists are replaced whole.
+
+    A field that only ``old`` has is null in it, because a merge patch keeps what it does not name.
+    """
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if changed := merge_diff(before, value):
+                patch[key] = changed
+        elif before != value:
+            patch[key] = value
+    return patch

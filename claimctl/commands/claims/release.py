@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from claimctl.kube.client import Client
     from claimctl.wire.reservations import ClaimReservation
 
-ATTEMPTS = 5
-
 
 EXAMPLES = (
     "claimctl release train-slice --dry-run  # what would happen, and what blocks it",
@@ -219,29 +217,17 @@ async def ask(client: Client, explanation: Explanation) -> None:
 
 
 async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: str) -> None:
-    """Patch one ClaimReservation under its version. The controller may write it meanwhile."""
-    from claimctl.kube.errors import Conflict
+    """Annotate one ClaimReservation; the controller may write it meanwhile."""
     from claimctl.wire.reservations import RELEASE_ANNOTATION
     from claimctl.wire.resources import CLAIMRESERVATIONS
 
+    def patch(current: ClaimReservation) -> dict[str, Any]:
+        if current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid:
+            return {}
+        return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim_uid}}}
+
     meta = reservation.metadata
-    patch = {"metadata": {"annotations": {RELEASE_ANNOTATION: claim_uid}}}
-    for attempt in range(ATTEMPTS):
-        if meta.annotation(RELEASE_ANNOTATION) == claim_uid:
-            return
-        try:
-            await client.merge_patch(
-                CLAIMRESERVATIONS,
-                meta.name,
-                patch,
-                meta.namespace,
-                resource_version=meta.resource_version,
-            )
-            return
-        except Conflict:
-            if attempt == ATTEMPTS - 1:
-                raise
-            meta = (await client.get(CLAIMRESERVATIONS, meta.name, meta.namespace)).metadata
+    await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
 def _promise(explanation: Explanation) -> str:

@@ -7,18 +7,16 @@ are read last, as close to a write as possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.transforms import owning
 from claimctl.controller.keys import ClaimKey
-from claimctl.kube.client import PAGE, Client
+from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, UnknownKind
-from claimctl.kube.errors import Gone, KubeError
+from claimctl.kube.errors import KubeError
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
@@ -29,12 +27,9 @@ from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 _KINDS = {
     (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
@@ -65,15 +60,15 @@ async def scan_claims(
     Raises:
         KubeError: claims, pods or reservations cannot be read.
     """
-    everything, unread = await _list_all(client, RESOURCECLAIMS, namespace, owning)
-    claims = [claim for claim in everything if only is None or _key(claim) in only]
+    everything = await client.collect(RESOURCECLAIMS, owning, namespace)
+    claims = [claim for claim in everything.items if only is None or _key(claim) in only]
     began = clock.monotonic()
-    pods, unread_pods = await _list_all(client, PODS, namespace, _uid_and_slim_pod)
+    pods = await client.collect(PODS, _uid_and_slim_pod, namespace)
     listed = clock.monotonic()
     all_pods = _AllPods(
-        _users(pod for _, pod in pods if pod is not None),
-        frozenset((*(uid for uid, _ in pods), *(each.uid for each in unread_pods))),
-        tuple(unread_pods),
+        _users(pod for _, pod in pods.items if pod is not None),
+        frozenset((*(uid for uid, _ in pods.items), *(each.uid for each in pods.unreadable))),
+        pods.unreadable,
     )
     found = await client.list_if_served(CLAIMRESERVATIONS, namespace)
     reserved = _Reserved(
@@ -82,7 +77,7 @@ async def scan_claims(
     )
     reader, now = OwnerReader(client), clock.now()
     by_namespace: dict[str, dict[str, ResourceClaim]] = {}
-    for each in everything:
+    for each in everything.items:
         by_namespace.setdefault(each.metadata.namespace, {})[each.metadata.name] = each
     scanned_claims = [
         ScannedClaim(
@@ -95,7 +90,7 @@ async def scan_claims(
         for claim in claims
     ]
     answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
-    unreadable = (*unread, *unread_pods, *found.unreadable)
+    unreadable = (*everything.unreadable, *pods.unreadable, *found.unreadable)
     return Scan(answered, found.items, all_pods.uids, began, listed, unreadable)
 
 
@@ -196,30 +191,3 @@ class OwnerReader:
         ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
         wanted = plan(Annotated(ref, resource.api_version, workload)).create
         return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
-
-
-async def _list_all(
-    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U]
-) -> tuple[list[U], list[Unreadable]]:
-    """List every object in one consistent quorum read, page by page, and apply ``kept`` to each.
-
-    If the page token expires on the way, everything is read again in one piece. The second list
-    has the objects that cannot be read.
-    """
-    try:
-        return await _paged(client, resource, namespace, kept, PAGE)
-    except Gone:
-        return await _paged(client, resource, namespace, kept, 0)
-
-
-async def _paged(
-    client: Client, resource: Resource[T], namespace: str, kept: Callable[[T], U], limit: int
-) -> tuple[list[U], list[Unreadable]]:
-    found: list[U] = []
-    unreadable: list[Unreadable] = []
-    pages = client.pages(resource, namespace, limit=limit, partial=True)
-    async with aclosing(pages) as every:
-        async for page in every:
-            found.extend(map(kept, page.items))
-            unreadable += page.unreadable
-    return found, unreadable

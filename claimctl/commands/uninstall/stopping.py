@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from claimctl.downgrade.plans import controller_runs
-from claimctl.kube.client import Client
-from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.client import Changed, Client
 from claimctl.wire.resources import DEPLOYMENTS, Resource
 from claimctl.wire.seams import Clock
 
@@ -32,7 +31,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
         StillRuns: a controller still holds its Lease after ``STOP_SECONDS``.
         KubeError: the caller may not patch the Deployment, or a request failed.
     """
-    if not await changed(client, clock, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
+    if not await patch_if_there(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
         return False
     end = clock.monotonic() + STOP_SECONDS
     while await controller_runs(client, clock):
@@ -45,23 +44,8 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
     return True
 
 
-async def changed(
-    client: Client,
-    clock: Clock,
-    resource: Resource[Any],
-    name: str,
-    namespace: str,
-    patch: dict[str, Any],
+async def patch_if_there(
+    client: Client, resource: Resource[Any], name: str, namespace: str, patch: dict[str, Any]
 ) -> bool:
     """Patch an object whatever its version is; False if it is not there."""
-    while True:
-        try:
-            found = await client.get(resource, name, namespace)
-            version = found.metadata.resource_version
-            await client.merge_patch(resource, name, patch, namespace, resource_version=version)
-        except NotFound:
-            return False
-        except Conflict:
-            await clock.sleep(_POLL_SECONDS)
-        else:
-            return True
+    return await client.change(resource, name, lambda _: patch, namespace) is not Changed.GONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.commands.uninstall.stopping import WITHOUT_REPLICAS, StillRuns, changed
+from claimctl.commands.uninstall.stopping import WITHOUT_REPLICAS, StillRuns, patch_if_there
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.pods import is_done
 from claimctl.wire.meta import ObjectHeader
@@ -33,15 +33,15 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         StillRuns: a pod still runs after ``STOP_SECONDS``.
         KubeError: the caller may not patch one of them, or a request failed.
     """
-    cron_job = await changed(client, clock, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
-    loop = await changed(client, clock, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)
+    cron_job = await patch_if_there(client, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
+    loop = await patch_if_there(client, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)
     if not (loop or cron_job):
         return False
     end = clock.monotonic() + STOP_SECONDS
     while True:
         # the CronJob may have made a Job a moment before it was suspended
         if cron_job:
-            await _suspend_jobs(client, clock, namespace)
+            await _suspend_jobs(client, namespace)
         running = await _running(client, namespace)
         if not running:
             return True
@@ -53,11 +53,11 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         await clock.sleep(_POLL_SECONDS)
 
 
-async def _suspend_jobs(client: Client, clock: Clock, namespace: str) -> None:
+async def _suspend_jobs(client: Client, namespace: str) -> None:
     """The pods of a Job that is suspended are deleted."""
     for job in (await client.list(JOBS, namespace)).items:
         if _is_of_rescheduler(job) and not job.spec.suspend and not _has_ended(job):
-            await changed(client, clock, JOBS, job.metadata.name, namespace, _SUSPENDED)
+            await patch_if_there(client, JOBS, job.metadata.name, namespace, _SUSPENDED)
 
 
 def _is_of_rescheduler(job: Job) -> bool:

@@ -10,7 +10,7 @@ from claimctl.controller.caches.informers import Caches, workload_resource
 from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
-from claimctl.controller.patches import merge_diff, reservation_body
+from claimctl.controller.patches import reservation_body
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, After, Outcome
@@ -20,7 +20,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl.wire.workloads import Workload

@@ -13,12 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from claimctl.kube.client import Client
+from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import is_empty
 from claimctl.reschedule.plan.plan import AvoidStep, PodRef
 from claimctl.reschedule.plan.refusals import BRAKE_GATE, is_braked
-from claimctl.reschedule.run.changing import Changed, change_object
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.taints import Taints
@@ -94,7 +93,7 @@ class Avoiding:
             kept = [{"name": name} for name in gates if name != BRAKE_GATE]
             return {"spec": {"schedulingGates": kept or None}}
 
-        done = await change_object(self.client, SCHEDULING_PODS, pod.name, pod.namespace, change)
+        done = await self.client.change(SCHEDULING_PODS, pod.name, change, pod.namespace)
         return done is Changed.WRITTEN
 
     async def forget(self) -> None:

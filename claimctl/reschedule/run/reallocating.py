@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from claimctl.kube.client import Client
+from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
-from claimctl.reschedule.run.changing import Changed, change_object
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
     REALLOCATE_FOR_ANNOTATION,
@@ -92,5 +91,5 @@ async def _annotate(
         annotations = change(found)
         return {"metadata": {"annotations": annotations}} if annotations else {}
 
-    done = await change_object(client, CLAIMRESERVATIONS, name, namespace, patch)
+    done = await client.change(CLAIMRESERVATIONS, name, patch, namespace)
     return done is not Changed.GONE

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
-from claimctl.kube.client import Client
-from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
+from claimctl.kube.client import Changed, Client
+from claimctl.kube.errors import AlreadyExists, NotFound
 from claimctl.reschedule.plan.record import (
     Attempts,
     Outcome,
@@ -19,7 +20,7 @@ from claimctl.reschedule.plan.record import (
     WorkloadMemory,
 )
 from claimctl.reschedule.run.rounds import round_of
-from claimctl.wire.base import every_field
+from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.records import (
     MAX_MOVES,
     MAX_WORKLOADS,
@@ -32,7 +33,6 @@ from claimctl.wire.records import (
 from claimctl.wire.resources import RESCHEDULERECORDS
 
 DEFAULT_NAME = "claimctl"
-_TRIES = 10
 
 Change = Callable[[RescheduleRecordStatus], RescheduleRecordStatus]
 
@@ -79,25 +79,16 @@ class Records:
             Conflict: other processes wrote again and again.
             KubeError: a request failed.
         """
-        for attempt in range(_TRIES):
-            record = await self._existing()
+        wanted = RescheduleRecordStatus()
+
+        def patch(record: RescheduleRecord) -> dict[str, Any]:
+            nonlocal wanted
             wanted = change(record.status)
-            if wanted == record.status:
-                return wanted
-            try:
-                await self.client.merge_patch(
-                    RESCHEDULERECORDS,
-                    self.name,
-                    {"status": every_field(wanted)},
-                    resource_version=record.metadata.resource_version,
-                    subresource="status",
-                )
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-            else:
-                return wanted
-        raise AssertionError("the last attempt returns or raises")
+            fields = merge_diff(to_plain(record.status), to_plain(wanted))
+            return {"status": fields} if fields else {}
+
+        await self._write(patch)
+        return wanted
 
     async def check_writable(self) -> None:
         """Write nothing, in order to learn that the record can be written.
@@ -107,25 +98,21 @@ class Records:
             Forbidden: the right to create the record or to write its status is missing.
             KubeError: a request failed.
         """
-        record = await self._existing()
-        version = record.metadata.resource_version
-        with suppress(Conflict):
-            await self.client.merge_patch(
-                RESCHEDULERECORDS,
-                self.name,
-                {"status": {}},
-                resource_version=version,
-                subresource="status",
-            )
+        await self._write(lambda _: {"status": {}})
 
-    async def _existing(self) -> RescheduleRecord:
-        found = await self.read()
-        if found is not None:
-            return found
+    async def _write(self, patch: Callable[[RescheduleRecord], dict[str, Any]]) -> None:
+        write = partial(
+            self.client.change, RESCHEDULERECORDS, self.name, patch, subresource="status"
+        )
+        if await write() is Changed.GONE:
+            await self._create()
+            await write()
+
+    async def _create(self) -> None:
         try:
-            return await self.client.create(RESCHEDULERECORDS, {"metadata": {"name": self.name}})
+            await self.client.create(RESCHEDULERECORDS, {"metadata": {"name": self.name}})
         except AlreadyExists:
-            return await self.client.get(RESCHEDULERECORDS, self.name)
+            pass
         except NotFound as error:
             raise NoRecord(
                 "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"

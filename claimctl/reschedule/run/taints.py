@@ -26,13 +26,12 @@ from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
-from claimctl.kube.client import Client
+from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.reschedule.plan import own_taints
 from claimctl.reschedule.plan.criticality import is_critical
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
-from claimctl.reschedule.run.changing import Changed, change_object
 from claimctl.reschedule.run.reallocating import withdraw_stale
 from claimctl.reschedule.run.records import Records
 from claimctl.telemetry.face import Metric
@@ -268,7 +267,7 @@ class Taints:
             same = wanted == node.spec.taints
             return {} if same else {"spec": {"taints": list(wanted) or None}}
 
-        done = await change_object(self.client, TAINTED_NODES, name, "", patch)
+        done = await self.client.change(TAINTED_NODES, name, patch)
         return done is not Changed.GONE
 
     async def _forget(self, entry: RecordedTaint, *, failed: bool = False) -> None:

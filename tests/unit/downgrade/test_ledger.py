@@ -8,8 +8,7 @@ import pytest
 from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
-from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn, status_body
-from claimctl.wire.meta import Condition
+from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
     DowngradedClaim,
@@ -110,21 +109,6 @@ async def test_a_plan_that_is_deleted_after_a_conflict_is_gone() -> None:
     server.upon("get", "downgradeplans", vanish)
     with pytest.raises(PlanWithdrawn):
         await ledger.store(FROZEN)
-
-
-def test_a_patch_names_what_changes_and_what_becomes_empty() -> None:
-    condition = Condition(type="Prepared", status="False")
-    full = replace(FROZEN, done=1, conditions=(condition,))
-    assert status_body(full, full) == {}
-    assert status_body(full, replace(full, phase="Prepared")) == {"phase": "Prepared"}
-    assert status_body(full, DowngradePlanStatus()) == {
-        "observedGeneration": 0,
-        "phase": "",
-        "total": 0,
-        "done": 0,
-        "claims": (),
-        "conditions": (),
-    }
 
 
 def test_an_overtaken_run_names_the_plan() -> None:

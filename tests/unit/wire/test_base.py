@@ -1,24 +1,37 @@
-"""Structs as plain documents."""
+"""The difference of two documents as a merge patch."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from claimctl.wire.base import Wire, every_field
-from claimctl.wire.records import RescheduleRecordStatus
-from claimctl.wire.reservations import DowngradePlanStatus
+from hypothesis import given
+from hypothesis import strategies as st
 
+from claimctl.wire.base import merge_diff
 
-class Sample(Wire, frozen=True, kw_only=True):
-    phase: str = ""
-    last_run: int | None = None
-    items: tuple[str, ...] = ()
-
-
-def test_a_patch_names_the_fields_that_are_empty() -> None:
-    assert every_field(Sample(phase="Done")) == {"phase": "Done", "lastRun": None, "items": ()}
+LEAVES = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.dictionaries(st.sampled_from("abc"), inner), max_leaves=8
+)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), JSON)
 
 
-@pytest.mark.parametrize("type_", [RescheduleRecordStatus, DowngradePlanStatus])
-def test_no_field_of_a_status_is_forgotten(type_: type[Wire]) -> None:
-    assert len(every_field(type_())) == len(type_.__struct_fields__)
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7386, written down as it stands there."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_diff_turns_the_old_into_the_new_and_nothing_into_itself(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert merged(old, merge_diff(old, new)) == new
+    assert merge_diff(new, new) == {}

@@ -9,6 +9,7 @@ from kube_in_process.storage.requests import Fault
 
 from claimctl.commands.claims import release
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
+from claimctl.kube.client import CHANGE_TRIES
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
@@ -104,6 +105,6 @@ async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
     server.claim()
     server.reservation("one")
     explanation = await explained(server)
-    touched(server, release.ATTEMPTS)
+    touched(server, CHANGE_TRIES)
     with pytest.raises(Conflict):
         await release.ask(server.client, explanation)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from claimctl.kube.client import CHANGE_TRIES, Changed
 from claimctl.kube.errors import Conflict
-from claimctl.reschedule.run.changing import TRIES, Changed, change_object
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
@@ -33,7 +33,7 @@ class Asked:
 
 
 async def changed(server: Server, asked: Asked, name: str = CLAIM) -> Changed:
-    return await change_object(server.client, RESOURCECLAIMS, name, NAMESPACE, asked)
+    return await server.client.change(RESOURCECLAIMS, name, asked, NAMESPACE)
 
 
 def started() -> Server:
@@ -53,12 +53,12 @@ async def test_it_is_written_or_needs_nothing_or_is_gone() -> None:
 
 async def test_it_is_decided_anew_after_each_conflict() -> None:
     server = started()
-    asked = Asked(server, LABELLED, overtaken=TRIES - 1)
+    asked = Asked(server, LABELLED, overtaken=CHANGE_TRIES - 1)
     assert await changed(server, asked) is Changed.WRITTEN
-    assert asked.seen == TRIES
+    assert asked.seen == CHANGE_TRIES
 
 
 async def test_it_gives_up_at_last() -> None:
     server = started()
     with pytest.raises(Conflict):
-        await changed(server, Asked(server, LABELLED, overtaken=TRIES))
+        await changed(server, Asked(server, LABELLED, overtaken=CHANGE_TRIES))
