@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -98,6 +98,9 @@ generate: $(STAMP) ## write crds/ from the structs, the chart from crds/, rbac/ 
 
 krew: $(STAMP) ## write the archive and the manifest of the kubectl plugin to dist/ (URL=where the archive will be)
 	$(BIN)/python -m generate.krew --url "$(URL)"
+
+release: $(STAMP) ## write all files of a release to dist/, which is emptied (KEY= NAME= as for image, URL= as for krew)
+	$(BIN)/python -m generate.release --url "$(URL)" $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")
 
 image: $(STAMP) ## build the image of the controller without Docker, to dist/ (KEY=private.pem NAME=REPOSITORY:TAG)
 	$(BIN)/python -m image $(if $(KEY),--key "$(KEY)") $(if $(NAME),--name "$(NAME)")

@@ -6,33 +6,37 @@ URL is where the archive will be, as for a release. Both files are written to ``
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
-import io
-import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
 from claimctl import __version__
+from generate.archives import EXECUTABLE, READABLE, pack
+from generate.wheels import build_wheel
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE, MANIFEST = "kubectl-claim.tar.gz", "claim.yaml"
 PROGRAM = "kubectl-claim"
-SCRIPT = f"""\
+# the wheel comes along: nobody owns the name claimctl on an index of packages
+SCRIPT = """\
 #!/bin/sh
 # kubectl claim: claimctl is a Python package, and this runs it.
 if command -v claimctl >/dev/null 2>&1; then
     exec claimctl "$@"
 fi
+# krew calls this by a symbolic link
+program=$(readlink "$0" || echo "$0")
+wheel=$(dirname "$program")/{wheel}
 if command -v uvx >/dev/null 2>&1; then
-    exec uvx --from claimctl=={__version__} {PROGRAM} "$@"
+    exec uvx --from "$wheel" kubectl-claim "$@"
 fi
 if command -v pipx >/dev/null 2>&1; then
-    exec pipx run --spec claimctl=={__version__} {PROGRAM} "$@"
+    exec pipx run --spec "$wheel" kubectl-claim "$@"
 fi
-echo "error: kubectl claim needs uv or pipx, or claimctl itself: pip install claimctl" >&2
+echo "error: kubectl claim needs uv or pipx, or claimctl itself: pip install $wheel" >&2
 exit 1
 """
 DESCRIPTION = """\
@@ -43,25 +47,18 @@ the devices; it releases claims, and checks the installation of the controller.
 CAVEATS = "The plugin needs uv, pipx or an installed claimctl: claimctl is a Python package.\n"
 
 
-def archive() -> bytes:
-    """The archive, the same bytes at any time and place."""
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as compressed,
-        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as files,
-    ):
-        _add(files, PROGRAM, SCRIPT.encode(), 0o755)
-        _add(files, "LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644)
-    return packed.getvalue()
+def pack_plugin(wheel: Path) -> bytes:
+    """The archive: the script, and the wheel that it runs."""
+    return pack(
+        {
+            PROGRAM: (SCRIPT.format(wheel=wheel.name).encode(), EXECUTABLE),
+            wheel.name: (wheel.read_bytes(), READABLE),
+            "LICENSE": ((ROOT / "LICENSE").read_bytes(), READABLE),
+        }
+    )
 
 
-def _add(files: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = len(data), mode
-    files.addfile(entry, io.BytesIO(data))
-
-
-def manifest(url: str) -> str:
+def render_manifest(archive: bytes, url: str) -> str:
     """krew's manifest of an archive at ``url``."""
     systems = {"key": "os", "operator": "In", "values": ["darwin", "linux"]}
     return yaml.safe_dump(
@@ -78,7 +75,7 @@ def manifest(url: str) -> str:
                     {
                         "selector": {"matchExpressions": [systems]},
                         "uri": url,
-                        "sha256": hashlib.sha256(archive()).hexdigest(),
+                        "sha256": hashlib.sha256(archive).hexdigest(),
                         "bin": PROGRAM,
                     }
                 ],
@@ -88,14 +85,22 @@ def manifest(url: str) -> str:
     )
 
 
+def write(dist: Path, url: str) -> None:
+    """Write the archive and, if there is a URL, the manifest."""
+    with tempfile.TemporaryDirectory() as built:
+        archive = pack_plugin(build_wheel(ROOT, Path(built)))
+    dist.mkdir(parents=True, exist_ok=True)
+    (dist / ARCHIVE).write_bytes(archive)
+    if url:
+        (dist / MANIFEST).write_text(render_manifest(archive, url), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m generate.krew", description=__doc__)
     parser.add_argument("--url", required=True, help="where the archive will be")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="the folder to write to")
     options = parser.parse_args(arguments)
-    options.dist.mkdir(parents=True, exist_ok=True)
-    (options.dist / ARCHIVE).write_bytes(archive())
-    (options.dist / MANIFEST).write_text(manifest(options.url), encoding="utf-8")
+    write(options.dist, options.url)
     return 0
 
 

@@ -19,25 +19,30 @@ from image.provenance import Source, make_statement
 from image.sbom import make_image_bill
 from image.signature import make_payload, read_key, seal, sign
 
+NAME, FILES = f"claimctl:{__version__}", f"claimctl-{__version__}"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m image", description=__doc__)
     parser.add_argument("--key", type=Path, help="a private key in PEM to sign the image with")
-    parser.add_argument("--name", default=f"claimctl:{__version__}", help="REPOSITORY:TAG")
+    parser.add_argument("--name", default=NAME, help="REPOSITORY:TAG")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="the folder to write to")
     options = parser.parse_args(arguments)
     try:
-        write(options.name, options.key, options.dist)
+        print(write_image(options.name, options.key, options.dist))
     except ImageProblem as problem:
         print(f"error: {problem}", file=sys.stderr)
         return problem.code
     return 0
 
 
-def write(name: str, key_file: Path | None, dist: Path) -> None:
-    """Build, and write the archive with everything that belongs beside it."""
+def write_image(name: str, key_file: Path | None, dist: Path) -> str:
+    """Build, and write the archive with everything that belongs beside it.
+
+    Returns:
+        one line about what was written.
+    """
     if not _NAME.fullmatch(name):
         raise ImageProblem(f"NAME={name}: expected REPOSITORY:TAG", 2)
     # before the build, which takes half a minute
@@ -54,12 +59,13 @@ def write(name: str, key_file: Path | None, dist: Path) -> None:
         files["sig"] = sign(key, signed).encode() + b"\n"
         files["intoto.jsonl"] = seal(key, files["provenance.json"]) + b"\n"
     dist.mkdir(parents=True, exist_ok=True)
-    for stale in dist.glob(f"claimctl-{__version__}.*"):
+    # a signature of an earlier build does not fit this one
+    for stale in dist.glob(f"{FILES}.*"):
         stale.unlink()
     for kind, data in files.items():
-        (dist / f"claimctl-{__version__}.{kind}").write_bytes(data)
-    size = sum(len(each) for each in made.blobs.values()) / 1e6
-    print(f"{dist / f'claimctl-{__version__}.oci.tar'}: {name}, {size:.1f} MB, {made.manifest}")
+        (dist / f"{FILES}.{kind}").write_bytes(data)
+    size = len(files["oci.tar"]) / 1e6
+    return f"{FILES}.oci.tar: {name}, {size:.1f} MB, {made.manifest}"
 
 
 def make_statements(made: Image, name: str, built: Source) -> dict[str, bytes]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from claimctl import __version__
+from generate.wheels import WheelFailed, build_wheel
 from image import debian, debian_lock, wheels
 from image.layers import Layer, make_layer
 from image.locked_python import LockedPython
@@ -56,24 +55,10 @@ def fetch_inputs(work: Path) -> Inputs:
     """Download what the locks name, and build the wheel of claimctl below ``work``."""
     packages = debian.fetch(debian_lock.read(), DOWNLOADS / "debian")
     locked = wheels.fetch(WHEELS, DOWNLOADS / "wheels")
-    return Inputs(packages, locked, build_wheel(work / "wheel"))
-
-
-def build_wheel(folder: Path) -> Path:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
-    ended = subprocess.run(
-        [*command, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ.get("PATH", ""), "SOURCE_DATE_EPOCH": "1577836800"},
-        check=False,
-    )
-    if ended.returncode:
-        lines = ended.stderr.strip().splitlines() or ["no message"]
-        raise ImageProblem(f"hatchling: {lines[-1]}")
-    [wheel] = folder.glob("*.whl")
-    return wheel
+    try:
+        return Inputs(packages, locked, build_wheel(ROOT, work / "wheel"))
+    except WheelFailed as error:
+        raise ImageProblem(str(error)) from None
 
 
 def make_layers(made_of: Inputs, root: Path) -> list[Layer]:

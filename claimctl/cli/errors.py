@@ -88,12 +88,12 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.FAILED, one_line(str(error))
         case ModuleNotFoundError(name="kube_in_process"):
             return ExitCode.FAILED, (
-                "the embedded cluster is not installed: pip install 'claimctl[demo]' brings it"
+                "the embedded cluster is not installed: pip install the wheel of kube-in-process"
             )
         case ModuleNotFoundError(name=str(name)) if not name.startswith("claimctl"):
             return ExitCode.FAILED, (
                 f"the Python package of {name.partition('.')[0]} is missing: this installation has "
-                "only what the controller needs; use one made by pip install claimctl"
+                "only what the controller needs; pip install the wheel of claimctl"
             )
         case typer.Abort():
             return ExitCode.FAILED, "aborted"

@@ -51,13 +51,13 @@ FORBIDDEN = Forbidden("GET", "/api/v1/pods", status=403, reason="Forbidden", mes
             ModuleNotFoundError("No module named 'cel'", name="cel"),
             ExitCode.FAILED,
             "error: the Python package of cel is missing: this installation has only what the "
-            "controller needs; use one made by pip install claimctl\n",
+            "controller needs; pip install the wheel of claimctl\n",
         ),
         (
             ModuleNotFoundError("No module named 'kube_in_process'", name="kube_in_process"),
             ExitCode.FAILED,
-            "error: the embedded cluster is not installed: pip install 'claimctl[demo]' brings "
-            "it\n",
+            "error: the embedded cluster is not installed: pip install the wheel of "
+            "kube-in-process\n",
         ),
         (CommandFailed("lost\nthe lease"), ExitCode.FAILED, "error: lost the lease\n"),
         (FORBIDDEN, ExitCode.FAILED, "error: GET /api/v1/pods: 403 Forbidden: not you\n"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from claimctl import __version__
 from generate.krew import ARCHIVE, MANIFEST, main
 
+WHEEL = f"claimctl-{__version__}-py3-none-any.whl"
 URL = "https://example.com/kubectl-claim.tar.gz"
 
 
@@ -31,7 +33,7 @@ def test_the_manifest_names_the_archive_by_its_hash(dist: Path) -> None:
     digest = hashlib.sha256((dist / ARCHIVE).read_bytes()).hexdigest()
     assert (platform["uri"], platform["sha256"]) == (URL, digest)
     with tarfile.open(dist / ARCHIVE) as files:
-        assert files.getnames() == [platform["bin"], "LICENSE"]
+        assert files.getnames() == [platform["bin"], WHEEL, "LICENSE"]
 
 
 def test_another_build_gives_the_same_bytes(dist: Path, tmp_path: Path) -> None:
@@ -43,8 +45,8 @@ def test_another_build_gives_the_same_bytes(dist: Path, tmp_path: Path) -> None:
     ("tool", "told"),
     [
         ("claimctl", "get -A\n"),
-        ("uvx", f"--from claimctl=={__version__} kubectl-claim get -A\n"),
-        ("pipx", f"run --spec claimctl=={__version__} kubectl-claim get -A\n"),
+        ("uvx", "--from {wheel} kubectl-claim get -A\n"),
+        ("pipx", "run --spec {wheel} kubectl-claim get -A\n"),
     ],
 )
 def test_the_plugin_runs_claimctl_with_what_there_is(
@@ -53,20 +55,25 @@ def test_the_plugin_runs_claimctl_with_what_there_is(
     program = tmp_path / tool
     program.write_text('#!/bin/sh\necho "$@"\n')
     program.chmod(0o755)
-    assert played(dist, tmp_path) == (0, told, "")
+    assert played(dist, tmp_path) == (0, told.format(wheel=tmp_path / "store" / WHEEL), "")
 
 
 def test_without_anything_to_run_it_says_what_it_needs(dist: Path, tmp_path: Path) -> None:
     code, out, err = played(dist, tmp_path)
     assert (code, out) == (1, "")
     assert err == (
-        "error: kubectl claim needs uv or pipx, or claimctl itself: pip install claimctl\n"
+        "error: kubectl claim needs uv or pipx, or claimctl itself: "
+        f"pip install {tmp_path / 'store' / WHEEL}\n"
     )
 
 
 def played(dist: Path, path: Path) -> tuple[int, str, str]:
+    """Call the plugin as krew installs it: by a link to the folder with its files."""
     with tarfile.open(dist / ARCHIVE) as files:
-        files.extract("kubectl-claim", path, filter="data")
+        files.extractall(path / "store", filter="data")
+    for tool in ("readlink", "dirname"):
+        (path / tool).symlink_to(shutil.which(tool) or "")
+    (path / "kubectl-claim").symlink_to(path / "store" / "kubectl-claim")
     done = subprocess.run(
         ["/bin/sh", str(path / "kubectl-claim"), "get", "-A"],
         env={"PATH": str(path)},

@@ -117,3 +117,20 @@ def test_fences_are_plain_so_that_the_pages_are_built_with_blocks() -> None:
         if line.startswith("```") and not re.fullmatch(r"```[a-z]*", line)
     ]
     assert found == []
+
+
+INSTALLATION = re.compile(
+    r"(?:pip install|pipx run --spec|uvx --from) (?:-\S+ )*"
+    r"['\"]?(?:claimctl|kube-in-process)(?![-\w])"
+)
+"""A command that takes the package from an index, on which nobody owns its name."""
+
+
+def test_no_text_takes_claimctl_from_an_index_of_packages() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "kube-in-process").glob("*.md")]
+    code = [path for name in ("claimctl", "generate") for path in (ROOT / name).rglob("*.py")]
+    texts = {path: path.read_text(encoding="utf-8") for path in (*pages, *code)}
+    assert INSTALLATION.search("pip install 'claimctl[demo]'")
+    assert {
+        str(path): match for path, text in texts.items() if (match := INSTALLATION.search(text))
+    } == {}

@@ -16,33 +16,22 @@ import pytest
 import yaml
 
 from claimctl import __version__
+from generate.wheels import build_wheel
 from hatch_build import for_index
 
 ROOT = Path(__file__).parents[3]
 
 
-def built(folder: Path, target: Path) -> Path:
-    """The wheel that hatchling builds of the project in a folder."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    variables = {**os.environ, "SOURCE_DATE_EPOCH": "1577836800"}
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    [found] = target.glob("*.whl")
-    return found
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 def test_another_build_gives_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     """In another folder, at another time, of files with other times."""
     unwanted = shutil.ignore_patterns(".*", "tests", "labs", "bench", "__pycache__")
     copied = shutil.copytree(ROOT, tmp_path / "copy", ignore=unwanted, copy_function=shutil.copy)
-    again = built(copied, tmp_path / "again")
+    again = build_wheel(copied, tmp_path / "again")
     assert again.name == wheel.name
     assert again.read_bytes() == wheel.read_bytes()
 
