@@ -1,147 +1,27 @@
-"""Names that a shell completes: claims, pods, workloads, namespaces, and parts of the kubeconfig.
-
-A completion never fails and never takes long: without an answer there is no name to offer.
-"""
+"""Lets a shell complete names from the cluster and the kubeconfig, where a command takes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
+from typer._click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from claimctl.cli.access import Access
-    from claimctl.wire.resources import Resource
-
-SECONDS = 2.0
-"""How long a request of a completion may take."""
-Completion = Callable[[typer.Context, str], list[str]]
+METAVARS = frozenset({"CLAIM", "[CLAIM]...", "OBJECT", "[OBJECT]..."})
+NAMES = frozenset({"namespace", "namespaces", "context", "cluster", "user"})
 
 
 def attach(command: Any) -> None:
-    """Let a command's arguments and options complete names from the cluster."""
-    from typer._click.shell_completion import CompletionItem
-
-    def items(complete: Completion) -> Any:
-        return lambda ctx, _, incomplete: [
-            CompletionItem(each) for each in complete(ctx, incomplete)
-        ]
-
-    for each in command.params:
-        complete = _BY_METAVAR.get(each.metavar or "") or _BY_NAME.get(each.name)
-        if complete is not None:
-            each._custom_shell_complete = items(complete)
+    """Let a command's arguments and options complete names."""
+    for parameter in command.params:
+        kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
+        if kind in METAVARS | NAMES:
+            parameter._custom_shell_complete = _completing(kind)
 
 
-def claims(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The claims of the namespace; also behind ``claim/``."""
-    from claimctl.cli.objects import CLAIM
+def _completing(kind: str) -> Any:
+    def complete(context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
+        from claimctl.cli.cluster_names import COMPLETIONS
 
-    return _objects(ctx, incomplete, (CLAIM,))
+        return [CompletionItem(name) for name in COMPLETIONS[kind](context, incomplete)]
 
-
-def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The claims of the namespace, and the kinds that have names behind a slash."""
-    from claimctl.cli.objects import CLAIM, POD, RESERVATION
-
-    return _objects(ctx, incomplete, (CLAIM, POD, "Deployment", "StatefulSet", "Job", RESERVATION))
-
-
-def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
-    from claimctl.wire.resources import NAMESPACES
-
-    return _starting(incomplete, _read(ctx, NAMESPACES))
-
-
-def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "contexts"))
-
-
-def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "clusters"))
-
-
-def users(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "users"))
-
-
-def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> list[str]:
-    """The names of the kind before the slash; without a slash, claims and the other kinds."""
-    from claimctl.cli.objects import kind_of
-
-    word, slash, name = incomplete.rpartition("/")
-    if slash:
-        kind = kind_of(word)
-        found = _read(ctx, _resources()[kind]) if kind in kinds else ()
-        return [f"{word}/{each}" for each in _starting(name, found)]
-    more = (f"{kind.lower()}/" for kind in kinds[1:])
-    return _starting(incomplete, (*_read(ctx, _resources()[kinds[0]]), *more))
-
-
-def _resources() -> dict[str, Resource[Any]]:
-    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS
-
-    known: tuple[Resource[Any], ...] = (
-        *(RESOURCECLAIMS, PODS, CLAIMRESERVATIONS),
-        *WORKLOADS.values(),
-    )
-    return {each.kind: each for each in known}
-
-
-def _starting(incomplete: str, found: Iterable[str]) -> list[str]:
-    return [each for each in found if each.startswith(incomplete)]
-
-
-def _access(ctx: typer.Context) -> Access:
-    """The connection flags so far on the line."""
-    from claimctl.cli.access import Access
-
-    given = {each.name: ctx.params.get(each.name) for each in fields(Access)}
-    known = {name: value for name, value in given.items() if value}
-    known["as_groups"] = tuple(known.get("as_groups") or ())
-    return replace(Access(**known), request_timeout=SECONDS)
-
-
-def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
-    """The names of the objects; none if the cluster does not tell them in time."""
-    from claimctl.cli.session import Session, in_session
-    from claimctl.wire.meta import ObjectHeader
-
-    async def work(session: Session) -> list[str]:
-        place = ctx.params.get("namespace") or session.namespace
-        where = place if resource.namespaced else ""
-        headers: Resource[Any] = replace(resource, type=ObjectHeader)
-        found = await session.client.list(headers, where, partial=True)
-        return sorted(each.metadata.name for each in found.items)
-
-    try:
-        return in_session(_access(ctx), work)
-    except Exception:
-        return []
-
-
-def _of_kubeconfig(ctx: typer.Context, section: str) -> list[str]:
-    from claimctl.kube.kubeconfig import names
-
-    try:
-        access: Access = _access(ctx)
-        return names(access.kubeconfig, section)
-    except Exception:
-        return []
-
-
-_BY_METAVAR: dict[str, Completion] = {
-    "CLAIM": claims,
-    "[CLAIM]...": claims,
-    "OBJECT": explainable,
-    "[OBJECT]...": explainable,
-}
-_BY_NAME: dict[str, Completion] = {
-    "namespace": namespaces,
-    "namespaces": namespaces,
-    "context": contexts,
-    "cluster": clusters,
-    "user": users,
-}
+    return complete

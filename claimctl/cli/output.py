@@ -8,6 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+import yaml
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
 from claimctl.cli.color import in_color
 from claimctl.cli.formats import Output
 
@@ -88,23 +94,11 @@ def print_data(output: Output, document: Document, names: Iterable[str] = ()) ->
 
 
 def print_document(document: Document, output: Output) -> None:
-    """Print the document in a format for data. As with kubectl, no line end follows a jsonpath."""
-    match output.form:
-        case "json":
-            print(json.dumps(document, indent=2, ensure_ascii=False))
-        case "jsonpath":
-            from claimctl.cli.expressions import evaluated
-
-            print(evaluated(output.expression, document), end="")
-        case "custom-columns":
-            from claimctl.cli.expressions import custom_columns
-
-            titles, rows = custom_columns(output.expression, document)
-            print_table(Table(columns(*titles), rows))
-        case _:
-            import yaml
-
-            print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
+    """Print the document in a format for data."""
+    if output == Output.JSON:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
 
 
 def printable(sign: str) -> str:
@@ -149,7 +143,6 @@ def print_table(
 
 
 def _width(out: TextIO) -> int:
-    from rich.console import Console
 
     return Console(file=out).width
 
@@ -187,7 +180,6 @@ def _needed(table: Table, shown: Sequence[Column]) -> int:
 
 def _least(table: Table, column: Column) -> int:
     """The least width of a column: its longest cell; for text, its longest word or a bit more."""
-    from rich.cells import cell_len
 
     cells = [row[0] for row in _cells(table, [column])]
     widest = max(map(cell_len, cells))
@@ -200,9 +192,6 @@ def _least(table: Table, column: Column) -> int:
 def _print_rich(
     table: Table, shown: Sequence[Column], out: TextIO, width: int | None, *, head: bool
 ) -> None:
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
     made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=head)
     for column in shown:

@@ -7,22 +7,25 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from claimctl.cli.access import Access
-
-if TYPE_CHECKING:
-    from claimctl.kube.client import Client
-    from claimctl.kube.connection import Connection
-    from claimctl.wire.seams import Clock, Query, Response, Transport
+from claimctl.controller.dialect.api_versions import look
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.kubeconfig import Overrides
+from claimctl.kube.transport import HttpTransport
+from claimctl.telemetry.logs import Level, configure
+from claimctl.wire.seams import Clock, Query, Response, Transport
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A client for one cluster, on ``transport``. ``namespace`` is that of the kubeconfig's
-    context."""
+    """A client for one cluster, on ``transport``. ``namespace`` is the one that the command is
+    about, "" for all."""
 
     client: Client
     clock: Clock
@@ -31,17 +34,15 @@ class Session:
 
 
 @asynccontextmanager
-async def connected(access: Access) -> AsyncIterator[Session]:
+async def connected(access: Access, namespace: str | None = None) -> AsyncIterator[Session]:
     """A client for the cluster that the flags and the environment name.
+
+    Args:
+        namespace: the namespace of the session; None means that of the kubeconfig's context.
 
     Raises:
         ConfigError: there is no usable connection.
     """
-    from claimctl.controller.dialect.api_versions import look
-    from claimctl.kube.client import Client
-    from claimctl.kube.clock import LoopClock
-    from claimctl.kube.transport import HttpTransport
-    from claimctl.telemetry.logs import Level, configure
 
     configure(level=Level.WARNING)
     connection = connection_of(access)
@@ -50,7 +51,8 @@ async def connected(access: Access) -> AsyncIterator[Session]:
         transport = _Announcing(http, connection.server)
         client = Client(transport, clock, overall_seconds=access.request_timeout or None)
         await look(client.within(access.request_timeout or access.first_timeout or None))
-        yield Session(client, clock, connection.namespace, transport)
+        place = connection.namespace if namespace is None else namespace
+        yield Session(client, clock, place, transport)
 
 
 def connection_of(access: Access) -> Connection:
@@ -59,8 +61,6 @@ def connection_of(access: Access) -> Connection:
     Raises:
         ConfigError: there is no usable connection.
     """
-    from claimctl.kube.connection import load_connection
-    from claimctl.kube.kubeconfig import Overrides
 
     return load_connection(
         access.kubeconfig,
@@ -107,11 +107,13 @@ class _Announcing:
             print(f"waiting for an answer from {self._server} ...", file=sys.stderr, flush=True)
 
 
-def in_session(access: Access, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Run ``work`` with a session, on a new event loop."""
+def in_session(
+    access: Access, work: Callable[[Session], Awaitable[T]], namespace: str | None = None
+) -> T:
+    """Run ``work`` with a session (see ``connected``), on a new event loop."""
 
     async def run() -> T:
-        async with connected(access) as session:
+        async with connected(access, namespace) as session:
             return await work(session)
 
     return asyncio.run(run())

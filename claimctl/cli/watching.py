@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-if TYPE_CHECKING:
-    from claimctl.kube.client import Client
-    from claimctl.wire.resources import Resource
-    from claimctl.wire.seams import Clock
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError
+from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Clock
 
 DEBOUNCE_SECONDS = 0.3
 """Changes within this time count as one: a release writes several objects."""
@@ -59,7 +59,6 @@ async def _watch(
     changed: asyncio.Event,
 ) -> None:
     """Set ``changed`` after every event. Lost events count as a change."""
-    from claimctl.kube.errors import KubeError
 
     resource, version = start
     while True:
@@ -81,7 +80,6 @@ async def _watch(
 
 async def _version_if_any(client: Client, namespace: str, resource: Resource[Any]) -> str:
     """The version of the collection now; '' if it cannot be read."""
-    from claimctl.kube.errors import KubeError
 
     try:
         return await _version(client, namespace, resource)

@@ -46,8 +46,8 @@ DECIDING = (
 )
 """The packages whose modules decide something. A module has its tests in a file of its name."""
 COMMANDS = {f"{entry.module.replace('.', '/')}.py" for entry in registry.COMMANDS}
-"""The files with the flags of commands. Their tests are in files of their names, or in
-e2e/test_every_command.py, which plays every command."""
+"""The files with the flags of commands. Their tests, and those of the work beside them, are in
+files of their names, or in e2e/test_every_command.py, which plays every command."""
 PRINTING = ("commands/claims/claim_text.py", "commands/claims/pod_text.py", "reschedule/command/")
 """What only prints; the tests of the commands read it."""
 WITNESS = "claimctl_demo/witness"
@@ -130,6 +130,7 @@ def test_each_module_that_decides_has_a_test_file_of_its_name() -> None:
         if test not in files_of_tests()
         and f"claimctl/{name}" not in COMMANDS
         and not name.startswith(PRINTING)
+        and not name.endswith("work.py")
     }
     assert without == NO_TESTS_OF_ITS_NAME.keys()
 

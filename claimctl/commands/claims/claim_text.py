@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from claimctl.commands.claims.explanation import Explanation
-    from claimctl.reservation.facts.decision import Blocker
-    from claimctl.wire.unreadable import Unreadable
+from claimctl.commands.claims import claim_view as claims_view
+from claimctl.commands.claims.advice import UNREADABLE, advice
+from claimctl.commands.claims.explanation import Explanation, describe_retention, owner_of
+from claimctl.commands.claims.waiting import controllers_word, told, until
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.text import counted, fact, listed
+from claimctl.wire.base import to_plain
+from claimctl.wire.unreadable import Unreadable
 
 _API = "cli.claimctl.io/v1alpha1"
 _LEFT_ALONE = "The controller leaves the claim alone until that can be read."
@@ -16,13 +20,11 @@ _LEFT_ALONE = "The controller leaves the claim alone until that can be read."
 
 def unread_lines(found: Unreadable) -> list[str]:
     """What is known about a claim that cannot be read."""
-    from claimctl.commands.claims.advice import UNREADABLE
 
     return [found.describe(), _LEFT_ALONE, "What to do:", f"  {UNREADABLE}"]
 
 
 def unread_document(found: Unreadable) -> dict[str, Any]:
-    from claimctl.commands.claims.advice import UNREADABLE
 
     return {
         "apiVersion": _API,
@@ -42,9 +44,6 @@ def _unread(found: Unreadable) -> dict[str, str]:
 
 
 def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
-    from claimctl.commands.claims import claim_view as claims_view
-    from claimctl.commands.claims.advice import advice
-    from claimctl.commands.claims.waiting import until
 
     return {
         "apiVersion": _API,
@@ -107,7 +106,6 @@ def _controller_document(explanation: Explanation) -> dict[str, Any] | None:
 
 
 def _reservation(retention: Any) -> dict[str, Any]:
-    from claimctl.wire.base import to_plain
 
     reservation = retention.held.reservation
     blocker = retention.blocker
@@ -128,7 +126,6 @@ def _reservation(retention: Any) -> dict[str, Any]:
 
 def lines(explanation: Explanation) -> list[str]:
     """The explanation as text."""
-    from claimctl.text import counted, fact, listed
 
     view = explanation.view
     consumers = view.consumers
@@ -157,7 +154,6 @@ def lines(explanation: Explanation) -> list[str]:
 
 
 def _holders(explanation: Explanation) -> list[str]:
-    from claimctl.commands.claims.explanation import describe_retention, owner_of
 
     found = [
         f"  {each.resource}/{each.name} is listed ({owner_of(explanation, each)})"
@@ -194,7 +190,6 @@ def _unreadable_lines(explanation: Explanation) -> list[str]:
 
 
 def _verdict(explanation: Explanation) -> list[str]:
-    from claimctl.commands.claims.waiting import controllers_word
 
     if explanation.view.claim.status.allocation is None:
         head = "Release:    nothing to release, it is not allocated"
@@ -211,7 +206,6 @@ def _verdict(explanation: Explanation) -> list[str]:
 
 
 def _obstacle(explanation: Explanation, blocker: Blocker) -> str:
-    from claimctl.commands.claims.waiting import told
 
     left = told(explanation, blocker)
     return f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}"
@@ -226,6 +220,5 @@ def _orphan(explanation: Explanation) -> list[str]:
 
 
 def _advice(explanation: Explanation) -> list[str]:
-    from claimctl.commands.claims.advice import advice
 
     return ["What to do:", *(f"  {line}" for line in advice(explanation))]

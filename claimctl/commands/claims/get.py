@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.errors import ExitCode
+from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import (
     AllNamespacesOption,
@@ -21,49 +17,21 @@ from claimctl.cli.options import (
     claim_names,
 )
 
-if TYPE_CHECKING:
-    from claimctl.cli.output import Table
-    from claimctl.cli.session import Session
-    from claimctl.commands.claims.claim_view import ClaimView
-    from claimctl.kube.client import Client
-    from claimctl.wire.claims import ResourceClaim
-    from claimctl.wire.seams import Clock
-    from claimctl.wire.unreadable import Unreadable
+SORTABLE = ("name", "state", "devices", "node", "holders", "retention", "age", "consumers")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The claims to show. Namespace "" means all namespaces; no names mean all claims.
-
-    Attributes:
-        sort_by: a path in a claim's document; '' keeps the order of the server.
-        head: whether to print the titles of the columns.
-    """
-
-    namespace: str
-    names: tuple[str, ...] = ()
-    selector: str = ""
-    sort_by: str = ""
-    head: bool = True
-
-
-def path_option(value: str) -> str:
-    """Check a path before anything is read."""
-    from claimctl.cli.expressions import BadExpression, find
-
-    try:
-        if value:
-            find(value, None)
-    except BadExpression as error:
-        raise typer.BadParameter(str(error)) from None
-    return value
+def sort_option(value: str) -> str:
+    """Check the column before anything is read."""
+    if value and value.lower() not in SORTABLE:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(SORTABLE)}")
+    return value.lower()
 
 
 EXAMPLES = (
     "claimctl get                            # the claims of the context's namespace",
     "claimctl get -A -o wide",
     "claimctl get train-slice -n ml -o json",
-    "claimctl get -o custom-columns=CLAIM:.name,DEVICES:.devices",
+    "claimctl get --sort-by age",
     "claimctl get -w                         # and again after every change",
     "claimctl get -o name | xargs -n1 claimctl explain",
 )
@@ -73,9 +41,10 @@ SortOption = Annotated[
     str,
     typer.Option(
         "--sort-by",
-        metavar="PATH",
-        help="Sort by this path of the JSON output, like .ageSeconds. [default: by name]",
-        callback=path_option,
+        metavar="COLUMN",
+        help="Sort by this column: name, state, devices, node, holders, retention, age or "
+        "consumers. [default: by name]",
+        callback=sort_option,
     ),
 ]
 
@@ -102,222 +71,11 @@ def command(  # noqa: PLR0913 - one parameter per flag
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
-    from claimctl.cli.errors import UsageError
-    from claimctl.cli.session import in_session
-
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
 
-    async def work(session: Session) -> int:
-        place = "" if all_namespaces else namespace or session.namespace
-        wanted = Wanted(place, tuple(names or ()), selector, sort_by, not no_headers)
-        if watch:
-            await follow(session.client, session.clock, wanted, output)
-        return await run(session.client, session.clock.now(), wanted, output)
+    from claimctl.commands.claims.get_work import Wanted, get
 
-    return in_session(access, work)
-
-
-async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> int:
-    from claimctl.cli.output import render
-
-    missing: list[str] = []
-    shown = in_order(await gather(client, wanted, missing), now, wanted.sort_by)
-    if shown or not missing:
-        empty = "" if shown else await _none_found(client, wanted)
-        made = table(shown, now, wanted, empty)
-        render(output, made, _document(shown, now), head=wanted.head)
-    for name in missing:
-        typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
-    return ExitCode.FAILED if missing else ExitCode.OK
-
-
-async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -> None:
-    """Print the claims, and again what has changed, for ever.
-
-    A terminal shows the whole table anew. In a pipe only the rows of changed claims follow.
-    """
-    from claimctl.cli.output import print_document, print_table
-    from claimctl.cli.watching import changes, clear
-    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
-
-    known: dict[tuple[str, str], tuple[str, ...]] = {}
-    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(client, clock, wanted.namespace, watched) as each:
-        async for _ in each:
-            shown = in_order(await gather(client, wanted, []), clock.now(), wanted.sort_by)
-            made = table(shown, clock.now(), wanted, "No claims found.")
-            before, known = known, _rows(shown, made)
-            changed = [key for key, row in known.items() if before.get(key) != row]
-            gone = [key for key in before if key not in known]
-            if output.is_data:
-                if changed or gone or not before:
-                    print_document(_document(shown, clock.now()), output)
-            elif output.for_people and sys.stdout.isatty():
-                clear(sys.stdout)
-                print_table(made, wide=output == Output.WIDE, head=wanted.head)
-            else:
-                head = wanted.head and not before
-                _print_changes(made, [key in changed for key in known], output, head=head)
-                for namespace, name in gone:
-                    print(f"claim {namespace}/{name} is gone")
-            sys.stdout.flush()
-
-
-def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The rows by claim, without the age, which changes by itself."""
-    age = [column.title for column in made.columns].index("AGE")
-    rows = (row[:age] + row[age + 1 :] for row in made.rows)
-    return {(view.namespace, view.name): row for view, row in zip(shown, rows, strict=True)}
-
-
-def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bool) -> None:
-    """Print the rows or the names of the claims that have changed."""
-    from dataclasses import replace
-
-    from claimctl.cli.output import print_table
-
-    if output == Output.NAME:
-        for name, is_new in zip(made.names, changed, strict=True):
-            if is_new:
-                print(name)
-    elif any(changed):
-        rows = tuple(row for row, is_new in zip(made.rows, changed, strict=True) if is_new)
-        print_table(replace(made, rows=rows), wide=output == Output.WIDE, head=head)
-
-
-async def gather(
-    client: Client, wanted: Wanted, missing: list[str] | None = None
-) -> list[ClaimView]:
-    """The claims, read live. ``missing`` gets the names that do not exist."""
-    from claimctl.commands.claims.claim_view import views
-    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
-
-    if wanted.names:
-        claims = await _by_name(client, wanted, missing if missing is not None else [])
-    else:
-        listing = await client.list(
-            RESOURCECLAIMS, wanted.namespace, label_selector=wanted.selector, partial=True
-        )
-        claims = list(listing.items)
-        _warn_unreadable(listing.unreadable)
-    if not claims:
-        return []
-    pods = await client.list(PODS, wanted.namespace, partial=True)
-    reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
-    _warn_unreadable((*pods.unreadable, *reserved.unreadable))
-    return views(claims, pods.items, reserved.items)
-
-
-def in_order(shown: list[ClaimView], now: datetime, path: str) -> list[ClaimView]:
-    """The claims by what is at ``path`` of their documents; those without come last."""
-    from claimctl.cli.expressions import find
-    from claimctl.commands.claims.claim_view import document
-
-    def key(view: ClaimView) -> tuple[bool, float, str]:
-        value = next(iter(find(path, document(view, now))), None)
-        if isinstance(value, (int, float)):
-            return False, value, ""
-        return value is None, 0.0, str(value)
-
-    return sorted(shown, key=key) if path else shown
-
-
-async def _by_name(client: Client, wanted: Wanted, missing: list[str]) -> list[ResourceClaim]:
-    from claimctl.kube.errors import NotFound
-    from claimctl.wire.resources import RESOURCECLAIMS
-
-    found = []
-    for name in dict.fromkeys(wanted.names):
-        try:
-            found.append(await client.get(RESOURCECLAIMS, name, wanted.namespace))
-        except NotFound:
-            missing.append(name)
-    return found
-
-
-def _warn_unreadable(found: Iterable[Unreadable]) -> None:
-    """Warn on stderr of objects that cannot be read: the output may lack them."""
-    for each in found:
-        typer.echo(f"warning: {each.describe()}", err=True)
-
-
-_WIDE = ("PLACES", "CONSUMERS", "UID")
-STATE_STYLES = {
-    "Held": "green",
-    "InUse": "green",
-    "Allocated": "yellow",
-    "Releasing": "cyan",
-    "Deleting": "yellow",
-    "Pending": "dim",
-}
-
-
-def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
-    from claimctl.cli.objects import CLAIM, resource_name
-    from claimctl.cli.output import Column, Table, columns
-    from claimctl.text import age
-
-    head = (
-        Column("NAME"),
-        Column("STATE", styles=STATE_STYLES),
-        *columns(
-            *("DEVICES", "NODE", "HOLDERS", "RETENTION", "AGE", *_WIDE),
-            drop=("AGE", "RETENTION", "NODE", "DEVICES", "HOLDERS"),
-            wide=_WIDE,
-        ),
-    )
-    rows: tuple[tuple[str, ...], ...] = tuple(
-        (
-            view.name,
-            view.state,
-            ",".join(view.devices),
-            _nodes(view.nodes),
-            view.holders,
-            view.retention,
-            age(view.claim.metadata.creation_timestamp, now),
-            view.places,
-            str(view.consumers.count),
-            view.claim.metadata.uid,
-        )
-        for view in shown
-    )
-    if not wanted.namespace:
-        head = (Column("NAMESPACE"), *head)
-        rows = tuple((view.namespace, *row) for view, row in zip(shown, rows, strict=True))
-    return Table(
-        columns=head,
-        rows=rows,
-        names=tuple(resource_name(CLAIM, view.name) for view in shown),
-        empty=empty,
-    )
-
-
-def _nodes(nodes: tuple[str, ...]) -> str:
-    return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
-
-
-async def _none_found(client: Client, wanted: Wanted) -> str:
-    """What to say instead of an empty table; also if the namespace does not exist."""
-    from claimctl.kube.errors import ApiError, NotFound
-    from claimctl.wire.resources import NAMESPACES
-
-    if not wanted.namespace:
-        return "No claims found."
-    try:
-        await client.get(NAMESPACES, wanted.namespace)
-    except NotFound:
-        return f"No claims found: there is no namespace {wanted.namespace}."
-    except ApiError:  # to read a namespace is a right of its own
-        pass
-    return f"No claims found in namespace {wanted.namespace}."
-
-
-def _document(shown: list[ClaimView], now: datetime) -> dict[str, object]:
-    from claimctl.commands.claims.claim_view import document
-
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ClaimList",
-        "items": [document(view, now) for view in shown],
-    }
+    place = "" if all_namespaces else namespace
+    wanted = Wanted("", tuple(names or ()), selector, sort_by, not no_headers)
+    return get(access, place, wanted, output, watch=watch)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from claimctl.commands.claims.explanation import Explanation
-    from claimctl.commands.claims.pod_explanation import WorkloadExplanation
-    from claimctl.commands.claims.pod_view import ClaimUse, PodExplanation
+from claimctl.commands.claims.explanation import Explanation, describe_retention
+from claimctl.commands.claims.pod_explanation import WorkloadExplanation
+from claimctl.commands.claims.pod_view import ClaimUse, PodExplanation, holders
+from claimctl.text import counted, fact
+from claimctl.wire.base import to_plain
 
 MOST_RIVALS = 10
 _API = "cli.claimctl.io/v1alpha1"
 
 
 def pod_lines(found: PodExplanation) -> list[str]:
-    from claimctl.text import fact
 
     meta = found.pod.metadata
     node = found.pod.spec.node_name
@@ -39,7 +39,6 @@ def _use(use: ClaimUse) -> str:
 
 
 def _claim(explanation: Explanation) -> str:
-    from claimctl.commands.claims.pod_view import holders
 
     view = explanation.view
     devices = ", ".join(view.devices) or "no devices"
@@ -47,7 +46,6 @@ def _claim(explanation: Explanation) -> str:
 
 
 def _rivals(found: PodExplanation) -> Iterator[str]:
-    from claimctl.commands.claims.pod_view import holders
 
     if not found.rivals:
         return
@@ -104,7 +102,6 @@ def _pod(found: PodExplanation) -> dict[str, Any]:
 
 
 def workload_lines(found: WorkloadExplanation) -> list[str]:
-    from claimctl.text import counted, fact
 
     pods = found.consumers
     wants = "it has ended" if found.state.ended else counted(found.state.wants, "pod")
@@ -129,7 +126,6 @@ def workload_lines(found: WorkloadExplanation) -> list[str]:
 
 
 def _reserved(found: WorkloadExplanation) -> Iterator[str]:
-    from claimctl.commands.claims.explanation import describe_retention
 
     named = {one.metadata.name for one in found.reservations}
     shown = False
@@ -173,7 +169,6 @@ def workload_advice(found: WorkloadExplanation) -> list[str]:
 
 
 def workload_document(found: WorkloadExplanation) -> dict[str, Any]:
-    from claimctl.wire.base import to_plain
 
     return {
         "apiVersion": _API,

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting, seconds
-from claimctl.cli.errors import ExitCode
+from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import (
-    ClaimArgument,
-    DryRunOption,
-    NamespaceOption,
-)
-
-if TYPE_CHECKING:
-    from claimctl.cli.progress import Progress
-    from claimctl.cli.session import Session
-    from claimctl.commands.claims.explanation import Explanation
-    from claimctl.kube.client import Client
-    from claimctl.wire.reservations import ClaimReservation
-
+from claimctl.cli.options import ClaimArgument, DryRunOption, NamespaceOption
 
 EXAMPLES = (
     "claimctl release train-slice --dry-run  # what would happen, and what blocks it",
@@ -56,213 +42,10 @@ def command(
 
     Exit code 3: the request is on record, but no controller acts on it now; or --timeout passed.
     """
-    from claimctl.cli.errors import UsageError
-
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    wanted = _Wanted(claim, namespace, dry_run, float(timeout) if wait else None, output)
+    from claimctl.commands.claims.release_work import Wanted, release
 
-    return _release_one(access, wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What is to be done; ``wait`` is for how many seconds to wait, None for not at all."""
-
-    claim: str
-    namespace: str | None
-    dry_run: bool
-    wait: float | None
-    output: Output
-
-
-def _release_one(access: Access, wanted: _Wanted) -> int:
-    from claimctl.cli.session import in_session
-    from claimctl.commands.claims.explain import naming
-
-    async def work(session: Session) -> int:
-        from claimctl.commands.claims.explanation import explain_with_controller
-
-        place = wanted.namespace or session.namespace
-        async with naming(session.client, "ResourceClaim", place, wanted.claim):
-            explanation = await explain_with_controller(
-                session.client, place, wanted.claim, session.clock
-            )
-        _check(explanation)
-        if not wanted.dry_run:
-            await ask(session.client, explanation)
-        show(explanation, wanted.output, dry_run=wanted.dry_run)
-        if wanted.wait is not None:
-            err = not wanted.output.for_people
-            return await until_free(session, explanation, wanted.wait, err=err)
-        return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
-
-    return in_session(access, work)
-
-
-def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
-    """Print the request, and what happens next."""
-    from claimctl.cli.objects import CLAIM, resource_name
-    from claimctl.cli.output import print_text
-
-    told = lines(explanation, dry_run=dry_run)
-    named = (resource_name(CLAIM, explanation.view.name),)
-    print_text(output, told, document(explanation, dry_run=dry_run), named)
-
-
-def document(explanation: Explanation, *, dry_run: bool) -> dict[str, Any]:
-    """The stable form for programs."""
-    view = explanation.view
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ReleaseRequest",
-        "dryRun": dry_run,
-        "namespace": view.namespace,
-        "name": view.name,
-        "uid": view.claim.metadata.uid,
-        "reservations": [one.metadata.name for one in view.reservations],
-        "blockers": [
-            {"reason": str(one.reason), "message": one.message, "afterSeconds": one.after}
-            for one in explanation.obstacles
-        ],
-        "troubles": [
-            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
-            for one in explanation.troubles
-        ],
-    }
-
-
-async def until_free(
-    session: Session, asked: Explanation, limit: float, *, err: bool = False
-) -> int:
-    """Wait until the claim of the request is not allocated, and tell what it waits for.
-
-    Args:
-        limit: seconds; 0 means no limit.
-        err: whether to say on stderr that the claim is released.
-
-    Returns:
-        0 when the devices are free; 3 when ``limit`` seconds have passed before.
-    """
-    from claimctl.cli.progress import progress
-
-    view = asked.view
-    name = f"claim {view.namespace}/{view.name}"
-    try:
-        with progress(f"waiting until {name} is free") as line:
-            async with asyncio.timeout(limit or None):
-                await _free(session, asked, line)
-    except TimeoutError:
-        typer.echo(
-            f"{name} is still allocated after {limit:g} s; the request stays: see "
-            f"`claimctl explain {view.name} -n {view.namespace}`",
-            err=True,
-        )
-        return ExitCode.FINDINGS
-    typer.echo(f"{name} is released", err=err)
-    return ExitCode.OK
-
-
-async def _free(session: Session, asked: Explanation, line: Progress) -> None:
-    """Return when the claim is not allocated, is gone, or is another claim of the same name."""
-    from claimctl.cli.watching import changes
-    from claimctl.commands.claims.explanation import explain
-    from claimctl.kube.errors import NotFound
-    from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
-
-    namespace, name = asked.view.namespace, asked.view.name
-    told = tuple(one.message for one in asked.obstacles)
-    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(session.client, session.clock, namespace, watched) as each:
-        async for _ in each:
-            try:
-                now = await explain(session.client, namespace, name, session.clock.now())
-            except NotFound:
-                return
-            claim = now.view.claim
-            if claim.metadata.uid != asked.view.claim.metadata.uid:
-                return
-            if claim.status.allocation is None:
-                return
-            messages = tuple(one.message for one in now.obstacles)
-            if messages != told:
-                told = messages
-                line.say(f"waits: {'; '.join(told) or 'the controller releases it'}")
-
-
-def _check(explanation: Explanation) -> None:
-    """Raise CommandFailed if there is no ClaimReservation, or the claim is not allocated.
-
-    Raises:
-        CommandFailed: a release would do nothing.
-    """
-    from claimctl.cli.errors import CommandFailed
-    from claimctl.commands.claims.advice import advice
-
-    view = explanation.view
-    name = f"claim {view.namespace}/{view.name}"
-    if not view.reservations:
-        raise CommandFailed(
-            f"no ClaimReservation names {name}, so claimctl does not hold it: "
-            f"{advice(explanation)[0].rstrip('.')}"
-        )
-    if view.claim.status.allocation is None:
-        raise CommandFailed(f"{name} is not allocated: there is nothing to release")
-
-
-async def ask(client: Client, explanation: Explanation) -> None:
-    """Annotate every ClaimReservation of the claim. A second call changes nothing."""
-    for one in explanation.view.reservations:
-        await _annotate(client, one, explanation.view.claim.metadata.uid)
-
-
-async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: str) -> None:
-    """Annotate one ClaimReservation; the controller may write it meanwhile."""
-    from claimctl.wire.reservations import RELEASE_ANNOTATION
-    from claimctl.wire.resources import CLAIMRESERVATIONS
-
-    def patch(current: ClaimReservation) -> dict[str, Any]:
-        if current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid:
-            return {}
-        return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim_uid}}}
-
-    meta = reservation.metadata
-    await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
-
-
-def _promise(explanation: Explanation) -> str:
-    """What happens next, as far as the Lease shows that there is a controller."""
-    found = explanation.election
-    if found is None or found.state == "Acting":
-        return "the controller frees its devices now"
-    return f"a controller frees its devices when it acts ({found.message})"
-
-
-def _not_acting(explanation: Explanation) -> list[str]:
-    """Why nobody acts on the request, what else blocks the release, and what to do."""
-    from claimctl.commands.claims import controller_health
-
-    return [
-        "it waits until a controller acts again:",
-        *(f"  {one.sign}: {one.message}" for one in explanation.troubles),
-        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
-        *controller_health.advice(explanation.troubles),
-    ]
-
-
-def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
-    """The request, and what happens next, as text."""
-    view = explanation.view
-    count = len(view.reservations)
-    where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
-    verb = "would be asked (dry run)" if dry_run else "asked"
-    head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
-    if explanation.troubles:
-        return [head, *_not_acting(explanation)]
-    if not explanation.obstacles:
-        return [head, f"nothing blocks it: {_promise(explanation)}"]
-    return [
-        head,
-        "it waits until nothing blocks it any more:",
-        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
-    ]
+    return release(
+        access, Wanted(claim, namespace, dry_run, float(timeout) if wait else None, output)
+    )

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.access import Access
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
-from claimctl.telemetry.logs import Format, Level
+from claimctl.telemetry.logs import Format, Level, configure
 
 EXAMPLES = (
     "claimctl controller                     # with the current kubeconfig, to try it",
@@ -190,61 +190,34 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = False,
 ) -> int:
     """Run the controller: hold claims for workloads and release them when the workloads end."""
-    import asyncio
-    import signal
-
-    from claimctl.cli.access import Access
-    from claimctl.cli.process import Launch, container_of, serve, who_am_i
-    from claimctl.controller.dialect.probe import DialectUnknown
-    from claimctl.controller.manager import NotSynced
-    from claimctl.controller.preflight import NotReady
-    from claimctl.controller.settings import BadSettings, Settings
-    from claimctl.kube.leases import LeadershipLost
-    from claimctl.telemetry.logs import configure
-    from claimctl.telemetry.settings import TelemetrySettingError, from_environment
+    from claimctl.commands.controller.work import Flags, run_controller
 
     configure(log_format, log_level, final=True)
-    try:
-        settings = Settings.checked(
-            identity=identity or who_am_i(pod_uid),
-            container=container_of(pod_uid),
-            leader_elect=leader_elect,
-            lease_namespace=lease_namespace,
-            lease_name=lease_name,
-            lease_seconds=lease_seconds,
-            namespaces=frozenset(namespaces or ()),
-            dialect=dialect,
-            settle_seconds=settle_seconds,
-            binding_seconds=binding_seconds,
-            slow_binding_seconds=slow_binding_seconds,
-            known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
-            dead_reference_seconds=dead_reference_seconds,
-            list_ahead=list_ahead,
-            checkpoint=checkpoint,
-            allow_template_injection=allow_template_injection,
-            workers=workers,
-            batch_seconds=batch_seconds,
-            drain_seconds=drain_seconds,
-        )
-        launch = Launch(
+    return run_controller(
+        Flags(
             access=Access(kubeconfig, context, as_user),
-            settings=settings,
-            telemetry=from_environment(trace_console=trace_console),
             bind_address=bind_address,
-            certificate=_pair(tls_cert_file, tls_private_key_file),
-        )
-        received = asyncio.run(serve(launch))
-    except (BadSettings, TelemetrySettingError) as error:
-        raise UsageError(str(error)) from error
-    except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:
-        raise CommandFailed(str(error)) from error
-    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
-
-
-def _pair(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
-    """The two files; raises UsageError if there is only one of them."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both")
-    return certificate, key
+            certificate=tls_cert_file,
+            key=tls_private_key_file,
+            trace_console=trace_console,
+            pod_uid=pod_uid,
+            identity=identity,
+        ),
+        leader_elect=leader_elect,
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+        lease_seconds=lease_seconds,
+        namespaces=frozenset(namespaces or ()),
+        dialect=dialect,
+        settle_seconds=settle_seconds,
+        binding_seconds=binding_seconds,
+        slow_binding_seconds=slow_binding_seconds,
+        known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
+        dead_reference_seconds=dead_reference_seconds,
+        list_ahead=list_ahead,
+        checkpoint=checkpoint,
+        allow_template_injection=allow_template_injection,
+        workers=workers,
+        batch_seconds=batch_seconds,
+        drain_seconds=drain_seconds,
+    )

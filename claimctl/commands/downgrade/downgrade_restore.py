@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import (
-    DryRunOption,
-)
-from claimctl.commands.downgrade.downgrade_report import (
-    ParallelismOption,
-    Result,
-    TimeoutOption,
-    document,
-    shown_progress,
-    table,
-    time_limit,
-)
-
-if TYPE_CHECKING:
-    from claimctl.cli.session import Session
-    from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
-
+from claimctl.cli.options import DryRunOption
+from claimctl.commands.downgrade.flags import ParallelismOption, TimeoutOption
 
 EXAMPLES = (
     "claimctl downgrade-restore --dry-run",
@@ -46,103 +27,6 @@ def command(
     the DowngradePlan. The plan is deleted when all of them have returned. Exit code 3: some cannot
     return; they stay on record.
     """
-    from claimctl.cli.output import render
-    from claimctl.cli.session import in_session
+    from claimctl.commands.downgrade.restore_work import restore
 
-    async def work(session: Session) -> Result | None:
-        return await within(timeout, session, parallelism, dry_run=dry_run)
-
-    result = in_session(access, work)
-    if result is None:
-        typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
-        return 0
-    claims = concerned(result.status)
-    render(output, table(result, claims, "No reference is on record."), document(result, {}))
-    _conclude(result, claims)
-    return exit_code(result.status)
-
-
-async def within(
-    seconds: float | None, session: Session, parallelism: int | None, *, dry_run: bool
-) -> Result | None:
-    """The result, if it is there in time; None if there is no plan.
-
-    Raises:
-        CommandFailed: the time is over, the dialect of the cluster is not known, or the controller
-            does not carry the plan out.
-    """
-    from claimctl.cli.errors import CommandFailed
-    from claimctl.controller.dialect.probe import DialectUnknown
-    from claimctl.downgrade import plans
-
-    try:
-        async with time_limit(seconds, dry_run=dry_run):
-            return await (preview(session) if dry_run else restore(session, parallelism))
-    except (plans.PlanRefused, DialectUnknown) as error:
-        raise CommandFailed(str(error)) from None
-
-
-async def preview(session: Session) -> Result | None:
-    from claimctl.controller.dialect.probe import DialectProbe
-    from claimctl.downgrade import plans
-
-    detection = await DialectProbe(session.client).detect()
-    status = await plans.preview_restore(session.client, session.clock, detection.dialect)
-    return None if status is None else Result(status)
-
-
-async def restore(session: Session, parallelism: int | None) -> Result | None:
-    """Ask for the way back. The controller carries it out, or this process if none runs."""
-    from claimctl.controller.dialect.probe import DialectProbe
-    from claimctl.downgrade import plans
-    from claimctl.downgrade.records import Phase
-
-    client, clock = session.client, session.clock
-    tended = await plans.controller_runs(client, clock)
-    detection = None if tended else await DialectProbe(client).detect()
-    plan = await plans.begin_restore(client, parallelism)
-    if plan is None:
-        return None
-    with shown_progress() as show:
-        if detection is None:
-            result = Result(await plans.follow(client, plan, show), "controller")
-        else:
-            dialect = detection.dialect
-            result = Result(await plans.carry_out(client, plan, clock, show, dialect), "command")
-    if result.status.phase == Phase.RESTORED:
-        await plans.end(client)
-    return result
-
-
-def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
-    """The claims whose references had been replaced."""
-    from claimctl.downgrade.records import State
-
-    states = {State.RESTORED, State.NOT_RESTORED}
-    return [one for one in status.claims if one.state in states or one.replaced_references]
-
-
-def exit_code(status: DowngradePlanStatus) -> int:
-    from claimctl.cli.errors import ExitCode
-    from claimctl.downgrade.records import Phase, State
-
-    if any(one.state == State.FAILED for one in concerned(status)):
-        return ExitCode.FAILED
-    return ExitCode.OK if status.phase == Phase.RESTORED else ExitCode.FINDINGS
-
-
-def _conclude(result: Result, claims: list[DowngradedClaim]) -> None:
-    """Print one line with the result on stderr."""
-    from claimctl.downgrade.records import State
-
-    done = sum(one.state == State.RESTORED for one in claims)
-    verb = "have" if result.by else "would have"
-    line = f"{done} of {len(claims)} claims {verb} their workload references again"
-    if left := len(claims) - done:
-        line += (
-            f"; {left} have not: see REASON. They stay on record until another run restores them "
-            "or you delete the plan (kubectl delete downgradeplan claimctl)"
-        )
-    elif result.by:
-        line += "; the DowngradePlan is deleted"
-    typer.echo(line, err=True)
+    return restore(access, parallelism, timeout, output, dry_run=dry_run)

@@ -65,6 +65,10 @@ class Choice:
     rescheduling: Rescheduling | None = None
     """How ``claimctl reschedule`` runs in the cluster; None: it does not."""
 
+    @property
+    def needs_image(self) -> bool:
+        return "controller" in self.components or self.rescheduling is not None
+
 
 def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""

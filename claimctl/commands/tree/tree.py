@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import Output, output_option
+from claimctl.cli.objects import CLAIM, NODE, POD, WORKLOADS, parse
 from claimctl.cli.options import NamespaceOption
-
-if TYPE_CHECKING:
-    from claimctl.cli.session import Session
-    from claimctl.commands.tree.graph import Graph
-
 
 EXAMPLES = (
     "claimctl tree                           # everything in the namespace",
@@ -41,55 +37,9 @@ def command(
     access: Access = DEFAULT,
 ) -> int:
     """Show how workloads, pods, claims, devices and nodes are connected."""
-    from claimctl.cli.objects import CLAIM, NODE, POD, WORKLOADS, parse
-    from claimctl.cli.session import in_session
-
     kinds = (CLAIM, POD, NODE, *WORKLOADS)
     wanted = ["/".join(parse(each, CLAIM, kinds)) for each in names or ()]
 
-    async def work(session: Session) -> int:
-        return await run(session, namespace or session.namespace, wanted, output, every_pod=pods)
+    from claimctl.commands.tree.work import draw_tree
 
-    return in_session(access, work)
-
-
-async def run(
-    session: Session, namespace: str, wanted: list[str], output: Output, *, every_pod: bool
-) -> int:
-    from claimctl.cli.errors import CommandFailed
-    from claimctl.commands.tree.graph import around, merged
-    from claimctl.commands.tree.read import read
-
-    graph = await read(session.client, namespace)
-    for key in wanted:
-        if key not in graph.vertices:
-            raise CommandFailed(
-                f"{key} not found in namespace {namespace}, or no claim is connected with it"
-            )
-    if wanted:
-        graph = around(graph, wanted)
-    if not output.is_data and output != Output.NAME and not every_pod:
-        graph = merged(graph)
-    print_graph(graph, namespace, output)
-    return 0
-
-
-def print_graph(graph: Graph, namespace: str, output: Output) -> None:
-    import sys
-
-    from claimctl.cli.objects import resource_name
-    from claimctl.cli.output import print_text
-    from claimctl.commands.tree import diagrams, document, text
-
-    match output.form:
-        case "table" | "wide" if not graph.vertices:
-            typer.echo(f"No claims found in namespace {namespace}.", err=True)
-        case "mermaid":
-            print(diagrams.mermaid(graph))
-        case "dot":
-            print(diagrams.dot(graph))
-        case _:
-            branches = text.Branches.of(sys.stdout.encoding or "ascii")
-            named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
-            shown = document.document(graph, namespace)
-            print_text(output, text.lines(graph, branches), shown, named)
+    return draw_tree(access, namespace, wanted, output, every_pod=pods)

@@ -73,7 +73,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (["get", "--context", ""], ["embedded"]),
         (["get", "--cluster", "e"], ["embedded"]),
         (["rel"], ["release"]),
-        (["get", "-o", "j"], ["json", "jsonpath="]),
+        (["get", "-o", "j"], ["json"]),
     ],
 )
 def test_names_are_completed(
@@ -97,7 +97,7 @@ def test_without_a_cluster_there_is_nothing_to_offer(
 
 
 def test_a_silent_server_is_soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claimctl.cli.completing.SECONDS", 0.1)
+    monkeypatch.setattr("claimctl.cli.cluster_names.SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert suggestions(["get", "--server", url, ""]) == []

@@ -35,7 +35,7 @@ def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[s
         ("claimctl down", ["downgrade-prepare", "downgrade-status", "downgrade-restore"]),
         ("claimctl completion z", ["zsh"]),
         ("claimctl version --out", ["--output"]),
-        ("claimctl version --output j", ["json", "jsonpath="]),
+        ("claimctl version --output j", ["json"]),
     ],
 )
 def test_commands_options_and_values_are_completed(words: str, answer: list[str]) -> None:

@@ -69,7 +69,7 @@ def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -
         (["vers"], "No such command 'vers'. Did you mean 'version'? (see 'claimctl --help')"),
         (["--nonsense"], "No such option: --nonsense (see 'claimctl --help')"),
         (["version", "extra"], "Got unexpected extra argument(s) (extra)"),
-        (["version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml, jsonpath"),
+        (["version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
         (["version", "-o"], "Option '-o' requires an argument"),
         (["completion"], "Missing argument"),
         (["completion", "csh"], "'csh' is not one of 'bash', 'zsh', 'fish', 'powershell'"),

@@ -13,9 +13,9 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM
 from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
-from claimctl.commands.claims import explain, get, release
+from claimctl.commands.claims import explain_work, get_work, release_work
 from claimctl.commands.claims.explanation import explain_with_controller
-from claimctl.commands.claims.get import Wanted
+from claimctl.commands.claims.get_work import Wanted
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
@@ -50,7 +50,7 @@ async def test_get_prints_all_claims_then_those_that_changed(
     server = Server.started()
     server.claim("slice", server.deployment())
     server.claim("still", {"resource": "pods", "name": "p", "uid": "u"})
-    watch = get.follow(server.client, server.clock, Wanted(NAMESPACE), Output.TABLE)
+    watch = get_work.follow(server.client, server.clock, Wanted(NAMESPACE), Output.TABLE)
     await during(
         watch,
         lambda: freed(server),
@@ -70,7 +70,7 @@ async def test_get_prints_all_claims_then_those_that_changed(
 async def test_get_prints_documents_after_each_change(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server.started()
     server.claim("slice", server.deployment())
-    watch = get.follow(server.client, server.clock, Wanted(NAMESPACE), Output.JSON)
+    watch = get_work.follow(server.client, server.clock, Wanted(NAMESPACE), Output.JSON)
     await during(watch, lambda: freed(server))
     text = capsys.readouterr().out
     first, end = json.JSONDecoder().raw_decode(text)
@@ -84,7 +84,7 @@ async def test_explain_prints_again_only_if_something_is_different(
     server = Server.started()
     server.claim("slice", server.deployment())
     await during(
-        explain.follow(session(server), NAMESPACE, CLAIM, "slice", Output.TABLE),
+        explain_work.follow(session(server), NAMESPACE, CLAIM, "slice", Output.TABLE),
         lambda: server.admin.patch("resourceclaims", NAMESPACE, "slice", LABEL),
         lambda: freed(server),
     )
@@ -124,7 +124,7 @@ async def test_a_broken_watch_goes_on_and_counts_as_a_change() -> None:
 
 async def waiting(server: Server, limit: float) -> int:
     asked = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
-    return await release.until_free(session(server), asked, limit)
+    return await release_work.until_free(session(server), asked, limit)
 
 
 def idle(server: Server) -> None:

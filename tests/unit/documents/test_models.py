@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from claimctl.commands.claims import claim_text as explain_claims
-from claimctl.commands.claims import explain, get, release
+from claimctl.commands.claims import explain_work, get_work, release_work
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.pod_text import pod_document, workload_document
-from claimctl.commands.doctor import doctor, version
+from claimctl.commands.doctor import doctor_work, version_work
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.doctor.versions import versions
@@ -55,8 +55,8 @@ def furnished() -> Server:
 
 async def test_claims() -> None:
     server = furnished()
-    shown = await get.gather(server.client, get.Wanted(NAMESPACE))
-    found = checked(get._document(shown, server.clock.now()))
+    shown = await get_work.gather(server.client, get_work.Wanted(NAMESPACE))
+    found = checked(get_work._document(shown, server.clock.now()))
     assert [item["name"] for item in found["items"]] == ["mine", "slice"]
 
 
@@ -70,7 +70,7 @@ async def test_explanations_of_claims(name: str) -> None:
 async def test_the_request_of_a_release() -> None:
     server = furnished()
     told = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
-    found = checked(release.document(told, dry_run=True))
+    found = checked(release_work.document(told, dry_run=True))
     assert found["reservations"]
     assert found["blockers"]
 
@@ -82,7 +82,7 @@ async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -
     from claimctl.cli.session import Session
 
     session = Session(made.client, made.clock, NAMESPACE, made.spoiling)
-    await explain.run(session, NAMESPACE, "ResourceClaim", "slice", Output.JSON)
+    await explain_work.run(session, NAMESPACE, "ResourceClaim", "slice", Output.JSON)
     assert len(checked(json.loads(capsys.readouterr().out))["unreadable"]) == 1
 
 
@@ -97,9 +97,9 @@ async def test_explanations_of_pods_and_workloads() -> None:
 async def test_the_diagnosis_and_the_versions() -> None:
     server = furnished()
     seen = await examine(server.client, server.clock)
-    assert checked(doctor.document(seen, diagnosis(seen)))["checks"]
-    checked(version.document(await versions(server.client, server.clock)))
-    checked(version.document(None))
+    assert checked(doctor_work.document(seen, diagnosis(seen)))["checks"]
+    checked(version_work.document(await versions(server.client, server.clock)))
+    checked(version_work.document(None))
 
 
 async def test_timelines_and_trees() -> None:

@@ -9,7 +9,7 @@ import pytest
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.main import run
-from claimctl.commands.claims.explain import explain_reason
+from claimctl.commands.claims.explain_work import explain_reason
 
 
 def test_a_reason_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli.formats import Output
+from claimctl.cli.main import run as run_line
 from claimctl.cli.options import claim_name
-from claimctl.commands.claims.get import Wanted, gather, run
-from tests.support.claim_server import NAMESPACE, Server
+from claimctl.commands.claims.get import SORTABLE
+from claimctl.commands.claims.get_work import Wanted, gather, in_order, run
+from tests.support.claim_server import NAMESPACE, TRAIN, Server
+from tests.support.waiting import asks, has_devices
 
 
 async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +60,20 @@ async def test_an_empty_answer_says_where_it_looked(
     made = Server.started()
     assert await run(made.client, made.clock.now(), Wanted(namespace), Output.TABLE) == 0
     assert capsys.readouterr() == ("", line)
+
+
+@pytest.mark.parametrize("column", SORTABLE)
+async def test_every_column_sorts(column: str) -> None:
+    """The younger claim comes first by age, and a claim without devices last."""
+    made = Server.started()
+    asks(made, "a-pending")
+    await made.clock.sleep(5)
+    has_devices(made, "slice", TRAIN)
+    shown = in_order(await gather(made.client, Wanted(NAMESPACE)), column)
+    last = "a-pending" if column in {"age", "state", "devices", "holders"} else "slice"
+    assert [view.name for view in shown][-1] == last, column
+
+
+def test_a_column_that_is_not_there_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_line(["get", "--server", "http://127.0.0.1:1", "--sort-by", "nosuch"]) == 2
+    assert "'nosuch' is not one of name, state, devices" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.requests import Fault
 
-from claimctl.commands.claims import release
+from claimctl.commands.claims import release_work
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.kube.client import CHANGE_TRIES
 from claimctl.kube.errors import Conflict
@@ -31,7 +31,7 @@ async def test_every_reservation_of_the_claim_is_asked_with_the_claims_uid() -> 
     server.reservation("one")
     server.reservation("two")
     explanation = await explained(server)
-    await release.ask(server.client, explanation)
+    await release_work.ask(server.client, explanation)
     wanted = {RELEASE_ANNOTATION: explanation.view.claim.metadata.uid}
     assert (marks(server, "one"), marks(server, "two")) == (wanted, wanted)
 
@@ -40,15 +40,15 @@ async def test_asking_twice_writes_once() -> None:
     server = Server.started()
     server.claim()
     server.reservation("one")
-    await release.ask(server.client, await explained(server))
+    await release_work.ask(server.client, await explained(server))
     before = server.handler.api.store.revision
-    await release.ask(server.client, await explained(server))
+    await release_work.ask(server.client, await explained(server))
     assert server.handler.api.store.revision == before
 
 
 async def told(server: Server) -> tuple[str, Explanation]:
     found = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
-    return "\n".join(release.lines(found, dry_run=False)), found
+    return "\n".join(release_work.lines(found, dry_run=False)), found
 
 
 def idle(server: Server) -> None:
@@ -96,7 +96,7 @@ async def test_a_reservation_that_was_written_meanwhile_is_read_again() -> None:
     server.reservation("one")
     explanation = await explained(server)
     touched(server, 2)
-    await release.ask(server.client, explanation)
+    await release_work.ask(server.client, explanation)
     assert RELEASE_ANNOTATION in marks(server)
 
 
@@ -107,4 +107,4 @@ async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
     explanation = await explained(server)
     touched(server, CHANGE_TRIES)
     with pytest.raises(Conflict):
-        await release.ask(server.client, explanation)
+        await release_work.ask(server.client, explanation)

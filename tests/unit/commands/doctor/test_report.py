@@ -12,7 +12,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from claimctl.cli.main import run
 from claimctl.cli.session import Session
 from claimctl.commands.doctor.bundle import Bundle
-from claimctl.commands.doctor.report import gathered, write
+from claimctl.commands.doctor.report_work import gathered, write
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
 

@@ -10,7 +10,7 @@ import yaml
 
 from claimctl import __version__
 from claimctl.cli.main import run
-from claimctl.commands.doctor.version import lines
+from claimctl.commands.doctor.version_work import lines
 from claimctl.commands.doctor.versions import versions
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, elected

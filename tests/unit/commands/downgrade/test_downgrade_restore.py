@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.commands.downgrade.downgrade_restore import concerned, exit_code
+from claimctl.commands.downgrade.restore_work import concerned, exit_code
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli import main
-from claimctl.commands.orphans import orphans
+from claimctl.commands.orphans import work
 from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
-from claimctl.commands.orphans.orphans import Wanted, watch_times
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
+from claimctl.commands.orphans.work import Wanted, watch_times
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules
@@ -77,12 +77,12 @@ def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate
     ],
 )
 def test_the_exit_code_tells_what_is_left(outcomes: tuple[Outcome, ...], code: int) -> None:
-    assert orphans.exit_code([candidate(each) for each in outcomes]) == code
+    assert work.exit_code([candidate(each) for each in outcomes]) == code
 
 
 def test_a_row_says_why_and_what_stands_against_it() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held by objects that exist: jobs.batch/x")
-    shown = orphans.table(
+    shown = work.table(
         [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], LOOK
     )
     assert [row[:5] for row in shown.rows] == [
@@ -95,17 +95,17 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
     ]  # fmt: skip
     assert shown.names == ()
     assert shown.empty == "No orphans found in namespace train."
-    assert orphans.table([], DO).empty == "No orphans found."
+    assert work.table([], DO).empty == "No orphans found."
 
 
 def test_names_are_of_what_was_freed_or_would_be() -> None:
     found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.NOT_ORPHAN)]
-    assert orphans.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
+    assert work.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
 
 
 def test_the_document_is_whole() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held")
-    assert orphans.document([candidate(Outcome.LEFT, held)], LOOK) == {
+    assert work.document([candidate(Outcome.LEFT, held)], LOOK) == {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "OrphanList",
         "dryRun": True,

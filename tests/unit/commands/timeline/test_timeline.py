@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from claimctl.cli.formats import Output
-from claimctl.commands.timeline.timeline import print_timeline
+from claimctl.commands.timeline.work import print_timeline
 from tests.unit.commands.timeline.stories import life, timeline
 
 

@@ -7,7 +7,7 @@ import pytest
 from claimctl.cli import main
 from claimctl.commands.uninstall.model import Leftover
 from claimctl.commands.uninstall.run import Result, Wanted
-from claimctl.commands.uninstall.uninstall_prepare import conclusion, document, exit_code, table
+from claimctl.commands.uninstall.work import conclusion, document, exit_code, table
 from claimctl.commands.uninstall.writes import Removed
 from claimctl.controller.settings import Settings
 

@@ -6,37 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
-
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.objects import CLAIM, resource_name
+from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
-
-if TYPE_CHECKING:
-    from claimctl.cli.output import Table
-    from claimctl.downgrade.ledger import Progress
-    from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
-
-ParallelismOption = Annotated[
-    int | None,
-    typer.Option(
-        "--parallelism",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Claims that are written at a time. [default: 8]",
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=1,
-        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
-        "continues it, and so does the next run. [default: no limit]",
-    ),
-]
+from claimctl.downgrade.ledger import Progress
+from claimctl.wire.base import to_plain
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +32,6 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
     Raises:
         CommandFailed: the time is over.
     """
-    from claimctl.cli.errors import CommandFailed
 
     try:
         async with asyncio.timeout(seconds):
@@ -77,8 +54,6 @@ def shown_progress() -> Iterator[Progress]:
 
 
 def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
-    from claimctl.cli.objects import CLAIM, resource_name
-    from claimctl.cli.output import Table, columns
 
     claims = tuple(claims)
     titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
@@ -106,7 +81,6 @@ def _state(one: DowngradedClaim, result: Result) -> str:
 
 def document(result: Result, scope: Mapping[str, Any]) -> dict[str, Any]:
     """The stable form for programs."""
-    from claimctl.wire.base import to_plain
 
     status = result.status
     return {

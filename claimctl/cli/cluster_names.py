@@ -1,0 +1,132 @@
+"""Names from the cluster that a shell completes: claims, pods, workloads, namespaces, contexts.
+
+A completion never fails and never takes long: without an answer there is no name to offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.objects import CLAIM, POD, RESERVATION, kind_of
+from claimctl.cli.session import Session, in_session
+from claimctl.kube.kubeconfig import names
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    NAMESPACES,
+    PODS,
+    RESOURCECLAIMS,
+    WORKLOADS,
+    Resource,
+)
+
+Completion = Callable[[typer.Context, str], list[str]]
+SECONDS = 2.0
+"""How long a request of a completion may take."""
+
+
+def claims(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The claims of the namespace; also behind ``claim/``."""
+
+    return _objects(ctx, incomplete, (CLAIM,))
+
+
+def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The claims of the namespace, and the kinds that have names behind a slash."""
+
+    return _objects(ctx, incomplete, (CLAIM, POD, "Deployment", "StatefulSet", "Job", RESERVATION))
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+
+    return _starting(incomplete, _read(ctx, NAMESPACES))
+
+
+def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _starting(incomplete, _of_kubeconfig(ctx, "contexts"))
+
+
+def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _starting(incomplete, _of_kubeconfig(ctx, "clusters"))
+
+
+def users(ctx: typer.Context, incomplete: str) -> list[str]:
+    return _starting(incomplete, _of_kubeconfig(ctx, "users"))
+
+
+def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> list[str]:
+    """The names of the kind before the slash; without a slash, claims and the other kinds."""
+
+    word, slash, name = incomplete.rpartition("/")
+    if slash:
+        kind = kind_of(word)
+        found = _read(ctx, _resources()[kind]) if kind in kinds else ()
+        return [f"{word}/{each}" for each in _starting(name, found)]
+    more = (f"{kind.lower()}/" for kind in kinds[1:])
+    return _starting(incomplete, (*_read(ctx, _resources()[kinds[0]]), *more))
+
+
+def _resources() -> dict[str, Resource[Any]]:
+
+    known: tuple[Resource[Any], ...] = (
+        *(RESOURCECLAIMS, PODS, CLAIMRESERVATIONS),
+        *WORKLOADS.values(),
+    )
+    return {each.kind: each for each in known}
+
+
+def _starting(incomplete: str, found: Iterable[str]) -> list[str]:
+    return [each for each in found if each.startswith(incomplete)]
+
+
+def _access(ctx: typer.Context) -> Access:
+    """The connection flags so far on the line."""
+
+    given = {each.name: ctx.params.get(each.name) for each in fields(Access)}
+    known = {name: value for name, value in given.items() if value}
+    known["as_groups"] = tuple(known.get("as_groups") or ())
+    return replace(Access(**known), request_timeout=SECONDS)
+
+
+def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
+    """The names of the objects; none if the cluster does not tell them in time."""
+
+    async def work(session: Session) -> list[str]:
+        place = ctx.params.get("namespace") or session.namespace
+        where = place if resource.namespaced else ""
+        headers: Resource[Any] = replace(resource, type=ObjectHeader)
+        found = await session.client.list(headers, where, partial=True)
+        return sorted(each.metadata.name for each in found.items)
+
+    try:
+        return in_session(_access(ctx), work)
+    except Exception:
+        return []
+
+
+def _of_kubeconfig(ctx: typer.Context, section: str) -> list[str]:
+
+    try:
+        access: Access = _access(ctx)
+        return names(access.kubeconfig, section)
+    except Exception:
+        return []
+
+
+COMPLETIONS: dict[str, Completion] = {
+    "CLAIM": claims,
+    "[CLAIM]...": claims,
+    "OBJECT": explainable,
+    "[OBJECT]...": explainable,
+    "namespace": namespaces,
+    "namespaces": namespaces,
+    "context": contexts,
+    "cluster": clusters,
+    "user": users,
+}
+"""The completions by the metavar or the name of a parameter."""

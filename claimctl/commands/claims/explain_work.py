@@ -1,0 +1,143 @@
+"""``claimctl explain``: who holds a claim and why, or why a pod or a workload waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, redirect_stdout
+from io import StringIO
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
+from claimctl.cli.output import print_text
+from claimctl.cli.session import Session, in_session
+from claimctl.cli.watching import changes, clear
+from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims.explanation import explain_with_controller
+from claimctl.commands.claims.meanings import MEANINGS
+from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.kube.client import Client
+from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
+from claimctl.text import listed
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+
+KINDS = ("Deployment", "StatefulSet", "Job")
+"""The kinds of workloads that can be explained: those that claims are reserved for."""
+
+
+def explain_object(
+    access: Access, namespace: str | None, target: tuple[str, str], output: Output, *, watch: bool
+) -> int:
+    """Explain the object of a kind and a name; the exit code."""
+    kind, name = target
+
+    async def work(session: Session) -> int:
+        place = session.namespace
+        async with naming(session.client, kind, place, name):
+            if watch:
+                await follow(session, place, kind, name, output)
+            return await run(session, place, kind, name, output)
+
+    return in_session(access, work, namespace)
+
+
+def explain_reason(name: str, output: Output) -> int:
+    """Print what a reason means and what to do about it. No cluster is asked."""
+
+    found = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
+    if found is None:
+        raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
+    meaning = MEANINGS[found]
+    document = {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "ReasonExplanation",
+        "reason": str(found),
+        "topic": str(meaning.topic),
+        "meaning": meaning.meaning,
+        "remedy": meaning.remedy,
+    }
+    told = [f"{found}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
+    print_text(output, told, document, (f"reason/{found}",))
+    return 0
+
+
+@asynccontextmanager
+async def naming(client: Client, kind: str, namespace: str, name: str) -> AsyncIterator[None]:
+    """Raise CommandFailed with a plain sentence if the object does not exist."""
+
+    try:
+        yield
+    except NotFound as error:
+        if f'"{name}" not found' not in error.message:
+            raise
+        what = "claim" if kind == "ResourceClaim" else kind
+        others = await _others(client, namespace) if what == "claim" else ""
+        raise CommandFailed(f"{what} {namespace}/{name} not found{others}") from error
+
+
+async def _others(client: Client, namespace: str) -> str:
+    """The claims that there are, for a user who has mistyped one."""
+
+    try:
+        found = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
+    except KubeError:
+        return ""
+    names = sorted(each.metadata.name for each in found)
+    return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
+
+
+async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
+    """Explain the object again after every change in its namespace, for ever."""
+
+    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
+    before = ""
+    async with changes(session.client, session.clock, namespace, watched) as each:
+        async for _ in each:
+            with redirect_stdout(StringIO()) as text:
+                await run(session, namespace, kind, name, output)
+            if text.getvalue() == before:
+                continue
+            if sys.stdout.isatty() and output.for_people:
+                clear(sys.stdout)
+            elif before and (output.for_people or output == Output.YAML):
+                print("---")
+            before = text.getvalue()
+            print(before, end="", flush=True)
+
+
+async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
+
+    client, clock = session.client, session.clock
+    if kind == POD:
+        pod = await explain_pod(client, namespace, name, clock)
+        named = (resource_name(kind, name),)
+        print_text(output, pod_text.pod_lines(pod), pod_text.pod_document(pod), named)
+    elif kind in KINDS:
+        found = await explain_workload(client, namespace, kind, name, clock)
+        named = (resource_name(kind, name),)
+        print_text(output, pod_text.workload_lines(found), pod_text.workload_document(found), named)
+    else:
+        if kind == RESERVATION:
+            made = await client.get(CLAIMRESERVATIONS, name, namespace)
+            name = made.spec.resource_claim_name
+        await _claim(session, namespace, name, output)
+    return 0
+
+
+async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
+
+    named = (resource_name(CLAIM, claim),)
+    try:
+        shown = await explain_with_controller(session.client, namespace, claim, session.clock)
+    except UnreadableObject as error:
+        if error.found.resource.plural != RESOURCECLAIMS.plural:
+            raise
+        unread = error.found
+        print_text(
+            output, claim_text.unread_lines(unread), claim_text.unread_document(unread), named
+        )
+        return
+    document = claim_text.document(shown, session.clock.now())
+    print_text(output, claim_text.lines(shown), document, named)

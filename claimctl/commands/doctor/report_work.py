@@ -1,0 +1,124 @@
+"""``claimctl report``: a bundle for a bug report, without secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.output import print_table
+from claimctl.cli.progress import progress
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims import claim_text, get_work
+from claimctl.commands.claims.explanation import explain
+from claimctl.commands.doctor import doctor_work, version_work
+from claimctl.commands.doctor.bundle import Bundle, read
+from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.examination import examine
+from claimctl.commands.doctor.versions import versions
+from claimctl.kube.errors import KubeError
+
+MOST_CLAIMS = 100
+"""How many claims are explained."""
+
+
+def report(access: Access, namespace: str | None, file: Path) -> int:
+    """Write the bundle of a namespace ("": of all, None: of the context's); the exit code."""
+
+    async def work(session: Session) -> int:
+        bundle = await gathered(session, session.namespace)
+        write(file, bundle)
+        typer.echo(f"{file}: {len(bundle.files)} files; look through it before you send it")
+        return 0
+
+    return in_session(access, work, namespace)
+
+
+async def gathered(session: Session, namespace: str) -> Bundle:
+    """Read everything; stderr and the bundle name each request that fails."""
+
+    bundle = Bundle()
+    with progress("reading the cluster") as line:
+        async for step in _steps(session, namespace, bundle):
+            line.say(f"reads {step} ...")
+        async for step in read(session.client, namespace, bundle):
+            line.say(f"reads {step} ...")
+    for problem in bundle.problems:
+        typer.echo(f"warning: {problem}", err=True)
+    bundle.files["problems.txt"] = "\n".join(bundle.problems) + "\n"
+    return bundle
+
+
+async def _steps(session: Session, namespace: str, bundle: Bundle) -> AsyncIterator[str]:
+
+    for name, part in (("versions", _versions), ("checks", _checks), ("claims", _claims)):
+        yield name
+        try:
+            await part(session, namespace, bundle)
+        except KubeError as error:
+            bundle.problems.append(f"{name}: {error}")
+
+
+async def _versions(session: Session, namespace: str, bundle: Bundle) -> None:
+
+    found = await versions(session.client, session.clock)
+    bundle.files["version.txt"] = "\n".join(version_work.lines(found)) + "\n"
+
+
+async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
+
+    seen = await examine(session.client, session.clock, namespace=namespace)
+    found, text = diagnosis(seen), io.StringIO()
+    print_table(doctor_work.table(found), out=text)
+    bundle.files["doctor.txt"] = text.getvalue()
+    bundle.files["doctor.json"] = _json(doctor_work.document(seen, found))
+
+
+async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
+
+    now = session.clock.now()
+    wanted, text = get_work.Wanted(namespace), io.StringIO()
+    shown = await get_work.gather(session.client, wanted)
+    print_table(get_work.table(shown, now, wanted), wide=True, out=text)
+    bundle.files["claims.txt"] = text.getvalue()
+    for view in shown[:MOST_CLAIMS]:
+        try:
+            told = await explain(session.client, view.namespace, view.name, now)
+        except KubeError as error:
+            bundle.problems.append(f"claim {view.namespace}/{view.name}: {error}")
+            continue
+        path = f"explain/{view.namespace}/{view.name}.txt"
+        bundle.files[path] = "\n".join(claim_text.lines(told)) + "\n"
+    if len(shown) > MOST_CLAIMS:
+        bundle.problems.append(f"{len(shown) - MOST_CLAIMS} claims are not explained")
+
+
+def _json(document: dict[str, object]) -> str:
+
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(path: Path, bundle: Bundle) -> None:
+    """Write the bundle as a zip file that only its owner may read.
+
+    Raises:
+        CommandFailed: the file cannot be written.
+    """
+
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with (
+            os.fdopen(descriptor, "wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            for name, text in sorted(bundle.files.items()):
+                archive.writestr(f"{path.stem}/{name}", text)
+    except OSError as error:
+        raise CommandFailed(f"cannot write {path}: {error.strerror}") from error

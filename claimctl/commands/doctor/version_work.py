@@ -1,0 +1,103 @@
+"""``claimctl version``: the versions of the client, and of what runs in the cluster."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import typer
+
+from claimctl import __version__
+from claimctl.cli.access import Access
+from claimctl.cli.errors import ExitCode, one_line
+from claimctl.cli.formats import Output
+from claimctl.cli.output import print_text
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.doctor.versions import Versions, versions
+from claimctl.kube.errors import ConfigError, KubeError
+from claimctl.text import fact
+
+
+def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
+    found, problem, code = None, "", ExitCode.OK
+    if ask_cluster:
+        try:
+            found = _asked(access)
+        except ConfigError as error:
+            problem = one_line(str(error))
+        except KubeError as error:
+            problem, code = one_line(str(error)), ExitCode.FAILED
+    print_text(output, lines(found), document(found))
+    if problem:
+        typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
+    return code
+
+
+def _asked(access: Access) -> Versions:
+
+    async def work(session: Session) -> Versions:
+        return await versions(session.client, session.clock)
+
+    return in_session(access, work)
+
+
+def lines(found: Versions | None) -> list[str]:
+
+    client = f"claimctl {__version__} (Python {platform.python_version()})"
+    if found is None:
+        return [client]
+    major, minor = found.kubernetes
+    controller = found.controller
+    shown = "no Deployment that you may read has the controller's labels"
+    if controller is not None:
+        ready = f"{controller.ready} of {controller.wanted} pods ready"
+        shown = f"{', '.join(controller.images)} ({ready})"
+    crds = ", ".join(f"claimctl.io/{version}" for version in found.crds) or "not installed"
+    release = f", of claimctl {found.crds_release}" if found.crds_release else ""
+    claims = ", ".join(found.served.claims) or "not served"
+    facts = [
+        ("Client", client),
+        ("Kubernetes", f"{major}.{minor}, resource.k8s.io {claims}"),
+        ("CRDs", f"{crds}{release}"),
+        ("Controller", shown),
+        ("Lease", found.election.message),
+        ("Dialect", found.dialect or "not recorded; see claimctl doctor"),
+        ("Skew", found.skew[1]),
+    ]
+    return [fact(title, value) for title, value in facts]
+
+
+def document(found: Versions | None) -> dict[str, Any]:
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "Version",
+        "claimctl": __version__,
+        "python": platform.python_version(),
+        "server": _server(found) if found is not None else None,
+    }
+
+
+def _server(found: Versions) -> dict[str, Any]:
+    controller = found.controller
+    verdict, message = found.skew
+    return {
+        "kubernetes": ".".join(map(str, found.kubernetes)),
+        "servedVersions": {
+            "resource.k8s.io": list(found.served.claims),
+            "podgroups.scheduling.k8s.io": list(found.served.groups),
+            "claimctl.io": list(found.crds),
+        },
+        "crdsFrom": found.crds_release or None,
+        "controller": None
+        if controller is None
+        else {
+            "namespace": controller.namespace,
+            "deployment": controller.deployment,
+            "images": list(controller.images),
+            "ready": controller.ready,
+            "wanted": controller.wanted,
+        },
+        "lease": {"state": str(found.election.state), "message": found.election.message},
+        "dialect": found.dialect or None,
+        "skew": {"verdict": str(verdict), "message": message},
+    }

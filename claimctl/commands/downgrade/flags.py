@@ -1,0 +1,28 @@
+"""Shared by the commands of a downgrade: options, the progress bar, the table, the document."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ParallelismOption = Annotated[
+    int | None,
+    typer.Option(
+        "--parallelism",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Claims that are written at a time. [default: 8]",
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=1,
+        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
+        "continues it, and so does the next run. [default: no limit]",
+    ),
+]

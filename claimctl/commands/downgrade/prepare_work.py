@@ -1,0 +1,159 @@
+"""``claimctl downgrade-prepare``: replaces workload references by pod references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import object_name
+from claimctl.cli.options import namespace_names
+from claimctl.cli.output import render
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.report import Result, document, shown_progress, table, time_limit
+from claimctl.commands.downgrade.status_work import observe
+from claimctl.downgrade import plans
+from claimctl.downgrade.records import Phase, State
+from claimctl.downgrade.status import Report
+from claimctl.kube.errors import KubeError
+from claimctl.wire.base import to_plain
+from claimctl.wire.label_selectors import parse
+from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
+
+
+def spec_of(
+    namespaces: Sequence[str], selector: str, skip: Sequence[str], parallelism: int | None
+) -> DowngradePlanSpec:
+    """The plan that the flags ask for.
+
+    Raises:
+        BadParameter: a selector or a name is wrong.
+    """
+    return DowngradePlanSpec(
+        namespaces=tuple(dict.fromkeys(namespaces)),
+        claim_selector=checked_selector(selector),
+        skip=tuple(dict.fromkeys(map(claim_name, skip))),
+        parallelism=parallelism,
+    )
+
+
+def prepare(
+    access: Access,
+    spec: DowngradePlanSpec,
+    timeout: float | None,
+    output: Output,
+    *,
+    dry_run: bool,
+) -> int:
+    """Carry the plan out, or say what it would do; the exit code."""
+
+    async def work(session: Session) -> tuple[Result, Report | None]:
+        result = await within(timeout, session, spec, dry_run=dry_run)
+        return result, None if dry_run else await next_step(session)
+
+    result, report = in_session(access, work)
+    details = {
+        "namespaces": list(spec.namespaces),
+        "claimSelector": spec.claim_selector,
+        "skip": [to_plain(each) for each in spec.skip],
+        "nextStep": None if report is None else str(report.step),
+    }
+    claims = result.status.claims
+    render(
+        output, table(result, claims, "No claim is held by a workload."), document(result, details)
+    )
+    _conclude(result, report)
+    return exit_code(result.status)
+
+
+async def next_step(session: Session) -> Report | None:
+    """What comes after this run; None if it cannot be read with these rights."""
+
+    try:
+        return await observe(session.client)
+    except KubeError:
+        return None
+
+
+def checked_selector(text: str) -> str:
+
+    try:
+        parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="'--selector' / '-l'") from None
+    return text.strip()
+
+
+def claim_name(text: str) -> ClaimName:
+
+    namespace, slash, name = text.partition("/")
+    try:
+        if not slash:
+            raise typer.BadParameter(f"{text!r} has no namespace: NAMESPACE/CLAIM is expected")
+        namespace_names([namespace])
+        return ClaimName(namespace=namespace, name=object_name(name))
+    except typer.BadParameter as error:
+        error.param_hint = "'--skip'"
+        raise
+
+
+async def within(
+    seconds: float | None, session: Session, spec: DowngradePlanSpec, *, dry_run: bool
+) -> Result:
+    """The result, if it is there in time.
+
+    Raises:
+        CommandFailed: the time is over, there is another plan, or the controller does not carry
+            this one out.
+        UsageError: a namespace does not exist.
+    """
+
+    try:
+        async with time_limit(seconds, dry_run=dry_run):
+            if dry_run:
+                return Result(await plans.preview(session.client, spec))
+            return await write_plan(session, spec)
+    except plans.PlanRefused as refused:
+        raise CommandFailed(str(refused)) from None
+    except plans.NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
+
+
+async def write_plan(session: Session, spec: DowngradePlanSpec) -> Result:
+    """Write the plan. The controller carries it out, or this process if no controller runs."""
+
+    client, clock = session.client, session.clock
+    tended = await plans.controller_runs(client, clock)
+    plan = await plans.begin(client, spec)
+    with shown_progress() as show:
+        if tended:
+            return Result(await plans.follow(client, plan, show), "controller")
+        return Result(await plans.carry_out(client, plan, clock, show), "command")
+
+
+def exit_code(status: DowngradePlanStatus) -> int:
+
+    if status.phase == Phase.FAILED or any(one.state == State.FAILED for one in status.claims):
+        return ExitCode.FAILED
+    return ExitCode.OK if status.phase == Phase.PREPARED else ExitCode.FINDINGS
+
+
+def _conclude(result: Result, report: Report | None) -> None:
+    """Print the result on stderr, and what to do next."""
+
+    states = [one.state for one in result.status.claims]
+    left = states.count(State.REFUSED) + states.count(State.FAILED)
+    done = "would be listed pod by pod" if not result.by else "are listed pod by pod"
+    line = f"{states.count(State.EXPANDED)} of {len(states)} claims {done}"
+    if skipped := states.count(State.SKIPPED):
+        line += f"; {skipped} skipped, as you asked"
+    if left:
+        line += f"; {left} left as they are: see REASON"
+    typer.echo(line, err=True)
+    if report is not None:
+        typer.echo(f"next step ({report.step}): {report.todo}", err=True)
+    elif result.by:
+        typer.echo("`claimctl downgrade-status` says what to do next", err=True)

@@ -1,0 +1,182 @@
+"""``claimctl downgrade-status``: which step of a downgrade is next, and what is in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import ExitCode, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import CLAIM, resource_name
+from claimctl.cli.output import Table, columns, print_data, print_table
+from claimctl.cli.session import Session, in_session
+from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
+from claimctl.downgrade.look import look
+from claimctl.downgrade.status import ComponentReport, Part, Report, Step, judge
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Unreachable
+
+PAUSE_SECONDS = 5.0
+PAUSE_FACTOR = 10.0
+"""The pause of ``-w`` is at least this many times as long as the last look took."""
+
+
+def parts(names: Sequence[str]) -> frozenset[Part]:
+
+    known = [str(part) for part in Part]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--switched-off: {name!r} is not one of {', '.join(known)}")
+    return frozenset(map(Part, names))
+
+
+def show_status(access: Access, believed: frozenset[Part], output: Output, *, watch: bool) -> int:
+    async def work(session: Session) -> int:
+        return await run(session, believed, output, watch=watch)
+
+    return in_session(access, work)
+
+
+async def run(session: Session, believed: frozenset[Part], output: Output, *, watch: bool) -> int:
+    report = await observe(session.client, believed)
+    show(report, output)
+    return exit_code(await follow(session, believed, output, report) if watch else report)
+
+
+async def follow(
+    session: Session, believed: frozenset[Part], output: Output, report: Report
+) -> Report:
+    """Look again and again, and print each change, until the last step is done.
+
+    The API server restarts during a downgrade: a look that fails is repeated.
+    """
+
+    took = 0.0
+    while report.step is not Step.DONE:
+        await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
+        began, before = session.clock.monotonic(), report
+        try:
+            report = await observe(session.client, believed)
+        except Unreachable as error:
+            typer.echo(f"looks again soon: {error}", err=True)
+        took = session.clock.monotonic() - began
+        if report != before:
+            show(report, output)
+    return report
+
+
+async def observe(client: Client, believed: frozenset[Part] = frozenset()) -> Report:
+    """Look at the cluster and judge it.
+
+    Raises:
+        KubeError: claims or pods cannot be read.
+    """
+
+    served: bool | None
+    try:
+        detection = await DialectProbe(client).detect()
+    except DialectUnknown as error:
+        served, why = None, str(error)
+    else:
+        # the last reason is the server's version
+        served, why = detection.dialect != "hold", detection.reasons[-2]
+        if GROUPS_FORBIDDEN in detection.reasons:
+            served = None
+    return judge(await look(client, served, why, believed))
+
+
+def exit_code(report: Report) -> int:
+
+    return ExitCode.OK if report.clear else ExitCode.FINDINGS
+
+
+def show(report: Report, output: Output) -> None:
+
+    if output.for_people:
+        print_table(_components(report.components))
+        if report.claims:
+            typer.echo()
+            print_table(_claims(report))
+    else:
+        print_data(output, document(report), _claims(report).names)
+    typer.echo(conclusion(report), err=True)
+
+
+def conclusion(report: Report) -> str:
+    """One line: how many claims are ready, and what to do next."""
+    total = report.ready + len(report.claims)
+    line = f"{report.ready} of {total} claims are ready"
+    if blocked := len(report.blocking):
+        line += f", {blocked} are blocked"
+    return f"{line}; next step ({report.step}): {report.todo}"
+
+
+def _components(found: Sequence[ComponentReport]) -> Table:
+
+    rows = tuple((str(each.part), each.node, str(each.switch), each.now) for each in found)
+    titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
+    return Table(columns=columns(*titles, text=titles[-1:]), rows=rows)
+
+
+def _claims(report: Report) -> Table:
+
+    rows = tuple(
+        (
+            each.namespace,
+            each.name,
+            str(each.standing),
+            str(each.pods),
+            str(each.unlisted),
+            each.reason,
+            each.message,
+            each.command,
+        )
+        for each in report.claims
+    )
+    titles = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
+    return Table(
+        columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")),
+        rows=rows,
+        names=tuple(resource_name(CLAIM, each.name) for each in report.claims),
+    )
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The stable form for programs."""
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "DowngradeStatus",
+        "step": str(report.step),
+        "todo": report.todo,
+        "command": report.command,
+        "clear": report.clear,
+        "readyClaims": report.ready,
+        "components": [
+            {
+                "component": str(each.part),
+                "node": each.node,
+                "feature": str(each.switch),
+                "now": each.now,
+                "refuses": each.refuses,
+            }
+            for each in report.components
+        ],
+        "claims": [
+            {
+                "namespace": each.namespace,
+                "name": each.name,
+                "uid": each.uid,
+                "state": str(each.standing),
+                "reason": each.reason,
+                "message": each.message,
+                "command": each.command,
+                "pods": each.pods,
+                "unlisted": each.unlisted,
+            }
+            for each in report.claims
+        ],
+    }

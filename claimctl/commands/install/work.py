@@ -1,0 +1,80 @@
+"""``claimctl install``: applies the manifests and waits until the controller runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.cli.progress import progress
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.install.apply import MANAGER, Applied, Installer, InstallFailed, NotOurs
+from claimctl.commands.install.choice import print_manifests
+from claimctl.commands.install.components import Choice, ManifestsMissing, chosen
+from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.wire.base import Object
+
+ANSWER_SECONDS = 60
+"""How long all requests together may take, without the time of --wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done. With ``seconds`` 0 the command does not wait."""
+
+    choice: Choice
+    seconds: int
+    dry_run: bool
+    output: Output
+
+
+def install(access: Access, plan: Plan) -> None:
+    """Apply the manifests, and wait for the controller if that is wanted."""
+
+    async def work(session: Session) -> None:
+        await _carried_out(session, plan, documents)
+
+    try:
+        documents = chosen(plan.choice)
+        in_session(access, work)
+    except (InstallFailed, NotOurs, ManifestsMissing, NotServed, Refused) as error:
+        raise CommandFailed(str(error)) from error
+    except TimeoutError as error:
+        raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error
+
+
+async def _carried_out(session: Session, plan: Plan, documents: list[Object]) -> None:
+
+    client = DocumentClient(session.transport, MANAGER)
+    silent = not plan.output.for_people
+    installer = Installer(client, session.clock, _ignore if silent else _teller(plan.dry_run))
+    async with asyncio.timeout(ANSWER_SECONDS):
+        await installer.check(documents)
+        await installer.apply(documents, dry_run=plan.dry_run)
+    if silent:
+        print_manifests(documents, plan.output)
+    if plan.seconds:
+        with progress("waiting until the controller is available"):
+            async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
+                await installer.wait(documents, plan.seconds)
+        typer.echo("claimctl is installed and runs", err=True)
+
+
+def _ignore(applied: Applied) -> None:
+    return None
+
+
+def _teller(dry_run: bool) -> Callable[[Applied], None]:
+    """Prints each result as kubectl does."""
+    suffix = " (dry run)" if dry_run else ""
+
+    def tell(applied: Applied) -> None:
+        name = "/".join(filter(None, (applied.namespace, applied.name)))
+        typer.echo(f"{applied.kind} {name} {applied.outcome}{suffix}")
+
+    return tell

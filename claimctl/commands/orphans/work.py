@@ -1,0 +1,148 @@
+"""``claimctl orphans``: finds allocated claims that no component will release, and frees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import ExitCode
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import CLAIM, resource_name
+from claimctl.cli.output import Table, columns, render
+from claimctl.cli.progress import progress
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
+from claimctl.reservation.facts.decision import Blocker
+from claimctl.wire.base import to_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one run. Namespace "" means all namespaces. Without ``write`` nothing is
+    written."""
+
+    namespace: str
+    write: bool
+    times: WatchTimes
+
+
+def watch_times(**asked: float | None) -> WatchTimes:
+    """Durations in seconds; None means the default."""
+
+    return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
+
+
+def handle_orphans(access: Access, namespace: str | None, wanted: Wanted, output: Output) -> int:
+    """List the orphans, or free them; the exit code."""
+
+    async def work(session: Session) -> int:
+        return await run(session, replace(wanted, namespace=session.namespace), output)
+
+    return in_session(access, work, namespace)
+
+
+async def run(session: Session, wanted: Wanted, output: Output) -> int:
+    """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
+
+    with progress("looking for orphans") as line:
+        freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
+        found = await (freeing.run if wanted.write else freeing.preview)()
+    render(output, table(found, wanted), document(found, wanted))
+    _conclude(found, wanted)
+    return exit_code(found)
+
+
+def exit_code(found: Sequence[Candidate]) -> int:
+
+    outcomes = {each.outcome for each in found}
+    if Outcome.FAILED in outcomes:
+        return ExitCode.FAILED
+    return ExitCode.FINDINGS if outcomes & {Outcome.LEFT, Outcome.WOULD_FREE} else ExitCode.OK
+
+
+def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
+
+    return Table(
+        columns=columns(
+            *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
+            text=("WHAT",),
+            drop=("WHAT", "REASON"),
+            wide=("REFERENCES", "UID"),
+        ),
+        rows=tuple(
+            (
+                each.key.namespace,
+                each.key.name,
+                each.orphan.cause,
+                str(each.outcome),
+                _what(each),
+                str(len(each.claim.status.reserved_for)),
+                each.claim.metadata.uid,
+            )
+            for each in found
+        ),
+        names=tuple(resource_name(CLAIM, each.key.name) for each in _acted_on(found)),
+        empty=f"No orphans found{_where(wanted)}.",
+    )
+
+
+def _acted_on(found: Sequence[Candidate]) -> list[Candidate]:
+
+    return [each for each in found if each.outcome in (Outcome.FREED, Outcome.WOULD_FREE)]
+
+
+def _where(wanted: Wanted) -> str:
+    return f" in namespace {wanted.namespace}" if wanted.namespace else ""
+
+
+def _what(candidate: Candidate) -> str:
+    """One line: why the claim is an orphan, and what blocks freeing it, or what failed."""
+    return candidate.note or candidate.orphan.describe()
+
+
+def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
+    """The stable form for programs."""
+
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "OrphanList",
+        "dryRun": not wanted.write,
+        "items": [
+            {
+                "namespace": each.key.namespace,
+                "name": each.key.name,
+                "uid": each.claim.metadata.uid,
+                "reason": str(each.orphan.cause),
+                "message": each.orphan.message,
+                "reservedFor": [to_plain(one) for one in each.claim.status.reserved_for],
+                "outcome": str(each.outcome),
+                "blockers": [_blocker(one) for one in each.orphan.blockers],
+                "error": each.note,
+            }
+            for each in found
+        ],
+    }
+
+
+def _blocker(blocker: Blocker) -> dict[str, str]:
+    return {"reason": str(blocker.reason), "message": blocker.message}
+
+
+def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
+    """Print one line on stderr: the result, and what to do next."""
+    if not found:
+        return
+    acted = f"{len(_acted_on(found))} of {len(found)} claims"
+    if wanted.write:
+        typer.echo(f"{acted} freed", err=True)
+    elif _acted_on(found):
+        watched = wanted.times.settle_seconds + wanted.times.grace_seconds
+        advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
+        typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)
+    else:
+        typer.echo(f"{acted} can be freed: see WHAT", err=True)

@@ -1,0 +1,48 @@
+"""``claimctl timeline``: who held a claim's devices when."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import CLAIM, resource_name
+from claimctl.cli.output import print_text
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.timeline import document, html, svg, text
+from claimctl.commands.timeline.model import Timeline
+from claimctl.commands.timeline.read import read
+from claimctl.kube.errors import NotFound
+
+
+def draw_timeline(access: Access, namespace: str | None, claim: str, output: Output) -> int:
+    async def work(session: Session) -> int:
+        return await run(session, session.namespace, claim, output)
+
+    return in_session(access, work, namespace)
+
+
+async def run(session: Session, namespace: str, claim: str, output: Output) -> int:
+
+    try:
+        found = await read(session.client, session.clock, namespace, claim)
+    except NotFound as error:
+        raise CommandFailed(f"claim {namespace}/{claim} not found") from error
+    print_timeline(found, output)
+    return 0
+
+
+def print_timeline(found: Timeline, output: Output) -> None:
+
+    match output:
+        case Output.SVG:
+            print(svg.document(found), end="")
+        case Output.HTML:
+            print(html.document(found), end="")
+        case _:
+            signs = text.Signs.of(sys.stdout.encoding or "ascii")
+            width = shutil.get_terminal_size((100, 24)).columns
+            named = (resource_name(CLAIM, found.claim),)
+            print_text(output, text.lines(found, width, signs), document.document(found), named)

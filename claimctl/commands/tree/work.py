@@ -1,0 +1,60 @@
+"""``claimctl tree``: workload, pods, claims, devices and nodes that hang together."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import resource_name
+from claimctl.cli.output import print_text
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.tree import diagrams, document, text
+from claimctl.commands.tree.graph import Graph, around, merged
+from claimctl.commands.tree.read import read
+
+
+def draw_tree(
+    access: Access, namespace: str | None, wanted: list[str], output: Output, *, every_pod: bool
+) -> int:
+    async def work(session: Session) -> int:
+        return await run(session, session.namespace, wanted, output, every_pod=every_pod)
+
+    return in_session(access, work, namespace)
+
+
+async def run(
+    session: Session, namespace: str, wanted: list[str], output: Output, *, every_pod: bool
+) -> int:
+
+    graph = await read(session.client, namespace)
+    for key in wanted:
+        if key not in graph.vertices:
+            raise CommandFailed(
+                f"{key} not found in namespace {namespace}, or no claim is connected with it"
+            )
+    if wanted:
+        graph = around(graph, wanted)
+    if not output.is_data and output != Output.NAME and not every_pod:
+        graph = merged(graph)
+    print_graph(graph, namespace, output)
+    return 0
+
+
+def print_graph(graph: Graph, namespace: str, output: Output) -> None:
+
+    match output:
+        case Output.TABLE | Output.WIDE if not graph.vertices:
+            typer.echo(f"No claims found in namespace {namespace}.", err=True)
+        case Output.MERMAID:
+            print(diagrams.mermaid(graph))
+        case Output.DOT:
+            print(diagrams.dot(graph))
+        case _:
+            branches = text.Branches.of(sys.stdout.encoding or "ascii")
+            named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
+            shown = document.document(graph, namespace)
+            print_text(output, text.lines(graph, branches), shown, named)

@@ -1,0 +1,194 @@
+"""``claimctl uninstall-prepare``: leaves nothing of claimctl that would block anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import resource_name
+from claimctl.cli.output import Table, columns, render
+from claimctl.cli.process import who_am_i
+from claimctl.cli.progress import Progress, progress
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.uninstall.model import Leftover
+from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
+from claimctl.commands.uninstall.scan import NoSuchNamespace
+from claimctl.commands.uninstall.stopping import StillRuns, stop_controller
+from claimctl.commands.uninstall.stopping_rescheduler import stop_rescheduler
+from claimctl.commands.uninstall.successor import NoSuccessor
+from claimctl.controller.manager import Manager
+from claimctl.controller.settings import Settings
+from claimctl.telemetry.logs import Level, configure
+from claimctl.text import counted, duration
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What the command does beside its task: the flags of the same names."""
+
+    verify: bool
+    dry_run: bool
+    stop: bool
+
+    @property
+    def writes(self) -> bool:
+        return not self.verify and not self.dry_run
+
+
+def wanted_by(
+    namespaces: Sequence[str],
+    lease_namespace: str,
+    times: Mapping[str, float],
+    grace_seconds: float,
+    timeout: float,
+) -> Wanted:
+    """What the flags ask for. Times are in seconds."""
+    scope = tuple(dict.fromkeys(namespaces))
+    return Wanted(
+        settings=Settings.checked(
+            identity=f"uninstall-prepare_{who_am_i()}",
+            lease_namespace=lease_namespace,
+            retires=True,
+            namespaces=frozenset(scope),
+            **times,
+        ),
+        namespaces=scope,
+        times=WatchTimes(grace_seconds=grace_seconds, **times),
+        timeout=timeout,
+    )
+
+
+def prepare(access: Access, wanted: Wanted, output: Output, mode: Mode) -> int:
+    """Remove what may go, print what is left, and return the exit code."""
+
+    async def work(session: Session) -> Result:
+        result = await _carried_out(session, wanted, write=mode.writes)
+        return await _stopped(session, wanted, result) if mode.stop and not result.left else result
+
+    result = in_session(access, work)
+    _show(result, wanted, output, verify=mode.verify, dry_run=mode.dry_run)
+    return exit_code(result)
+
+
+async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
+
+    # A controller inside the command warns when the watch of a deleted CRD ends.
+    configure(level=Level.ERROR)
+    try:
+        with progress("taking claimctl out of the cluster") as line:
+            run = _run(session, wanted, line)
+            return await (run.run() if write else run.look())
+    except NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
+    except NoSuccessor as error:
+        raise CommandFailed(str(error)) from error
+
+
+async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
+    """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
+
+    namespace = wanted.settings.lease_namespace
+    try:
+        if await stop_rescheduler(session.client, session.clock, namespace):
+            _tell("claimctl reschedule is stopped")
+        stopped = await stop_controller(session.client, session.clock, namespace)
+    except StillRuns as error:
+        raise CommandFailed(str(error)) from error
+    _tell("the controller is stopped" if stopped else "no controller is installed")
+    after = await _carried_out(session, wanted, write=True)
+    after.removed[:0] = before.removed
+    return after
+
+
+def _run(session: Session, wanted: Wanted, line: Progress) -> Uninstall:
+
+    def make(settings: Settings) -> Manager:
+        return Manager(settings, session.transport, session.clock)
+
+    return Uninstall(session.client, session.clock, wanted, make, line.say)
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def exit_code(result: Result) -> int:
+
+    return ExitCode.FINDINGS if result.left else ExitCode.OK
+
+
+def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_run: bool) -> None:
+
+    state = "WouldRemove" if dry_run else "Left"
+    render(output, table(result, state), document(result, wanted, dry_run=dry_run))
+    for note in result.notes:
+        _tell(f"note: {note}")
+    _tell(conclusion(result, wanted.namespaces, verify=verify, dry_run=dry_run))
+
+
+def table(result: Result, state: str) -> Table:
+
+    titles = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
+    return Table(
+        columns=columns(*titles, text=("MESSAGE",), drop=("STATE",)),
+        rows=tuple(
+            (one.namespace, one.kind, one.name, state, one.reason, _time(one), one.message)
+            for one in result.left
+        ),
+        names=tuple(resource_name(one.kind, one.name) for one in result.left),
+        empty="Nothing of claimctl is left that would block anything.",
+    )
+
+
+def _time(one: Leftover) -> str:
+
+    return duration(one.after) if one.after else ""
+
+
+def document(result: Result, wanted: Wanted, *, dry_run: bool) -> dict[str, Any]:
+    """The stable form for programs."""
+    return {
+        "apiVersion": "cli.claimctl.io/v1alpha1",
+        "kind": "UninstallReport",
+        "dryRun": dry_run,
+        "namespaces": list(wanted.namespaces),
+        "clean": not result.left,
+        "removed": [
+            {"kind": one.kind, "namespace": one.namespace, "name": one.name, "what": one.what}
+            for one in result.removed
+        ],
+        "left": [
+            {
+                "kind": one.kind,
+                "namespace": one.namespace,
+                "name": one.name,
+                "reason": one.reason,
+                "message": one.message,
+                "afterSeconds": one.after,
+            }
+            for one in result.left
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:
+    """One line: the result, and what to do next."""
+
+    count = len(result.left)
+    if not count and namespaces:
+        return f"nothing of claimctl is left in {', '.join(namespaces)}"
+    if not count:
+        return "claimctl can be deleted"
+    if dry_run:
+        return f"{counted(count, 'object')} would be changed or deleted; nothing was written"
+    advice = "run `claimctl uninstall-prepare`" if verify else "do what MESSAGE says, and run again"
+    where = counted(count, "object")
+    return f"claimctl cannot be deleted yet: something of it is left in {where}; {advice}"
