@@ -147,7 +147,7 @@ class Native(_Pods):
 
     @property
     def rules(self) -> Rules:
-        return Rules("native", fight_limit=1_000_000)
+        return Rules("native", fight_limit=1_000_000, crowd=0)
 
     def frees(self, claim: Claim, pod: int) -> bool:
         listed = claim.entries[pod] == Entry.POD or Entry.TOMBSTONE in claim.entries
@@ -176,7 +176,7 @@ class Grouped(_Pods):
 
     @property
     def rules(self) -> Rules:
-        return Rules("podgroup", fight_limit=1_000_000)
+        return Rules("podgroup", fight_limit=1_000_000, crowd=0)
 
     def frees(self, claim: Claim, pod: int) -> bool:
         return claim.usable and self._lists(claim, pod)

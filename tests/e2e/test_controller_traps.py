@@ -195,7 +195,7 @@ async def test_two_holds_leave_256_pods_their_places(stage: Stage) -> None:
         return len(await stage.running()) == 256
 
     await stage.until(all_run, "all 256 pods run", within=600)
-    assert await stage.condition("Reserved") == ("False", "HoldYielded")
+    await stage.until_condition("Reserved", "False", "ReservedForFull")
 
 
 @pytest.mark.alone

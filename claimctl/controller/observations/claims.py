@@ -318,6 +318,9 @@ class Memories:
         ages, repeats = self._status_writes(key, now)
         return Memory(
             version_age=now - observed.version_since,
+            allocated_age=inf
+            if observed.allocated_since is None
+            else now - observed.allocated_since,
             deleting_age=_age(now, observed.deleting_since) or 0.0,
             openings=self.openings.of(claim),
             arrivals=self.openings.arrivals(claim, pod_age or {}),

@@ -24,7 +24,11 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import group_of
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
-from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
+from claimctl.reservation.reserved_for.listing_ahead import (
+    GivenUp,
+    entries_to_give_up,
+    scheduler_busy_left,
+)
 from claimctl.reservation.users.binding import (
     begins_with_fence,
     closed_age,
@@ -223,6 +227,8 @@ def write_list(found: Assessment) -> Assessment:
         return found.sooner(FIGHT_REST)
     if not plan.reserved_for or plan.reserved_for == found.snapshot.references:
         return found
+    if (busy := scheduler_busy_left(found.snapshot, found.consumers)) > 0:
+        return found.sooner(busy)
     if _leaves_pods_alone(found.snapshot, plan.reserved_for):
         live = found.snapshot.live(vanished=False)
         if live is None:

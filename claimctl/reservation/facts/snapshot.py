@@ -133,6 +133,8 @@ class Memory:
 
     version_age: float = 0.0
     """Time since this process first saw the claim's present resourceVersion."""
+    allocated_age: float = inf
+    """Time since this process first saw the claim's present allocation."""
     deleting_age: float = 0.0
     """Time since this process first saw the claim's deletionTimestamp."""
     openings: Openings = Openings()

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind, is_stuck
@@ -43,6 +44,9 @@ from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 
+QUIET_SECONDS, BUSY_SECONDS = 0.1, 1.0
+"""A scheduler writes pods into a claim until it has not changed for a moment, or for so long at
+most."""
 PATIENCE_SECONDS = 30.0
 """An entry may be taken out of a full list if its pod is unschedulable so long after the entry was
 first seen."""
@@ -115,6 +119,21 @@ def _is_simple(pod: Pod, rules: Rules) -> bool:
     grouped = bool(group_of(spec)) or spec.workload_ref is not None
     volumes = any(volume.may_be_unbound for volume in spec.volumes)
     return known and not grouped and not volumes and not spec.scheduling_gates
+
+
+def scheduler_busy_left(snapshot: Snapshot, consumers: Consumers) -> float:
+    """Seconds for which claimctl leaves the list to a scheduler that is writing some pods into it.
+
+    Each write in between makes those of all pods fail once more, and a pod that fails five times
+    waits for a second or more. What is listed meanwhile keeps the claim allocated.
+    """
+    waiting = consumers.pending.keys() - snapshot.listed_uids
+    crowded = len(consumers.pending) > snapshot.rules.crowd
+    if not waiting or crowded or not schedulers_list_pods(snapshot):
+        return 0.0
+    ages, memory = snapshot.memory.arrivals.pod_age, snapshot.memory
+    began = min(memory.allocated_age, max(ages.get(uid, inf) for uid in waiting))
+    return max(min(QUIET_SECONDS - memory.version_age, BUSY_SECONDS - began), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,17 @@ def test_a_version_ages_from_its_first_sight() -> None:
     assert ages(memories, claim(allocated=False, version="2")).version_age == 2
 
 
+def test_an_allocation_ages_from_its_first_sight() -> None:
+    clock = HandClock()
+    memories = Memories(clock)
+    memories.see(FREE)
+    assert ages(memories, FREE).allocated_age == inf
+    memories.see(TAKEN)
+    clock.time = 3
+    memories.see(claim(version="4"))
+    assert ages(memories, claim(version="4")).allocated_age == 3
+
+
 def test_a_claim_first_seen_allocated_is_blind_until_it_is_seen_unallocated() -> None:
     clock = HandClock()
     memories = Memories(clock)

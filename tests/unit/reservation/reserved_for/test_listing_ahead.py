@@ -16,7 +16,9 @@ from claimctl.reservation.facts.references import LIMIT, is_tombstone
 from claimctl.reservation.facts.snapshot import Arrivals, Memory, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.reserved_for.listing_ahead import (
+    BUSY_SECONDS,
     PATIENCE_SECONDS,
+    QUIET_SECONDS,
     entries_to_give_up,
     pods_to_list,
 )
@@ -120,7 +122,7 @@ CROWDS = [
 
 
 @pytest.mark.parametrize(("names", "failing", "expected"), CROWDS)
-@pytest.mark.parametrize("seconds", [0.0, 100.0])
+@pytest.mark.parametrize("seconds", [QUIET_SECONDS, 100.0])
 def test_few_pods_are_listed_if_the_scheduler_failed_at_them_and_a_crowd_at_once(
     names: list[str], failing: str, expected: list[str], seconds: float
 ) -> None:
@@ -134,6 +136,42 @@ def test_few_pods_are_left_to_the_scheduler_by_the_write_that_adds_the_hold() ->
     on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=3))
     on.come(*new("b", "c"))
     on.put(running("a"))
+    assert lists(on, QUIET_SECONDS) == [("a", "train")]
+
+
+@pytest.mark.parametrize("listed", [(), (WORKLOAD,)], ids=["the hold", "failed pods"])
+def test_nothing_is_written_while_a_scheduler_writes_a_few_pods(
+    listed: tuple[Reference, ...],
+) -> None:
+    """Each write in between would make those of all other pods fail once more."""
+    on = stage(pod_ref("a"), *listed, rules=with_rules(RULES, crowd=8))
+    on.put(owned(running("a")))
+    on.come(*new("b", "c"), *map(failed, new("d")))
+    for name in ("b", "c"):
+        on.time += QUIET_SECONDS - 0.01
+        assert lists(on) == []
+        on.gain_entries(name)
+        on.put(owned(running(name)))
+    found = ("a", *(each.name for each in listed), "b", "c")
+    assert lists(on, QUIET_SECONDS) == [(*found, *(["d"] if listed else ["train", "d"]))]
+
+
+def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second() -> None:
+    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80))
+    on.put(owned(running("a")))
+    on.come(*new("z"))
+    for number in range(40):
+        if lists(on):
+            break
+        on.time += QUIET_SECONDS / 2
+        on.gain_entries(f"b{number}")
+        on.put(owned(running(f"b{number}")))
+    assert on.time == pytest.approx(BUSY_SECONDS)
+
+
+def test_the_hold_of_a_claim_that_lists_all_its_pods_is_not_late() -> None:
+    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=8))
+    on.put(owned(running("a")))
     assert lists(on) == [("a", "train")]
 
 
