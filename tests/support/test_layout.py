@@ -75,7 +75,6 @@ NO_TESTS_OF_ITS_NAME = {
     "reschedule/policyfile/checks.py": "policyfile/test_reading.py: a table of all faults",
     "reschedule/policyfile/model.py": "data only",
     "reschedule/policyfile/problems.py": "policyfile/test_reading.py: a table of all faults",
-    "reschedule/policyfile/unsupported.py": "policyfile/test_reading.py",
     "reschedule/policyfile/v1alpha1.py": "shapes only",
     "reschedule/policyfile/v1alpha2.py": "shapes only",
     "reschedule/run/reallocating.py": "e2e/test_reschedule_requests.py: a kill at each write",

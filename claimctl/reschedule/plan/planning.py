@@ -13,6 +13,7 @@ from claimctl.reschedule.plan.ledger import Ledger
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Note, Plan
 from claimctl.reschedule.plan.policy import (
+    DEFAULT_PROTECTIONS,
     DEVICE_CLASS_PREFIX,
     CriticalPods,
     DeferredResizes,
@@ -20,6 +21,7 @@ from claimctl.reschedule.plan.policy import (
     Policy,
     PriorityThreshold,
     Profile,
+    Protection,
     RemoveDuplicates,
     Strategy,
     UnplaceablePods,
@@ -71,7 +73,7 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
-    run.notes += _about_fit(policy)
+    run.notes += _about_effects(policy)
     contexts = [
         (profile, _protections(observed, policy, profile, run, volumes))
         for profile in policy.profiles
@@ -90,11 +92,29 @@ def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units
     return _result(observed, run)
 
 
-def _about_fit(policy: Policy) -> Iterator[Note]:
+def _about_effects(policy: Policy) -> Iterator[Note]:
+    """What a policy says that has another effect than with the descheduler."""
     for profile in policy.profiles:
-        if not profile.evictor.node_fit:
-            text = "nodeFit: false has no effect: a pod moves only to a node that fits it"
-            yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
+        evictor = profile.evictor
+        lifted = DEFAULT_PROTECTIONS - evictor.protections
+        texts = (
+            (
+                not evictor.node_fit,
+                "nodeFit: false has no effect: a pod moves only to a node that fits it",
+            ),
+            (
+                Protection.FAILED_BARE in lifted,
+                "FailedBarePods is lifted without effect: no strategy looks at failed bare pods",
+            ),
+            (
+                Protection.SYSTEM_CRITICAL in lifted and evictor.priority_threshold is not None,
+                "priorityThreshold holds for critical pods, too, although SystemCriticalPods is "
+                "lifted",
+            ),
+        )
+        for applies, text in texts:
+            if applies:
+                yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
 
 
 def _claims(observed: Observed) -> tuple[Devices, Units]:

@@ -93,6 +93,8 @@ class Evictor:
     """None: pods of every priority below the critical one."""
     label_selector: LabelSelector | None = None
     namespace_label_selector: LabelSelector | None = None
+    replacing_owners: frozenset[tuple[str, str]] = frozenset()
+    """Group and kind of further owners that make their pods again."""
     no_eviction_policy: NoEvictionPolicy = NoEvictionPolicy.PREFERRED
     move_held_claims: MoveHeldClaims = MoveHeldClaims.NEVER
 

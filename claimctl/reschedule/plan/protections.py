@@ -43,9 +43,12 @@ _REPLACING = {
 _ALLOWED_SOURCE = "api"
 
 
-def replaces(owner: OwnerReference | None) -> bool:
-    """Whether it is known that the owner makes pods again."""
-    return owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in _REPLACING
+def replaces(owner: OwnerReference | None, evictor: Evictor) -> bool:
+    """Whether it is known, or the policy says, that the owner makes pods again."""
+    if owner is None:
+        return False
+    kind = owner.api_version.rpartition("/")[0], owner.kind
+    return kind in _REPLACING or kind in evictor.replacing_owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Protections:
             yield Reason.TERMINATING, ""
         if not pod.pod.spec.node_name:
             yield Reason.NOT_SCHEDULED, ""
-        if status.phase in TERMINAL_PHASES and not self._failed_bare(pod):
+        if status.phase in TERMINAL_PHASES:
             yield Reason.FINISHED, status.phase
         scheduler = pod.pod.spec.scheduler_name or DEFAULT_SCHEDULER
         if scheduler not in self.schedulers:
@@ -125,16 +128,10 @@ class Protections:
         if owner is not None and owner.kind == "DaemonSet":
             if Protection.DAEMON_SETS in on:
                 yield Reason.DAEMON_SET, owner.name
-        elif not replaces(owner) and not self._failed_bare(pod):
+        elif not replaces(owner, self.evictor):
             yield Reason.NO_OWNER, f"{owner.kind} {owner.name}" if owner else ""
         if self.priority_threshold is not None and priority >= self.priority_threshold:
             yield Reason.PRIORITY, f"{priority} >= {self.priority_threshold}"
-
-    def _failed_bare(self, pod: WorldPod) -> bool:
-        """A failed pod without an owner, where the policy lifts their protection."""
-        lifted = Protection.FAILED_BARE not in self.evictor.protections
-        bare = pod.pod.metadata.controller() is None
-        return lifted and bare and pod.pod.status.phase == "Failed"
 
     def _by_use(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
         """Rules about what the pod uses."""

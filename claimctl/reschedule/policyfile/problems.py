@@ -66,9 +66,32 @@ def parsed(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping
         PolicyError: the mapping does not have the shape of the model.
     """
     try:
-        return model.model_validate_json(json.dumps(given))
+        return model.model_validate_json(json.dumps(as_go_reads(model, given)))
     except ValidationError as error:
         raise PolicyError(*_lines(error, model, path, places)) from None
+
+
+def as_go_reads(model: type[BaseModel] | None, given: Any) -> Any:
+    """A part of the file, without the fields that have nothing behind them.
+
+    YAML has null there. Go reads it as if the field was absent, and so does a file whose list is
+    commented out. Where null is a value of its own, it stays.
+    """
+    if isinstance(given, list):
+        return [as_go_reads(model, item) for item in given]
+    if model is None or not isinstance(given, dict):
+        return given
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    spellings: Mapping[str, str] = getattr(model, "spellings", {})
+    cleaned: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key if spellings.get(key, key) in given else spellings.get(key, key)
+        field = fields.get(name)
+        below = next(_models(field.annotation), None) if field is not None else None
+        absent = field is not None and type(None) not in getattr(field.annotation, "__args__", ())
+        if value is not None or not absent:
+            cleaned[name] = as_go_reads(below, value)
+    return cleaned
 
 
 def _lines(

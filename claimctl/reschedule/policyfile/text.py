@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,68 @@ import yaml
 
 from claimctl.reschedule.policyfile.problems import PolicyError
 
-LARGEST = 1 << 20
+LARGEST = 1 << 18
 """A larger file is no policy; bytes."""
+MOST_VALUES = 5_000
+"""What a file says, with all its aliases written out."""
+DEEPEST = 40
+LONGEST_NUMBER = 40
+_TEXT = "tag:yaml.org,2002:str"
 
 
-class _Repeated(yaml.MarkedYAMLError):
-    """A key stands twice in one mapping; YAML would keep the last one silently."""
+class _Refused(yaml.MarkedYAMLError):
+    """YAML that no policy needs, and that could keep claimctl busy or hide what is meant."""
+
+    def __init__(self, problem: str, node: yaml.Event | yaml.Node) -> None:
+        mark = node.start_mark
+        super().__init__(
+            problem=problem, problem_mark=mark if isinstance(mark, yaml.Mark) else None
+        )
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads YAML with the types of JSON: times stay strings, and no key may be repeated."""
+    """Loads YAML with the types of JSON: times stay strings, and no key may be repeated.
+
+    What aliases stand for counts each time, while the file is read: a few lines of aliases of
+    aliases can mean more than fits into memory.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = self._values = 0
+        self._sizes: dict[yaml.Node, int] = {}
+        """How many values the nodes stand for that are read to their end."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        peek: Callable[[], yaml.Event] = self.peek_event
+        event, before = peek(), self._values
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!", _TEXT):
+            raise _Refused(f"the tag {tag.replace('tag:yaml.org,2002:', '!!')} is not read", event)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _Refused(f"is nested deeper than {DEEPEST} levels", event)
+        node = super().compose_node(parent, index)
+        assert node is not None
+        self._depth -= 1
+        if isinstance(event, yaml.AliasEvent) and node not in self._sizes:
+            raise _Refused(f"the alias {event.anchor} stands for a part of itself", event)
+        self._values += self._sizes.get(node, 1)
+        if self._values > MOST_VALUES:
+            raise _Refused(f"has more than {MOST_VALUES} values, with its aliases", event)
+        self._sizes.setdefault(node, self._values - before)
+        if node.tag.endswith((":int", ":float")) and len(node.value) > LONGEST_NUMBER:
+            raise _Refused(f"a number has at most {LONGEST_NUMBER} characters", event)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            name = str(key.value)
-            if name in seen:
-                raise _Repeated(problem=f"the key {name} is repeated", problem_mark=key.start_mark)
-            seen.add(name)
+            if not isinstance(key, yaml.ScalarNode):
+                raise _Refused("a key is a text", key)
+            if key.value in seen:
+                raise _Refused(f"the key {key.value} is repeated", key)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -67,7 +112,7 @@ def mapping(text: str) -> dict[str, Any]:
         documents = [each for each in yaml.load_all(text, Loader=_Loader) if each is not None]
     except yaml.MarkedYAMLError as error:
         raise PolicyError(_where(error)) from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise PolicyError(f"is not YAML: {' '.join(str(error).split())}") from None
     if not documents:
         raise PolicyError("is empty: a DeschedulerPolicy is expected")
@@ -91,6 +136,6 @@ def _with_text_keys(document: dict[Any, Any]) -> dict[str, Any]:
     """The document as JSON has it: every key is a text."""
     try:
         parsed: dict[str, Any] = json.loads(json.dumps(document))
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise PolicyError(f"is not a policy: {error}") from None
     return parsed

@@ -91,6 +91,7 @@ def _evictor(args: models.DefaultEvictorArgs) -> policy.Evictor:
         priority_threshold=_threshold(args.priority_threshold),
         label_selector=_selector(args.label_selector),
         namespace_label_selector=_selector(args.namespace_label_selector),
+        replacing_owners=frozenset((each.group, each.kind) for each in args.replacing_owners),
         no_eviction_policy=policy.NoEvictionPolicy(args.no_eviction_policy),
         move_held_claims=policy.MoveHeldClaims(args.move_held_claims),
     )

@@ -7,7 +7,7 @@ cluster. A field that is not named here is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -40,6 +40,9 @@ class PolicyModel(BaseModel):
         frozen=True,
         strict=True,
     )
+
+    spellings: ClassVar[Mapping[str, str]] = {}
+    """Other names of fields that files have, too."""
 
 
 class LabelSelectorRequirement(PolicyModel):
@@ -83,6 +86,11 @@ class PodProtections(PolicyModel):
     config: PodProtectionsConfig | None = None
 
 
+class OwnerKind(PolicyModel):
+    group: str = ""
+    kind: Annotated[str, Field(min_length=1)]
+
+
 class DefaultEvictorArgs(PolicyModel):
     """Which pods may be evicted at all."""
 
@@ -102,6 +110,9 @@ class DefaultEvictorArgs(PolicyModel):
     ignore_pvc_pods: bool = False
     ignore_pods_without_pdb: Annotated[bool, Field(alias="ignorePodsWithoutPDB")] = False
     evict_failed_bare_pods: bool = False
+    """Read and without effect: no strategy looks at pods that have failed and have no owner."""
+    replacing_owners: tuple[OwnerKind, ...] = ()
+    """claimctl's own: further kinds that replace their pods, as RayCluster and the like do."""
     move_held_claims: Literal["Never", "WholeUnit"] = "Never"
     """claimctl's own: whether pods whose claim is held may be moved, with all pods of the claim."""
     max_unavailable_per_workload: Annotated[int, Field(ge=1)] = 1
@@ -198,6 +209,8 @@ class Plugins(PolicyModel):
     balance: PluginSet = PluginSet()
     filter: PluginSet = PluginSet()
     preevictionfilter: PluginSet = PluginSet()
+    spellings: ClassVar[Mapping[str, str]] = {"preEvictionFilter": "preevictionfilter"}
+    """The descheduler's own pages write it so."""
 
 
 class Profile(PolicyModel):

@@ -95,7 +95,7 @@ class _Placing:
         refs: dict[str, tuple[str, OwnerReference]] = {}
         for pod in sorted(observed.pods, key=by_name):
             ref = pod.metadata.controller()
-            if ref is not None and replaces(ref):
+            if ref is not None and replaces(ref, self._context.profile.evictor):
                 pods[ref.uid].append(pod)
                 refs[ref.uid] = (pod.metadata.namespace, ref)
         present = {each.metadata.uid for each in observed.owners}

@@ -99,20 +99,15 @@ CASES: dict[str, tuple[SchedulingPod, Evictor | None, Reason | None]] = {
     "a bare pod": (pod("p", "a", owner=None), None, Reason.NO_OWNER),
     "an owner of another kind": (CUSTOM, None, Reason.NO_OWNER),
     "a failed bare pod": (pod("p", "a", owner=None, phase="Failed"), None, Reason.FINISHED),
+    "an owner of another kind that the policy names": (
+        CUSTOM,
+        Evictor(replacing_owners=frozenset({("apps", "Rollout")})),
+        None,
+    ),
     "a failed bare pod, lifted": (
         pod("p", "a", owner=None, phase="Failed"),
         lifting(Protection.FAILED_BARE),
-        None,
-    ),
-    "a failed pod with an owner": (
-        pod("p", "a", phase="Failed"),
-        lifting(Protection.FAILED_BARE),
         Reason.FINISHED,
-    ),
-    "a running bare pod, lifted": (
-        pod("p", "a", owner=None),
-        lifting(Protection.FAILED_BARE),
-        Reason.NO_OWNER,
     ),
     "of a DaemonSet": (DAEMON, None, Reason.DAEMON_SET),
     "of a DaemonSet, lifted": (DAEMON, lifting(Protection.DAEMON_SETS), None),

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from time import process_time
 
 import pytest
 
 from claimctl.reschedule.policyfile import text
 from claimctl.reschedule.policyfile.problems import PolicyError
+
+
+def bomb(form: str) -> str:
+    """Ten lines that stand for three billion values."""
+    lines = ["a: &a {x: 1}"]
+    for last, name in pairwise("abcdefghij"):
+        lines.append(f"{name}: &{name} {form.format(', '.join([f'*{last}'] * 9))}")
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -21,8 +33,19 @@ from claimctl.reschedule.policyfile.problems import PolicyError
         ("a: 1\n---\nb: 2\n", "has 2 documents: one DeschedulerPolicy is expected"),
         ("a: 1\nb: 2\na: 3\n", "line 3: the key a is repeated"),
         ("a: [1\n", "line 2: expected ',' or ']', but got '<stream end>'"),
-        ("a: !!python/object:os.system {}\n", "line 1: could not determine a constructor for the "),
-        ("a: &x [*x]\n", "is not a policy: Circular reference detected"),
+        (
+            "a: !!python/object:os.system {}\n",
+            "line 1: the tag !!python/object:os.system is ",
+        ),
+        ("a: !!timestamp x\n", "line 1: the tag !!timestamp is not read"),
+        ("a: &x [*x]\n", "line 1: the alias x stands for a part of itself"),
+        ("? [a]\n: b\n", "line 1: a key is a text"),
+        (f"a: {'1' * 5000}\n", "line 1: a number has at most 40 characters"),
+        (f"a: {'[' * 5000}", "line 1: is nested deeper than 40 levels"),
+        ("- " * 5000, "line 1: is nested deeper than 40 levels"),
+        (f"{'{a: ' * 900}1{'}' * 900}", "line 1: is nested deeper than 40 levels"),
+        (bomb("[{}]"), "line 5: has more than 5000 values, with its aliases"),
+        (bomb("{{<<: [{}]}}"), "line 5: has more than 5000 values, with its aliases"),
         ("\x07", "is not YAML: "),
     ],
 )
@@ -32,6 +55,22 @@ def test_what_is_no_policy(content: str, expected: str) -> None:
     (found,) = raised.value.problems
     assert found.startswith(expected)
     assert "\n" not in found
+
+
+def test_aliases_of_a_usual_size_are_read() -> None:
+    assert text.mapping("a: &x [1, 2]\nb: [*x, *x]\n")["b"] == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("content", [bomb("[{}]"), f"a: {'9' * 5000}", f"a: {'[' * 5000}"])
+def test_what_is_no_policy_takes_neither_time_nor_memory(content: str) -> None:
+    tracemalloc.start()
+    began = process_time()
+    with suppress(PolicyError):
+        text.mapping(content)
+    took, (_, peak) = process_time() - began, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert took < 5  # a second where nothing traces memory and nobody else works
+    assert peak < 20 << 20
 
 
 def test_times_stay_texts() -> None:
@@ -47,7 +86,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (tmp_path, "is a directory: name the policy file in it"),
         (tmp_path / "absent", "cannot be read: No such file or directory"),
         (other, "is not UTF-8: a YAML or JSON file is expected"),
-        (large, "has 1048577 bytes: a policy file has at most 1048576"),
+        (large, "has 262145 bytes: a policy file has at most 262144"),
     ):
         with pytest.raises(PolicyError) as raised:
             text.read(path)
