@@ -23,6 +23,10 @@ endif
 .PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
+# the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
+lower = $(shell echo $1 | tr A-Z a-z)
+flags = $(foreach name,$1,$(if $($(name)),--$(call lower,$(name))="$($(name))"))
+
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sort | awk -F '\t' '{printf "%-12s %s\n", $$1, $$2}'
 
@@ -62,16 +66,16 @@ test: $(STAMP) ## run all tests (WORKERS=auto ARGS="-k name ...")
 	$(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) --dist worksteal $(ARGS)
 
 torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180; SEED=, SHARD=i/n, WORKERS=)
-	BUDGET=$(BUDGET) SEED=$(SEED) SHARD=$(or $(SHARD),1/1) WORKERS=$(WORKERS) $(BIN)/python -m labs torture
+	$(BIN)/python -m labs torture $(call flags,BUDGET SEED SHARD WORKERS RESCHEDULE) $(ARGS)
 
 torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
-	VERSION=$(VERSION) GATES=$(GATES) BUDGET=$(BUDGET) SEED=$(SEED) NAMESPACES=$(NAMESPACES) $(BIN)/python -m labs torture-real
+	$(BIN)/python -m labs torture-real $(call flags,VERSION GATES BUDGET SEED NAMESPACES KEEP TELL) $(ARGS)
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
-	MUTANT_BUDGET=$(BUDGET) $(BIN)/python -m labs mutants
+	$(BIN)/python -m labs torture-mutants $(call flags,BUDGET) $(ARGS)
 
 mutations: $(STAMP) ## make random changes in claimctl, one at a time; the tests must notice each (SEED=0, COUNT=200)
-	$(BIN)/python -m labs mutations --seed $(or $(SEED),0) --count $(or $(COUNT),200) $(ARGS)
+	$(BIN)/python -m labs mutations $(call flags,SEED COUNT) $(ARGS)
 
 check: check-types check-files ## check format, lint, types, imports, generated files and wheel; change nothing
 
@@ -124,25 +128,25 @@ bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=-
 	$(BIN)/python -m bench $(PART) $(ARGS)
 
 slow-scheduler: $(STAMP) ## release claims beside a slow real scheduler (VERSION= GATES=1 TRIES=50 CAUSE=volume BINDING=)
-	VERSION=$(VERSION) GATES=$(GATES) TRIES=$(TRIES) CAUSE=$(CAUSE) BINDING=$(BINDING) $(BIN)/python -m labs slow-scheduler
+	$(BIN)/python -m labs slow-scheduler $(call flags,VERSION GATES TRIES CAUSE BINDING KEEP) $(ARGS)
 
 switching: $(STAMP) ## switch PodGroups off and on again on a busy real 1.36 (CLAIMS=40 PODS=20 ORDER=naive SEED=)
-	CLAIMS=$(CLAIMS) PODS=$(PODS) ORDER=$(ORDER) SEED=$(SEED) $(BIN)/python -m labs switching
+	$(BIN)/python -m labs switching $(call flags,VERSION CLAIMS PODS ORDER SEED KEEP) $(ARGS)
 
 moving: $(STAMP) ## measure where evicted pods with claims go on a real control plane (VERSION= EVICTIONS=4)
-	VERSION=$(VERSION) EVICTIONS=$(EVICTIONS) $(BIN)/python -m labs moving
+	$(BIN)/python -m labs moving $(call flags,VERSION EVICTIONS) $(ARGS)
 
 reschedule-clusters: $(STAMP) ## move pods on random clusters: a dry run, the real run, a second run (SEED=0 COUNT=100)
-	$(BIN)/python -m labs clusters --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(ARGS)
+	$(BIN)/python -m labs reschedule-clusters $(call flags,SEED COUNT) $(ARGS)
 
 placing: $(STAMP) ## measure on a real control plane what keeps one owner's pods off a node (VERSION= GATES=1)
-	VERSION=$(VERSION) GATES=$(GATES) $(BIN)/python -m labs placing
+	$(BIN)/python -m labs placing $(call flags,VERSION GATES) $(ARGS)
 
 conformance: $(STAMP) ## compare the embedded cluster with transcripts of real servers
 	$(BIN)/python -m labs conformance $(ARGS)
 
 differential: $(STAMP) ## compare the embedded cluster with a real control plane (VERSION= BUDGET= SEED=)
-	$(BIN)/python -m labs differential --version "$(VERSION)" --budget $(or $(BUDGET),600) --seed $(or $(SEED),0) $(ARGS)
+	$(BIN)/python -m labs differential $(call flags,VERSION BUDGET SEED) $(ARGS)
 
 fuzz: $(STAMP) ## send at least 20,000 random requests to the embedded API server
 	$(BIN)/python -m labs fuzz $(ARGS)

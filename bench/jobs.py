@@ -31,7 +31,7 @@ from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import find_programs
-from labs.torture_real.controllers import Controllers, install, token
+from labs.torture_real.controllers import Controllers
 
 POD, JOB = ("v1", "Pod"), ("batch/v1", "Job")
 RESERVE = {"claimctl.io/reserve": "*"}
@@ -245,8 +245,7 @@ async def _play(
         tasks = [asyncio.create_task(each) for each in (kubelets.run(joined), *followers)]
         try:
             await joined.wait()
-            await install(bench.client)
-            controllers.prepare(await token(transport))
+            await controllers.install(transport)
             controllers.start("one")
             await asyncio.sleep(LEASE)
             return [line async for line in script(bench, options)]

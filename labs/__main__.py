@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 LABS = {
-    "model": ("labs.model", "try every order of events within small bounds"),
-    "torture": ("labs.torture", "play random schedules and faults on kube-in-process"),
-    "mutants": ("labs.torture.mutants", "plant known bugs in claimctl; torture must catch each"),
-    "histories": ("labs.torture.histories", "compare what claimctl does before and after a change"),
-    "torture-real": ("labs.torture_real", "play schedules while real servers are killed"),
-    "mutants-real": ("labs.torture_real.mutants", "plant known bugs; torture-real must catch each"),
-    "again-real": ("labs.torture_real.again", "judge a kept history of torture-real again"),
-    "mutations": ("labs.mutation", "make random changes in claimctl; the tests must notice each"),
-    "conformance": ("labs.conformance", "replay recordings of real servers on kube-in-process"),
-    "record-scheduling": ("labs.conformance.scheduling.record", "record cases of scheduling"),
-    "differential": ("labs.differential", "compare kube-in-process with real servers"),
-    "again": ("labs.differential.again", "compare kept answers of real servers again"),
-    "record": ("labs.differential.record", "make a recording of kept answers"),
-    "actions": ("labs.differential.actions", "compare stories alone with real servers"),
-    "record-actions": ("labs.differential.actions.record", "record stories on real servers"),
-    "fuzz": ("labs.fuzz", "send random requests to kube-in-process"),
-    "clusters": ("labs.clusters", "move pods on random clusters"),
-    "slow-scheduler": ("labs.slow_scheduler", "release claims beside a slow real scheduler"),
-    "switching": ("labs.switching", "switch PodGroups off and on again on busy real servers"),
-    "moving": ("labs.moving", "measure where evicted pods go on real servers"),
-    "placing": ("labs.placing", "measure what keeps an owner's pods off a node on real servers"),
+    "model": ("model.lab", "try every order of events within small bounds"),
+    "torture": ("torture.lab", "play random schedules and faults on kube-in-process"),
+    "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
+    "histories": ("torture.histories", "compare what claimctl does before and after a change"),
+    "torture-real": ("torture_real.lab", "play schedules while real servers are killed"),
+    "torture-real-mutants": ("torture_real.mutants", "plant bugs; torture-real must catch each"),
+    "torture-real-again": ("torture_real.again", "judge kept histories of torture-real again"),
+    "mutations": ("mutation.lab", "change claimctl at random; the tests must notice each change"),
+    "conformance": ("conformance.lab", "replay recordings of real servers on kube-in-process"),
+    "scheduling-record": ("conformance.scheduling.record", "record cases of scheduling"),
+    "differential": ("differential.lab", "compare kube-in-process with real servers"),
+    "differential-again": ("differential.again", "compare kept answers of real servers again"),
+    "differential-record": ("differential.record", "make a recording of kept answers"),
+    "stories": ("differential.actions.lab", "the part of differential that plays user actions"),
+    "stories-record": ("differential.actions.record", "record stories on real servers"),
+    "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
+    "reschedule-clusters": ("clusters.lab", "move pods on random clusters"),
+    "slow-scheduler": ("slow_scheduler.lab", "release claims beside a slow real scheduler"),
+    "switching": ("switching.lab", "switch PodGroups off and on again on busy real servers"),
+    "moving": ("moving.lab", "measure where evicted pods go on real servers"),
+    "placing": ("placing.lab", "measure what keeps an owner's pods off a node on real servers"),
 }
 """The module of each lab, and what it does."""
 
@@ -36,7 +36,7 @@ LABS = {
 def main(arguments: Sequence[str]) -> int:
     """Run the lab that is named, and exit with its code; without a name list all."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        listed = "\n".join(f"  {name:18} {what}" for name, (_, what) in LABS.items())
+        listed = "\n".join(f"  {name:20} {what}" for name, (_, what) in LABS.items())
         argparse.ArgumentParser(
             prog="python -m labs",
             usage="python -m labs NAME [flags]",
@@ -49,9 +49,9 @@ def main(arguments: Sequence[str]) -> int:
     if name not in LABS:
         print(f"labs: no lab is named {name!r}: `python -m labs` lists them", file=sys.stderr)
         return 2
-    sys.argv = [f"python -m labs {name}", *rest]
-    runpy.run_module(LABS[name][0], run_name="__main__", alter_sys=True)
-    return 0
+    module, _ = LABS[name]
+    lab: Callable[[Sequence[str]], int] = import_module(f"labs.{module}").main
+    return lab(rest)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from labs.__main__ import LABS, main
 @pytest.mark.parametrize("name", LABS)
 def test_each_lab_is_there(name: str) -> None:
     module, what = LABS[name]
-    assert find_spec(module) is not None
+    assert find_spec(f"labs.{module}") is not None
     assert what
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
-import structlog
 from kube_in_process.virtual import run
 
 from labs.clusters.making import STRATEGIES
@@ -14,11 +11,7 @@ LIMIT = 1e6
 """Virtual seconds for one cluster."""
 
 
-def quiet() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-
-
-def one(seed: int) -> Played:
+def play_seed(seed: int) -> Played:
     """Play a seed. An error counts as a finding."""
     try:
         return run(played(seed), limit=LIMIT)

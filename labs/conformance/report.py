@@ -38,7 +38,7 @@ def entries(path: Path) -> list[Entry]:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReplayReport:
     """Of one recording: every difference that the list does not name, and what it covered.
 
     ``stale`` are allowances that nothing needs. ``allowed`` are steps that differ in nothing else;
@@ -63,12 +63,12 @@ class Report:
         )
 
 
-def report(name: str, results: list[StepResult]) -> Report:
+def report(name: str, results: list[StepResult]) -> ReplayReport:
     allowed = [e for e in entries(ALLOWED) if e.file == name]
     used: set[Entry] = set()
     new: list[tuple[StepResult, Difference]] = []
     kinds = [_judge(result, allowed, used, new) for result in results]
-    return Report(
+    return ReplayReport(
         name=name,
         steps=len(results),
         matched=kinds.count("matched"),

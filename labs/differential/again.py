@@ -1,4 +1,4 @@
-"""``python -m labs again FILE [TEXT]``: replays transcripts on the embedded server.
+"""Replays transcripts on kube-in-process.
 
 FILE was written by ``--keep``; no real server is needed. With TEXT, only kinds of difference that
 contain it are shown, with their requests.
@@ -7,8 +7,7 @@ contain it are shown, with their requests.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from labs.differential.ledger import allowances, allowed
 from labs.differential.outcome import Outcome
 from labs.differential.playing import Side, play
 from labs.differential.requests import judged
+from labs.flags import Parser
 
 _CHUNK = 40
 
@@ -44,9 +44,12 @@ def _chunks(lines: list[str]) -> Iterator[list[str]]:
         yield lines[start : start + _CHUNK]
 
 
-def main(arguments: list[str]) -> int:
-    text = arguments[1] if len(arguments) > 1 else ""
-    lines = Path(arguments[0]).read_text().splitlines()
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser("differential-again", __doc__)
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("text", nargs="?", default="", metavar="TEXT")
+    options = parser.parse_args(arguments)
+    text, lines = options.text, options.file.read_text().splitlines()
     total = Outcome("requests", "requests")
     with ProcessPoolExecutor(2) as pool:
         for outcome in pool.map(_outcome, _chunks(lines)):
@@ -62,7 +65,3 @@ def main(arguments: list[str]) -> int:
                 print(total.findings[kind].shown)
     print(f"{total.compared} requests, {len(new)} kinds, {sum(n for _, n in new)} in all")
     return 1 if new else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""``python -m labs record [--kind TEXT] KEPT NAME``: new transcripts.
+"""Makes new transcripts.
 
 Takes sequences from KEPT (what ``--keep`` wrote: requests with the answers of a real server) and
 writes them as one transcript in the format of ``labs/conformance/api``, so that they are tested
@@ -10,7 +10,6 @@ first, and records what that one answers.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
@@ -19,15 +18,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from claimctl_demo.real_servers.programs import CannotStart
+from claimctl_demo.real_servers.programs import CannotStart, Programs
 from labs.conformance.replay import DIRECTORY
 from labs.differential.again import side_of
-from labs.differential.assets import programs_of
 from labs.differential.kinds import kind_of
 from labs.differential.outcome import Run
 from labs.differential.playing import Played, play
 from labs.differential.recorder import Recorder, Sequence, Spoiled
 from labs.differential.server import api_server_alone, connected, define
+from labs.flags import Parser
 
 Kept = dict[str, Any]
 _NUMBERED = re.compile(r"<(uid|rv|continue|token|gen|hash):(\d+)>")
@@ -83,15 +82,15 @@ def _up_to(steps: list[Any], wrong: Played) -> list[Any]:
     return steps
 
 
-def recorded_live(path: Path, version: str) -> Kept:
-    """A transcript with the answers of a real server of that version.
+def recorded_live(path: Path, programs: Programs) -> Kept:
+    """A transcript with the answers of a real server.
 
     Raises:
         CannotStart: that server does not come up.
         Spoiled: it was too slow to say anything.
     """
     content: Kept = json.loads(path.read_text())
-    run = Run(programs_of(version), 0, 0)
+    run = Run(programs, 0, 0)
     managed = bool(content.get("managedFields"))
     sequence = Sequence(content["name"], tuple(content["steps"]), True, managed)
 
@@ -107,17 +106,20 @@ def recorded_live(path: Path, version: str) -> Kept:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m labs record")
+    parser = Parser("differential-record", __doc__)
     parser.add_argument("kept", type=Path)
     parser.add_argument("name")
     parser.add_argument("--about", default="Found by the differential tests.")
     parser.add_argument("--kind", default="")
-    parser.add_argument("--version", default="")
+    parser.add_version()
     parser.add_argument("--live", action="store_true")
     wanted = parser.parse_args(arguments)
     try:
         if wanted.live:
-            made = {**recorded_live(wanted.kept, wanted.version), "name": wanted.name}
+            made = {
+                **recorded_live(wanted.kept, parser.programs(wanted.version)),
+                "name": wanted.name,
+            }
         else:
             sequences = list(chosen(wanted.kept, wanted.kind))
             if not sequences:
@@ -129,7 +131,3 @@ def main(arguments: list[str]) -> int:
         return 1
     print(write(made))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

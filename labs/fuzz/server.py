@@ -42,7 +42,7 @@ class Unsound(AssertionError):
 
 
 @dataclass
-class Tally:
+class FuzzTally:
     """What was asked and how it was answered."""
 
     requests: int = 0
@@ -103,7 +103,7 @@ _FURNITURE: tuple[tuple[str, Object], ...] = (
 )
 
 
-async def asked(handler: Handler, requests: list[Request], tally: Tally) -> None:
+async def asked(handler: Handler, requests: list[Request], tally: FuzzTally) -> None:
     """Send the requests one after the other, and look at the server afterwards.
 
     Raises:
@@ -114,7 +114,7 @@ async def asked(handler: Handler, requests: list[Request], tally: Tally) -> None
     await _still_sound(handler)
 
 
-async def _one(handler: Handler, request: Request, tally: Tally) -> Response:
+async def _one(handler: Handler, request: Request, tally: FuzzTally) -> Response:
     response = await handler.send(
         request.method, request.path, request.query, dict(request.headers), request.body
     )
@@ -185,7 +185,7 @@ _TABLE = (("accept", "application/json;as=Table;v=v1;g=meta.k8s.io"),)
 
 async def _still_sound(handler: Handler) -> None:
     """Everything can still be listed, in every form, and discovery be read."""
-    tally = Tally()
+    tally = FuzzTally()
     for path in _DOCUMENTS:
         await _must(handler, Request("GET", path), tally)
     for kind in handler.api.kinds:
@@ -197,7 +197,7 @@ async def _still_sound(handler: Handler) -> None:
         await _must(handler, Request("GET", path, headers=_TABLE), tally)
 
 
-async def _must(handler: Handler, request: Request, tally: Tally) -> None:
+async def _must(handler: Handler, request: Request, tally: FuzzTally) -> None:
     response = await _one(handler, request, tally)
     if response.status != 200:
         raise Unsound(f"{request.path} is {response.status} afterwards")

@@ -10,7 +10,7 @@ from kube_in_process.seams import HttpResponse
 from kube_in_process.virtual import run
 
 from labs.fuzz.requests import Request, sequences
-from labs.fuzz.server import Tally, Unsound, asked, furnished, judge
+from labs.fuzz.server import FuzzTally, Unsound, asked, furnished, judge
 
 
 @settings(
@@ -22,7 +22,7 @@ from labs.fuzz.server import Tally, Unsound, asked, furnished, judge
 )
 @given(sequences())
 def _try_many(requests: list[Request]) -> None:
-    run(asked(furnished(), requests, Tally()), limit=40_000)
+    run(asked(furnished(), requests, FuzzTally()), limit=40_000)
 
 
 def test_no_sequence_of_requests_breaks_the_server() -> None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
 
 from claimctl.wire.base import Object
+from labs.cells import CELL_LABEL, LONG_RUN, document
 
-FOREVER = "1000000"
-CELL_LABEL = "claimctl.io/cell"
 TAINT = {"key": "claimctl.io/closed", "value": "measured", "effect": "NoSchedule"}
 
 
@@ -33,7 +29,7 @@ class Closing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class MovedWorkload:
     """A row of the table."""
 
     name: str
@@ -65,22 +61,24 @@ class Workload:
 
 
 WORKLOADS = (
-    Workload("Deployment, one claim"),
-    Workload("Deployment, two claims", claims=2, held=(0, 1), held_as="both held"),
-    Workload("Deployment, two claims", claims=2, held=(1,), held_as="one held", free=False),
-    Workload("Deployment, 2 pods share a claim, one is evicted", replicas=2),
-    Workload("Deployment, 2 pods share a claim, both are evicted", replicas=2, evicted=2),
-    Workload("Deployment, a claim generated for each pod", held=(), generated=True),
-    Workload("StatefulSet, one claim", kind="StatefulSet"),
-    Workload("Job, one claim", kind="Job"),
-    Workload("Job that replaces only failed pods, one claim", kind="Job", replacement="Failed"),
+    MovedWorkload("Deployment, one claim"),
+    MovedWorkload("Deployment, two claims", claims=2, held=(0, 1), held_as="both held"),
+    MovedWorkload("Deployment, two claims", claims=2, held=(1,), held_as="one held", free=False),
+    MovedWorkload("Deployment, 2 pods share a claim, one is evicted", replicas=2),
+    MovedWorkload("Deployment, 2 pods share a claim, both are evicted", replicas=2, evicted=2),
+    MovedWorkload("Deployment, a claim generated for each pod", held=(), generated=True),
+    MovedWorkload("StatefulSet, one claim", kind="StatefulSet"),
+    MovedWorkload("Job, one claim", kind="Job"),
+    MovedWorkload(
+        "Job that replaces only failed pods, one claim", kind="Job", replacement="Failed"
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class EvictionCell:
     number: int
-    workload: Workload
+    workload: MovedWorkload
     held: bool
     closing: Closing
 
@@ -100,14 +98,14 @@ class Cell:
 
     @property
     def held_claims(self) -> list[str]:
-        return [self.claim_names[each] for each in self.workload.held] if self.held else []
+        return [self.claim_names[index] for index in self.workload.held] if self.held else []
 
     def workload_body(self, name: str) -> Object:
         """The workload: its pods use only the nodes of this cell."""
         shape = self.workload
         labels = {"app": name}
         template = {
-            "metadata": {"labels": labels, "annotations": {RUN_SECONDS: FOREVER}},
+            "metadata": {"labels": labels, "annotations": LONG_RUN},
             "spec": self._pod_spec(),
         }
         spec: Object = {"template": template}
@@ -120,17 +118,17 @@ class Cell:
             spec |= {"replicas": shape.replicas, "selector": {"matchLabels": labels}}
         if shape.kind == "StatefulSet":
             spec["serviceName"] = name
-        return _document(shape.api_version, shape.kind, name, self.namespace, spec)
+        return document(shape.api_version, shape.kind, name, self.namespace, spec)
 
     def _pod_spec(self) -> Object:
         if self.workload.generated:
             uses = [{"name": "claim-0", "resourceClaimTemplateName": "each"}]
         else:
-            uses = [{"name": each, "resourceClaimName": each} for each in self.claim_names]
+            uses = [{"name": name, "resourceClaimName": name} for name in self.claim_names]
         container = {
             "name": "main",
             "image": "registry.example/train:1",
-            "resources": {"claims": [{"name": each["name"]} for each in uses]},
+            "resources": {"claims": [{"name": use["name"]} for use in uses]},
         }
         return {
             "restartPolicy": "Never" if self.workload.is_job else "Always",
@@ -142,29 +140,23 @@ class Cell:
     def claim_bodies(self, api_version: str, device_class: str) -> Iterator[Object]:
         """The named claims, or the template."""
         request: Object = {"deviceClassName": device_class}
-        named = {"name": "gpu", **request}
         # v1beta1 has the request itself where later versions have ``exactly``
-        one = named if api_version.endswith("v1beta1") else {"name": "gpu", "exactly": request}
-        spec = {"devices": {"requests": [one]}}
+        shape = request if api_version.endswith("v1beta1") else {"exactly": request}
+        spec = {"devices": {"requests": [{"name": "gpu", **shape}]}}
         if self.workload.generated:
             kind = "ResourceClaimTemplate"
-            yield _document(api_version, kind, "each", self.namespace, {"spec": spec})
-        for each in self.claim_names:
-            yield _document(api_version, "ResourceClaim", each, self.namespace, spec)
+            yield document(api_version, kind, "each", self.namespace, {"spec": spec})
+        for name in self.claim_names:
+            yield document(api_version, "ResourceClaim", name, self.namespace, spec)
 
 
-def _document(api_version: str, kind: str, name: str, namespace: str, spec: Any) -> Object:
-    meta = {"name": name, "namespace": namespace}
-    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
-
-
-def cells() -> list[Cell]:
+def cells() -> list[EvictionCell]:
     """All cells of the table, row by row."""
-    found = [
+    choices = [
         (workload, held, closing)
         for workload in WORKLOADS
         for held in (False, True)
         if (workload.held if held else workload.free)
         for closing in Closing
     ]
-    return [Cell(number, *each) for number, each in enumerate(found)]
+    return [EvictionCell(number, *choice) for number, choice in enumerate(choices)]

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
-
 from claimctl.kube.documents import DocumentClient, Version
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.nodes import NODE
+from labs.cells import CELL_LABEL, LONG_RUN, document
 
 RECORD: Version = ("claimctl.io/v1alpha1", "RescheduleRecord")
-CELL_LABEL = "claimctl.io/cell"
 IMAGE = "registry.example/web:1"
 
 
@@ -27,7 +25,7 @@ class Means(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PlacementCell:
     """Two nodes: ``nodes[0]`` is to be avoided, and is the emptier one."""
 
     number: int
@@ -40,14 +38,14 @@ class Cell:
         return f"cell-{self.number}"
 
 
-def cells(*, admission: bool) -> list[Cell]:
+def cells(*, admission: bool) -> list[PlacementCell]:
     """All cells; those of the admission policy only where it is served."""
-    chosen = [each for each in Means if admission or each is not Means.ADMISSION]
-    pairs = [(each, room) for each in chosen for room in (True, False)]
-    return [Cell(number, *pair) for number, pair in enumerate(pairs)]
+    chosen = [means for means in Means if admission or means is not Means.ADMISSION]
+    pairs = [(means, room) for means in chosen for room in (True, False)]
+    return [PlacementCell(number, *pair) for number, pair in enumerate(pairs)]
 
 
-async def apply(client: DocumentClient, cell: Cell, node: str, owner: str) -> None:
+async def apply(client: DocumentClient, cell: PlacementCell, node: str, owner: str) -> None:
     """Close the node to the pods of the owner (a ReplicaSet's UID)."""
     match cell.means:
         case Means.HINT | Means.TAINT:
@@ -64,7 +62,7 @@ async def apply(client: DocumentClient, cell: Cell, node: str, owner: str) -> No
             await client.patch_status(RECORD, "", cell.namespace, status)
 
 
-def _guard(cell: Cell, node: str) -> Object:
+def _guard(cell: PlacementCell, node: str) -> Object:
     """A pod that is on the node already and does not bear the owner's pods beside it."""
     term = {
         "labelSelector": {"matchLabels": {"app": "owner"}},
@@ -76,30 +74,16 @@ def _guard(cell: Cell, node: str) -> Object:
         "containers": [{"name": "main", "image": IMAGE}],
         "affinity": {"podAntiAffinity": required},
     }
-    meta = {"name": "guard", "namespace": cell.namespace, "annotations": FOREVER}
+    meta = {"name": "guard", "namespace": cell.namespace, "annotations": LONG_RUN}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-FOREVER = {RUN_SECONDS: "1000000"}
-
-
-def deployment(
-    cell: Cell | str, name: str, replicas: int, cpu: str = "100m", **more: Any
-) -> Object:
+def deployment(space: str, name: str, replicas: int, cpu: str = "100m", **more: Any) -> Object:
     """A Deployment whose pods use only the nodes of the cell."""
-    space = cell if isinstance(cell, str) else cell.namespace
     labels = {"app": name}
     container = {"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": cpu}}}
-    annotations = FOREVER | more.pop("annotations", {})
+    annotations = LONG_RUN | more.pop("annotations", {})
     spec = {"nodeSelector": {CELL_LABEL: space}, "containers": [container], **more}
     template = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": space},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": template,
-        },
-    }
+    body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return document("apps/v1", "Deployment", name, space, body)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from claimctl.kube.documents import DocumentClient
-from labs.placing.__main__ import table
+from labs.placing.lab import shown
 from labs.placing.means import Means, cells, deployment
-from labs.placing.tries import Try
+from labs.placing.placement import PlacementTry
 
 
 class NoTransport:
@@ -18,25 +18,25 @@ class NoTransport:
 
 
 def test_each_means_is_tried_with_and_without_room() -> None:
-    assert [(each.means, each.room) for each in cells(admission=True)] == [
+    assert [(cell.means, cell.room) for cell in cells(admission=True)] == [
         (means, room) for means in Means for room in (True, False)
     ]
-    assert Means.ADMISSION not in {each.means for each in cells(admission=False)}
+    assert Means.ADMISSION not in {cell.means for cell in cells(admission=False)}
 
 
 def test_the_cells_of_a_row_stand_side_by_side() -> None:
     client = DocumentClient(NoTransport())  # type: ignore[arg-type]  # it is not used
     tries = [
-        Try(client, cell, ("a", "b"), Counter(a=number, b=1), Counter({"": 2}))
+        PlacementTry(client, cell, ("a", "b"), Counter(a=number, b=1), Counter({"": 2}))
         for number, cell in enumerate(cells(admission=False)[:2])
     ]
-    assert table(tries).splitlines()[2:] == [
+    assert shown(tries).splitlines()[2:] == [
         "| nothing | 0 / 1 / 0 | 0 / 0 / 2 | 1 / 1 / 0 | 0 / 0 / 2 |"
     ]
 
 
 def test_pods_of_a_cell_stay_on_its_nodes() -> None:
-    body = deployment(cells(admission=False)[3], "owner", 4)
+    body = deployment(cells(admission=False)[3].namespace, "owner", 4)
     pod = body["spec"]["template"]["spec"]
     assert (body["metadata"]["namespace"], pod["nodeSelector"]) == (
         "cell-3",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -17,15 +16,15 @@ from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.pod_worker import POD
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
+from labs import frame
 
 NAMESPACE = "ml"
 GRACE = 20
 """forceDeletedPodGraceSeconds of every reservation."""
-_AT_A_TIME = 8
 
 
 @dataclass(slots=True)
-class Workloads:
+class SharedWorkloads:
     """One Deployment for each claim; its pods share the claim through a PodGroup."""
 
     client: DocumentClient
@@ -44,16 +43,16 @@ class Workloads:
 
     async def create(self) -> None:
         await self.client.create(objects.namespace(NAMESPACE))
-        await each_of(self._create(name) for name in self.names)
+        await frame.together(self._create(name) for name in self.names)
 
     async def _create(self, name: str) -> None:
         workload = Workload(NAMESPACE, name, name, self.most, group=name)
         self.wanted[name] = self.most
         await self.client.create(objects.claim(NAMESPACE, name))
-        made = objects.reservation(
+        reservation = objects.reservation(
             workload, DEPLOYMENT, idleTimeoutSeconds=1, forceDeletedPodGraceSeconds=GRACE
         )
-        await self.client.create(made)
+        await self.client.create(reservation)
         body = objects.deployment(workload)
         body["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 2
         await self.client.create(body)
@@ -85,7 +84,7 @@ class Workloads:
 
     async def settle(self) -> None:
         """Give every Deployment all of its pods again."""
-        await each_of(self.scale(name, self.most) for name in self.names)
+        await frame.together(self.scale(name, self.most) for name in self.names)
 
     # What is there
 
@@ -98,11 +97,11 @@ class Workloads:
     async def waiting(self) -> list[str]:
         """The Deployments whose pods do not all run, with the number that runs."""
         pods = await self.pods()
-        found = {name: [pod for pod in pods if _owned(pod, name)] for name in self.names}
+        by_name = {name: [pod for pod in pods if _owned(pod, name)] for name in self.names}
         return [
-            f"{name} {sum(map(_runs, each))}/{self.wanted[name]}"
-            for name, each in found.items()
-            if len(each) != self.wanted[name] or not all(map(_runs, each))
+            f"{name} {sum(map(_runs, own))}/{self.wanted[name]}"
+            for name, own in by_name.items()
+            if len(own) != self.wanted[name] or not all(map(_runs, own))
         ]
 
     async def unheld(self) -> list[str]:
@@ -113,7 +112,7 @@ class Workloads:
         held = ["deployments", "podgroups"]
         lists = {
             claim["metadata"]["name"]: sorted(
-                each["resource"] for each in reserved_for(claim) if each["resource"] != "pods"
+                entry["resource"] for entry in reserved_for(claim) if entry["resource"] != "pods"
             )
             for claim in await self.claims()
         }
@@ -122,7 +121,7 @@ class Workloads:
     async def unlisted(self) -> list[str]:
         """The claims that do not list exactly the pods that are bound to a node."""
         pods = await self.pods()
-        found = []
+        differing = []
         for claim in await self.claims():
             name = claim["metadata"]["name"]
             bound = {
@@ -130,10 +129,11 @@ class Workloads:
                 for pod in pods
                 if _owned(pod, name) and node_name(pod) and not ended(pod)
             }
-            listed = {each["uid"] for each in reserved_for(claim)}
+            listed = {entry["uid"] for entry in reserved_for(claim)}
             if listed != bound:
-                found.append(f"{name} lists {len(listed - bound)} more, {len(bound - listed)} less")
-        return found
+                more, fewer = len(listed - bound), len(bound - listed)
+                differing.append(f"{name} lists {more} more, {fewer} less")
+        return differing
 
     async def allocated(self) -> list[str]:
         return [
@@ -149,8 +149,8 @@ class Workloads:
             claim["metadata"]["name"]
             for claim in await self.claims()
             if any(
-                each["resource"] == "pods" and each["uid"] not in uids
-                for each in reserved_for(claim)
+                entry["resource"] == "pods" and entry["uid"] not in uids
+                for entry in reserved_for(claim)
             )
         ]
 
@@ -161,26 +161,13 @@ class Workloads:
                 claim["metadata"]["uid"],
                 allocation_of(claim),
                 sorted(
-                    tuple(sorted(each.items()))
-                    for each in reserved_for(claim)
-                    if each["resource"] != "pods"
+                    tuple(sorted(entry.items()))
+                    for entry in reserved_for(claim)
+                    if entry["resource"] != "pods"
                 ),
             )
             for claim in await self.claims()
         }
-
-
-async def each_of(acts: Iterable[Awaitable[object]]) -> None:
-    """Carry out all of them, a few at a time."""
-    slots = asyncio.Semaphore(_AT_A_TIME)
-
-    async def one(act: Awaitable[object]) -> None:
-        async with slots:
-            await act
-
-    async with asyncio.TaskGroup() as group:
-        for act in acts:
-            group.create_task(one(act))
 
 
 def _owned(pod: Object, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -11,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-import structlog
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime
 
+from labs import frame
 from labs.torture.budget import Timer
 from labs.torture.explorer import explore
 from labs.torture.perturbations import Point, perturb
@@ -46,19 +45,19 @@ class Tally:
             self.bad.append(verdict)
 
 
-def quiet() -> None:
+def prepare() -> None:
     """Switch logs off, and collect garbage only between batches."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    frame.quiet()
     gc.disable()
 
 
-def schedules(seeds: list[int]) -> Tally:
+def schedules(seeds: list[int], *, reschedule: bool = False) -> Tally:
     """Explore some seeds."""
     tally = Tally()
     for seed in seeds:
         tally.schedules += 1
         try:
-            explored = explore(seed)
+            explored = explore(seed, reschedule=reschedule)
         except (Deadlock, OutOfTime, LostError) as error:
             tally.judge(_ended_badly(f"SEED={seed}", error))
             continue

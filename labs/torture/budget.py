@@ -1,15 +1,13 @@
-"""The options of ``make torture``: its time budget and its shard."""
+"""The flags of the lab ``torture``: its time budget and its shard."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-
-class BadOption(Exception):
-    """A variable has an invalid value. The text is one line."""
+from labs.flags import Parser, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +19,31 @@ class Budget:
     shard: int = 1
     shards: int = 1
     workers: int = 1
+    reschedule: bool = False
+    """Whether ``claimctl reschedule`` runs beside the schedules."""
 
     @classmethod
-    def given(cls) -> Budget:
-        """Read BUDGET, SEED, SHARD (i/n) and WORKERS.
-
-        Raises:
-            BadOption: one of them is invalid.
-        """
-        shard, _, shards = os.environ.get("SHARD", "1/1").partition("/")
-        try:
-            found = cls(
-                seconds=float(os.environ.get("BUDGET") or 180),
-                seed=int(os.environ.get("SEED") or 0),
-                shard=int(shard),
-                shards=int(shards),
-                workers=int(os.environ.get("WORKERS") or os.cpu_count() or 1),
-            )
-        except ValueError as error:
-            text = f"BUDGET and SEED are numbers, SHARD is i/n: {error}"
-            raise BadOption(text) from error
-        if not 1 <= found.shard <= found.shards or found.workers < 1:
-            raise BadOption("SHARD is i/n with 1 <= i <= n, WORKERS at least 1")
-        return found
+    def given(cls, arguments: Sequence[str], about: str | None) -> Budget:
+        """Read the flags."""
+        parser = Parser("torture", about)
+        seconds = number(1, kind=float)
+        parser.add_argument("--budget", type=seconds, default=180.0, help="seconds (%(default)g)")
+        parser.add_argument("--seed", type=number(), default=0, help="the first seed (%(default)s)")
+        parser.add_argument("--shard", default="1/1", metavar="I/N", help="play one part of N")
+        parser.add_argument("--workers", type=number(1), default=os.cpu_count() or 1)
+        parser.add_switch("--reschedule", "1 to run `claimctl reschedule` beside schedules")
+        given = parser.parse_args(arguments)
+        shard, _, shards = given.shard.partition("/")
+        if not (shard.isdigit() and shards.isdigit() and 1 <= int(shard) <= int(shards)):
+            parser.error(f"--shard: {given.shard!r} is not I/N with 1 <= I <= N")
+        return cls(
+            seconds=given.budget,
+            seed=given.seed,
+            shard=int(shard),
+            shards=int(shards),
+            workers=given.workers,
+            reschedule=given.reschedule,
+        )
 
     def seeds(self) -> Iterator[int]:
         """The seeds of this shard, without end."""

@@ -15,7 +15,7 @@ from labs.torture.faults import Faults
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.final_checks import conclude
 from labs.torture.reference import LIMIT, dialects
-from labs.torture.rescheduling import rescheduling, wanted
+from labs.torture.rescheduling import rescheduling
 from labs.torture.testbed import BINDING, Testbed, Verdict, closed, history, judge, opened
 from labs.torture.user_actions import UserActions
 
@@ -85,20 +85,27 @@ class Schedule:
         return drawn
 
 
-def explore(seed: int, *, keep_log: bool = False, keep: bool = False) -> Explored:
+def explore(
+    seed: int, *, keep_log: bool = False, keep: bool = False, reschedule: bool = False
+) -> Explored:
     """Play the schedule of a seed.
 
     Args:
         keep_log: keep the readable history also if the schedule broke no promise.
         keep: keep a fingerprint of every revision.
+        reschedule: run ``claimctl reschedule`` beside the schedule.
     """
     schedule = Schedule.of(seed)
-    explored = Explored(Verdict(f"SEED={seed} ({schedule.dialect})", keep), slow=schedule.slow)
-    run(_explore(schedule, explored, keep_log), limit=LIMIT)
+    explored = Explored(
+        Verdict(f"SEED={seed} ({schedule.dialect})", keeps=keep), slow=schedule.slow
+    )
+    run(_explore(schedule, explored, keep_log, reschedule), limit=LIMIT)
     return explored
 
 
-async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> None:
+async def _explore(
+    schedule: Schedule, explored: Explored, keep_log: bool, reschedule: bool
+) -> None:
     rng = schedule.rng
     options = replace(
         dialects()[schedule.dialect], seed=schedule.seed, conflict_storm=rng.random() < 0.1
@@ -123,8 +130,8 @@ async def _explore(schedule: Schedule, explored: Explored, keep_log: bool) -> No
         process_faults.start("one")
         testbed.cluster.handler.fault = faults
         testbed.cluster.fault_components(faults.on_components)
-        beside = rescheduling(testbed, schedule.seed, faults.counts) if wanted() else nullcontext()
-        async with beside:
+        runs = rescheduling(testbed, schedule.seed, faults.counts) if reschedule else nullcontext()
+        async with runs:
             for _ in range(schedule.actions):
                 users.act()
                 await process_faults.strike(users)

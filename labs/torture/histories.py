@@ -10,18 +10,16 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from kube_in_process.virtual import Deadlock, LostError, OutOfTime
 
-from labs.torture.batches import quiet
+from labs import frame
+from labs.flags import Parser, number
+from labs.torture.batches import prepare
 from labs.torture.explorer import explore
 from labs.torture.reference import play, references
 
@@ -34,7 +32,7 @@ class BadHistories(Exception):
     """The file was not saved by this command, or names runs that do not exist. One line."""
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     try:
         if options.save is not None:
@@ -45,32 +43,23 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _options(arguments: list[str] | None) -> Any:
-    parser = argparse.ArgumentParser(prog="python -m labs histories", description=__doc__)
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("histories", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--save", type=Path, metavar="FILE", help="write the histories")
     what.add_argument("--compare", type=Path, metavar="FILE", help="play them again and compare")
-    parser.add_argument(
-        "--seeds", type=_count, default=SEEDS, help="schedules to save (%(default)s)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="the first of them (%(default)s)")
+    parser.add_argument("--seeds", type=number(1), default=SEEDS, help="how many (%(default)s)")
+    parser.add_argument("--seed", type=number(), default=0, help="the first of them (%(default)s)")
     return parser.parse_args(arguments)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"at least 1 is expected, not {text}")
-    return number
 
 
 def save(path: Path, seeds: Iterable[int]) -> int:
     """Write the histories; leaves no partial file."""
-    runs = [*(f"SEED={seed}" for seed in seeds), *(each.name for each in references())]
+    runs = [*(f"SEED={seed}" for seed in seeds), *(reference.name for reference in references())]
     partial = path.with_name(f"{path.name}.partial")
     revisions = 0
     with gzip.open(partial, "wt", encoding="utf-8") as file:
-        for name, lines in _played(runs):
+        for name, lines in _play_all(runs):
             revisions += len(lines)
             file.write(json.dumps({"run": name, "revisions": lines}) + "\n")
     partial.rename(path)
@@ -82,7 +71,7 @@ def compare(path: Path) -> int:
     """Print the differences; returns 1 if there are any."""
     before = _read(path)
     different = 0
-    for name, after in _played(list(before)):
+    for name, after in _play_all(list(before)):
         if before[name] == after:
             continue
         different += 1
@@ -96,15 +85,15 @@ def _read(path: Path) -> dict[str, list[str]]:
     known = {reference.name for reference in references()}
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
-            found = {each["run"]: each["revisions"] for each in map(json.loads, file)}
+            histories = {run["run"]: run["revisions"] for run in map(json.loads, file)}
     except (gzip.BadGzipFile, EOFError, ValueError, TypeError, KeyError) as error:
         raise BadHistories("is not a file that --save has written") from error
-    if not found:
+    if not histories:
         raise BadHistories("has no run in it")
-    for name in found:
+    for name in histories:
         if name not in known and not name.startswith("SEED="):
             raise BadHistories(f"there is no run named {name!r} any more")
-    return found
+    return histories
 
 
 def difference(name: str, before: list[str], after: list[str]) -> list[str]:
@@ -119,9 +108,8 @@ def difference(name: str, before: list[str], after: list[str]) -> list[str]:
     ]
 
 
-def _played(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
-    context = get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), context, initializer=quiet) as pool:
+def _play_all(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
+    with frame.processes(prepare=prepare) as pool:
         yield from zip(runs, pool.map(fingerprints_of, runs, chunksize=8), strict=True)
 
 
@@ -136,9 +124,5 @@ def fingerprints_of(run: str) -> list[str]:
 def _fingerprints_of(run: str) -> list[str]:
     if run.startswith("SEED="):
         return explore(int(run.removeprefix("SEED=")), keep=True).verdict.fingerprints
-    reference = next(each for each in references() if each.name == run)
+    reference = next(known for known in references() if known.name == run)
     return play(reference, keep=True).fingerprints
-
-
-if __name__ == "__main__":
-    sys.exit(main())

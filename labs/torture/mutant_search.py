@@ -15,7 +15,7 @@ from dataclasses import asdict
 from itertools import count, zip_longest
 from random import Random
 
-from labs.torture.batches import Tally, perturbations, quiet, schedules
+from labs.torture.batches import Tally, perturbations, prepare, schedules
 from labs.torture.budget import Timer
 from labs.torture.faulty_transport import FaultPlan
 from labs.torture.perturbations import UNDISTURBED, UNOBSERVED, Point, points
@@ -32,7 +32,7 @@ Case = Point | int
 
 def hunt(seconds: float) -> str:
     """The failure that revealed the bug; "" if there was none within ``seconds`` of CPU time."""
-    quiet()
+    prepare()
     timer = Timer(seconds, time.process_time)
     for case in _cases():
         wrong = played(case)
@@ -104,7 +104,7 @@ def read(text: str) -> Case:
 
 
 def main(case: str) -> int:
-    quiet()
+    prepare()
     wrong = played(read(case))
     print(wrong or "passes")
     return FAILS if wrong else 0

@@ -1,7 +1,7 @@
 """Plants bugs in claimctl, one at a time; the torture tests must catch each of them.
 
-``python -m labs mutants`` lists all bugs as caught or missed. With a name it plants that
-bug in its own process and hunts it: one module is changed while it is imported, and no file.
+Without a name all bugs are listed as caught or missed. With a name that bug is
+planted in this process and hunted: one module is changed while it is imported, and no file.
 A bug counts as caught only by a case that passes without it.
 """
 
@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from labs.flags import Parser, number
 from labs.torture.planting import Mutant, plant
 
 CAUGHT, MISSED = 0, 1
 PATIENCE = 360.0
-"""CPU seconds for the hunt of one bug; MUTANT_BUDGET changes it."""
+"""CPU seconds for the hunt of one bug."""
 
 RELEASE, BLOCKERS = "claimctl.reservation.release.protocol", "claimctl.reservation.users.blockers"
 LIST, CLAIMS = (
@@ -283,34 +285,36 @@ MUTANTS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    if not arguments:
-        return _all()
-    mutant = next(each for each in MUTANTS if each.name == arguments[0])
-    plant(mutant)
+    parser = Parser("torture-mutants", __doc__)
+    seconds = number(1, kind=float)
+    parser.add_argument("--budget", type=seconds, default=PATIENCE, help="CPU seconds for a bug")
+    parser.add_argument("name", nargs="?", choices=[mutant.name for mutant in MUTANTS])
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        return _hunt_all(options.budget)
+    plant(next(mutant for mutant in MUTANTS if mutant.name == options.name))
     from labs.torture.mutant_search import hunt
 
-    found = hunt(float(os.environ.get("MUTANT_BUDGET") or PATIENCE))
-    print(found[:160] or "-")
-    return CAUGHT if found else MISSED
+    failure = hunt(options.budget)
+    print(failure[:160] or "-")
+    return CAUGHT if failure else MISSED
 
 
-def _all() -> int:
+def _hunt_all(budget: float) -> int:
     missed = 0
+    hunt = partial(_hunt_in_process, budget)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, (code, told) in zip(MUTANTS, pool.map(_hunted, MUTANTS), strict=True):
+        for mutant, (code, last_line) in zip(MUTANTS, pool.map(hunt, MUTANTS), strict=True):
             word = {CAUGHT: "caught", MISSED: "MISSED"}.get(code, "BROKEN")
             missed += code != CAUGHT
-            print(f"{word:7} {mutant.name}: {told}", flush=True)
+            print(f"{word:7} {mutant.name}: {last_line}", flush=True)
     print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} caught")
     return 1 if missed else 0
 
 
-def _hunted(mutant: Mutant) -> tuple[int, str]:
-    command = (sys.executable, "-m", "labs", "mutants", mutant.name)
+def _hunt_in_process(budget: float, mutant: Mutant) -> tuple[int, str]:
+    flags = ("--budget", str(budget), mutant.name)
+    command = (sys.executable, "-m", "labs", "torture-mutants", *flags)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = (done.stdout if done.returncode in (CAUGHT, MISSED) else done.stderr).splitlines()
     return done.returncode, lines[-1] if lines else ""
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

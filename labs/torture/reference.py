@@ -353,7 +353,7 @@ def play(
         plan: the faults of the first process.
         keep: keep a fingerprint of every revision.
     """
-    verdict = Verdict(reference.name, keep)
+    verdict = Verdict(reference.name, keeps=keep)
     run(_play(reference, plan, restart, verdict), limit=LIMIT)
     return verdict
 

@@ -7,7 +7,6 @@ last run has swept, and no pod may wait for ever because of the brake.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -101,11 +100,6 @@ LEASE_TIMES = {"lease_duration": 2.0, "renew_deadline": 1.5, "retry_period": 0.5
 RELEASED = 600.0
 """Seconds within which no pod is braked any more once all nodes are well; probes come at least
 every five minutes."""
-
-
-def wanted() -> bool:
-    """Whether RESCHEDULE asks for it."""
-    return os.environ.get("RESCHEDULE", "0") not in ("", "0")
 
 
 @asynccontextmanager

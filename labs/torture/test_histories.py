@@ -15,7 +15,7 @@ def test_a_run_that_does_the_same_is_equal_and_another_one_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played = {"SEED=1": ["1 a", "2 b", "3 c"], "life": ["1 a"]}
-    monkeypatch.setattr(histories, "_played", lambda runs: [(run, played[run]) for run in runs])
+    monkeypatch.setattr(histories, "_play_all", lambda runs: [(run, played[run]) for run in runs])
     monkeypatch.setattr(histories, "references", lambda: [type("R", (), {"name": "life"})()])
     file = tmp_path / "before"
     assert histories.save(file, [1]) == 0

@@ -50,11 +50,10 @@ def test_todays_perturbations_break_no_promise(day: int) -> None:
         assert verdict.good, "\n".join([f"TORTURE_DAY={day}", str(verdict), *verdict.log])
 
 
-def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RESCHEDULE", "1")
+def test_runs_of_reschedule_break_no_promise() -> None:
     done: Counter[str] = Counter()
     for seed in RESCHEDULE_SEEDS:
-        explored = explore(seed)
+        explored = explore(seed, reschedule=True)
         assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
         done += explored.faults
     missing = {each for each in DONE_BY_RUNS if not done[each]}
@@ -63,8 +62,8 @@ def test_runs_of_reschedule_break_no_promise(monkeypatch: pytest.MonkeyPatch) ->
 
 PRINT_DIGESTS = """
 from labs.torture.explorer import explore
-from labs.torture.batches import quiet
-quiet()
+from labs.torture.batches import prepare
+prepare()
 print([explore(seed).verdict.digest for seed in range(100, 104)])
 """
 
@@ -82,7 +81,7 @@ def test_a_seed_repeats_a_schedule_byte_for_byte() -> None:
 
 
 def test_a_planted_bug_is_caught() -> None:
-    command = (sys.executable, "-m", "labs", "mutants", "ignore ghosts")
+    command = (sys.executable, "-m", "labs", "torture-mutants", "ignore ghosts")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "DeallocatedUnderGhost" in done.stdout

@@ -26,6 +26,7 @@ from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, STRANDED, 
 from claimctl_demo.witness.world import World
 from labs.torture.drivers import DEVICE, Driver
 from labs.torture.faulty_transport import FaultPlan, FaultyTransport
+from labs.torture.findings import Findings
 from tests.e2e.harness import CONTROLLER_GROUPS, CONTROLLER_USER, NAMESPACE
 from tests.support.builders import NOW
 from tests.support.crds import definitions
@@ -234,29 +235,20 @@ async def closed(testbed: Testbed) -> None:
 
 
 @dataclass
-class Verdict:
+class Verdict(Findings):
     """The result of one run. ``windows`` are starts on a deallocated claim in the documented
     window: the scheduler was slower than the settle time or the binding time."""
 
-    name: str
     keeps: bool = False
     """Whether to keep ``fingerprints``."""
     digest: str = ""
     fingerprints: list[str] = field(default_factory=list)
-    violations: list[str] = field(default_factory=list)
-    leaks: list[str] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)
     windows: int = 0
     requests: int = 0
     writes: int = 0
     events: int = 0
     views: list[list[int]] = field(default_factory=list)
     """For each step of a reference run: the earlier revisions that show different clusters."""
-    log: list[str] = field(default_factory=list)
-
-    @property
-    def good(self) -> bool:
-        return not (self.violations or self.leaks or self.stuck)
 
 
 def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:

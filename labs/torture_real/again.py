@@ -1,13 +1,12 @@
-"""``python -m labs again-real FILE ...``: judges the history of a schedule again.
+"""Judges the histories of schedules again.
 
-With ``KEEP`` a run leaves a file for each schedule with a finding. After a correction of the judge,
-this command shows whether the accusation still holds. It does not judge leaks and stuck workloads:
-they were seen on the cluster itself.
+With ``--keep`` a run of torture-real leaves a file for each schedule with a finding. After a
+correction of the judge this shows whether the accusation still holds. Leaks and stuck workloads
+are not judged: they were seen on the cluster itself.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ import msgspec
 from kube_in_process.storage.store import Revision
 
 from claimctl_demo.real_servers.pod_worker import Finding
-from labs.torture_real.judge import Verdict, judge
+from labs.flags import Parser
+from labs.torture_real.judge import RealVerdict, judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,18 @@ def keep(
     return path
 
 
-def judged(path: Path) -> Verdict:
+def judged(path: Path) -> RealVerdict:
     """The verdict of the present judge on a record."""
     record = msgspec.json.decode(path.read_bytes(), type=Record)
-    verdict = Verdict(record.name)
+    verdict = RealVerdict(record.name)
     judge(verdict, record.history, record.findings, whole=record.whole)
     return verdict
 
 
 def main(arguments: Sequence[str]) -> int:
-    verdicts = [judged(Path(argument)) for argument in arguments]
+    parser = Parser("torture-real-again", __doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    verdicts = [judged(file) for file in parser.parse_args(arguments).files]
     for verdict in verdicts:
         print(f"{verdict.name}: {'nothing found' if verdict.good else 'stands'}")
     return 0 if all(verdict.good for verdict in verdicts) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -72,9 +72,10 @@ class Controllers:
     """How many processes ended by themselves after such an outage."""
     _born: int = 0
 
-    def prepare(self, token: str) -> None:
-        """Write the kubeconfig of the processes."""
-        self.files.write_kubeconfig(self._kubeconfig, token)
+    async def install(self, transport: Transport) -> None:
+        """Install claimctl, as an administrator; then processes can be started."""
+        await install(DocumentClient(transport, "administrator"))
+        self.files.write_kubeconfig(self._kubeconfig, await token(transport))
 
     @property
     def _kubeconfig(self) -> Path:

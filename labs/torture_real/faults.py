@@ -16,8 +16,8 @@ from claimctl_demo.real_servers.programs import (
     SCHEDULER,
     CannotStart,
 )
+from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
-from labs.torture_real.stage import Stage
 from labs.torture_real.user_actions import TROUBLE
 
 PAUSES = (2.0, 4.0, 7.0)
@@ -37,7 +37,7 @@ Fault = Callable[[], Awaitable[None]]
 class Faults:
     """Causes faults until it is cancelled; ``calm`` repairs everything afterwards."""
 
-    stage: Stage
+    cluster: SharedCluster
     controllers: Controllers
     rng: Random
     client: DocumentClient
@@ -75,7 +75,7 @@ class Faults:
         if victim in self._down:
             return
         self.counts[name] += 1
-        self.log.append((self.stage.now(), name))
+        self.log.append((self.cluster.now(), name))
         self._down.add(victim)
         self._tasks.append(asyncio.create_task(self._suffer(victim, fault)))
 
@@ -93,7 +93,7 @@ class Faults:
             if "claimctl" not in self._down:
                 self.controllers.revive()
             for name in (CONTROLLER_MANAGER, SCHEDULER):
-                server = self.stage.plane.servers[name]
+                server = self.cluster.plane.servers[name]
                 if name not in self._down and not server.running:
                     self.counts[f"{name} ended by itself"] += 1
                     server.start()
@@ -143,7 +143,7 @@ class Faults:
 
     async def _until_ready(self) -> None:
         end = asyncio.get_running_loop().time() + _READY_SECONDS
-        while not await asyncio.to_thread(self.stage.plane.ready):
+        while not await asyncio.to_thread(self.cluster.plane.ready):
             server = self._server(API_SERVER)
             server.check()
             if asyncio.get_running_loop().time() > end:
@@ -152,12 +152,12 @@ class Faults:
             await asyncio.sleep(0.1)
 
     def _server(self, name: str) -> Server:
-        return self.stage.plane.servers[name]
+        return self.cluster.plane.servers[name]
 
     async def _compact(self) -> None:
         # The history must have read the revisions that etcd drops.
-        await self.stage.history.caught_up()
-        await asyncio.to_thread(self.stage.plane.compact)
+        await self.cluster.history.caught_up()
+        await asyncio.to_thread(self.cluster.plane.compact)
 
     # -- claimctl
 

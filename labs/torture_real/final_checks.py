@@ -21,7 +21,7 @@ from claimctl_demo.real_servers.pod_worker import POD
 from labs.torture.blocked import blocked
 from labs.torture_real.bodies import PLURALS, REALLOCATE, RESERVATION
 from labs.torture_real.controllers import SLOW_BINDING_SECONDS, USER
-from labs.torture_real.judge import Verdict
+from labs.torture_real.judge import RealVerdict
 from labs.torture_real.user_actions import TROUBLE, UserActions
 
 RUN_SECONDS, RUN_ROUNDS = 30.0, 5
@@ -56,7 +56,7 @@ class FinalChecks:
     """The end of one schedule."""
 
     users: UserActions
-    verdict: Verdict
+    verdict: RealVerdict
     groups: Version
     by_force: bool = False
     """Whether all pods are force-deleted at the end, while their containers run."""
@@ -66,7 +66,7 @@ class FinalChecks:
         return self.users.namespace
 
     def _objects(self, plural: str) -> list[Object]:
-        return self.users.stage.sight.objects(plural, self.space)
+        return self.users.cluster.sight.objects(plural, self.space)
 
     async def conclude(self) -> None:
         """Bring the schedule to its end and record what did not come true."""
@@ -238,7 +238,7 @@ class FinalChecks:
     async def _make_group(self, pod: Object) -> None:
         """Create a PodGroup that a pod names and claimctl is not asked to create any more."""
         name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
-        if not name or self.users.stage.sight.find("podgroups", self.space, name):
+        if not name or self.users.cluster.sight.find("podgroups", self.space, name):
             return
         claim = pod["spec"]["resourceClaims"][0]["resourceClaimName"]
         body = self.users.bodies.pod_group(name, claim, self.groups[0])
@@ -272,9 +272,9 @@ class FinalChecks:
         self.verdict.say("violations", [text])
 
     async def _written(self, seconds: float) -> list[Revision]:
-        since = self.users.stage.sight.number
+        since = self.users.cluster.sight.number
         await asyncio.sleep(seconds)
-        revisions = self.users.stage.history.revisions
+        revisions = self.users.cluster.history.revisions
         return [each for each in revisions if each.number > since and each.namespace == self.space]
 
     async def released(self, left: Callable[[], list[str]]) -> None:
@@ -307,7 +307,7 @@ class FinalChecks:
     def _idle(self, holder: Object) -> bool:
         """Whether a ClaimReservation releases its claim when it is not used, and it is not used."""
         ref = holder["workloadRef"]
-        workload = self.users.stage.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
+        workload = self.users.cluster.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
         if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
             return holder.get("retentionPolicy") == "WhileRunning"
         ended = {each["type"] for each in workload.get("status", {}).get("conditions") or ()}
@@ -329,7 +329,9 @@ class FinalChecks:
 
     def _concerns_claimctl(self, claim: str) -> bool:
         """Whether claimctl ever wrote to the claim, or a ClaimReservation ever named it."""
-        own = [each for each in self.users.stage.history.revisions if each.namespace == self.space]
+        own = [
+            each for each in self.users.cluster.history.revisions if each.namespace == self.space
+        ]
         return any(each.actor == USER and each.name == claim for each in own) or any(
             each.plural == "claimreservations"
             and each.object()["spec"]["resourceClaimName"] == claim
@@ -372,7 +374,7 @@ class FinalChecks:
         for pod in self._objects("pods"):
             await self._delete(POD, pod)
         for one in self._objects("claimreservations"):
-            claim = self.users.stage.sight.find(
+            claim = self.users.cluster.sight.find(
                 "resourceclaims", self.space, one["spec"]["resourceClaimName"]
             )
             if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
@@ -427,7 +429,7 @@ class FinalChecks:
             self.verdict.say("leaks", [f"the namespace stays, with {left or 'nothing in it'}"])
 
     def _gone(self) -> bool:
-        return self.users.stage.sight.find("namespaces", "", self.space) is None
+        return self.users.cluster.sight.find("namespaces", "", self.space) is None
 
     async def _delete(self, kind: Version, obj: Object) -> None:
         meta = obj["metadata"]

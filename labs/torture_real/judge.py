@@ -13,20 +13,17 @@ from claimctl.wire.base import Object
 from claimctl_demo.real_servers.pod_worker import Finding
 from claimctl_demo.witness.witness import STARTED_WITHOUT_ALLOCATION, Violation, Witness
 from claimctl_demo.witness.world import World
+from labs.torture.findings import Findings
 from labs.torture_real.controllers import USER
 
 Line = tuple[float, str]
 
 
 @dataclass
-class Verdict:
-    """The findings, and the history for people. ``found`` is set with the first finding."""
+class RealVerdict(Findings):
+    """The result of one schedule. ``accused`` is set with the first finding."""
 
-    name: str
-    found: asyncio.Event = field(default_factory=asyncio.Event)
-    violations: list[str] = field(default_factory=list)
-    leaks: list[str] = field(default_factory=list)
-    stuck: list[str] = field(default_factory=list)
+    accused: asyncio.Event = field(default_factory=asyncio.Event)
     others: list[str] = field(default_factory=list)
     """Pods on claims that another writer than claimctl deallocated."""
     revisions: int = 0
@@ -35,7 +32,6 @@ class Verdict:
     holds: int = 0
     releases: int = 0
     """The number of holds that claimctl added, and of its deallocations."""
-    log: list[str] = field(default_factory=list)
 
     def say(self, kind: str, texts: Iterable[str]) -> None:
         """Record findings and print them at once: a run may be interrupted.
@@ -46,7 +42,7 @@ class Verdict:
         for text in texts:
             getattr(self, kind).append(text)
             print(f"{self.name}: {kind}: {text[:400]}", file=sys.stderr, flush=True)
-            self.found.set()
+            self.accused.set()
 
     def weigh(self, text: str, takers: list[str]) -> None:
         """Record a violation if claimctl is among the writers that deallocated."""
@@ -55,13 +51,9 @@ class Verdict:
         else:
             self.others.append(f"{text}; deallocated by {', '.join(takers) or 'nobody'}")
 
-    @property
-    def good(self) -> bool:
-        return not (self.violations or self.leaks or self.stuck)
-
 
 def judge(
-    verdict: Verdict, history: list[Revision], findings: Iterable[Finding], *, whole: bool
+    verdict: RealVerdict, history: list[Revision], findings: Iterable[Finding], *, whole: bool
 ) -> None:
     """Read the whole history and record the violations.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from labs.torture_real.judge import Verdict
-from labs.torture_real.options import Options
+from labs import frame
+from labs.torture.findings import counts
+from labs.torture_real.judge import RealVerdict
 from labs.torture_real.schedule import Schedule
 
 
 @dataclass
-class Tally:
+class RealTally:
     """The results so far."""
 
     tell: bool = False
@@ -30,7 +31,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     ended: int = 0
     interrupted: bool = False
-    bad: list[Verdict] = field(default_factory=list)
+    bad: list[RealVerdict] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
     def add(self, schedule: Schedule) -> None:
@@ -55,33 +56,18 @@ class Tally:
         self.faults += faults
 
 
-def report(options: Options, tally: Tally) -> None:
-    print(f"torture-real        {options.label}, SEED={options.seed}")
-    actions = f"{tally.actions} user actions"
-    print(f"schedules           {tally.schedules} in {tally.waves} waves, {actions}")
-    print(f"two controllers     {tally.pairs} waves; with a Lease: {tally.elections}")
-    print(f"versions judged     {tally.revisions}, {tally.writes} of them by claimctl")
-    print(f"by claimctl         {tally.holds} holds, {tally.releases} releases")
-    print(f"faults              {tally.faults.total()}")
-    for name, number in sorted(tally.faults.items()):
-        print(f"  {number:6} {name}")
-    print(f"  {tally.ended:6} claimctl ended by itself after an outage")
-    for what, number in (
-        ("violations", sum(len(verdict.violations) for verdict in tally.bad)),
-        ("leaks", sum(len(verdict.leaks) for verdict in tally.bad)),
-        ("stuck", sum(len(verdict.stuck) for verdict in tally.bad)),
-        ("not by claimctl", len(tally.others)),
-    ):
-        print(f"{what:19} {number}")
-    for text in tally.others:
-        print(f"  {text}")
-    for verdict in tally.bad:
-        print("\n".join(["", verdict.name, *_wrong(verdict), *verdict.log]))
-
-
-def _wrong(verdict: Verdict) -> list[str]:
+def report(label: str, seed: int, tally: RealTally) -> list[tuple[str, object]]:
+    """The figures of a run."""
+    played = f"{tally.schedules} in {tally.waves} waves, {tally.actions} user actions"
     return [
-        f"{name}: {text}"
-        for name in ("violations", "leaks", "stuck")
-        for text in getattr(verdict, name)
+        ("torture-real", f"{label}, SEED={seed}"),
+        ("schedules", played),
+        ("two controllers", f"{tally.pairs} waves; with a Lease: {tally.elections}"),
+        ("versions judged", f"{tally.revisions}, {tally.writes} of them by claimctl"),
+        ("by claimctl", f"{tally.holds} holds, {tally.releases} releases"),
+        ("faults", tally.faults.total()),
+        *((f"  {number:6}", name) for name, number in sorted(tally.faults.items())),
+        (f"  {tally.ended:6}", "claimctl ended by itself after an outage"),
+        *counts(tally.bad),
+        ("not by claimctl", frame.some(tally.others)),
     ]

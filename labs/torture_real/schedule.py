@@ -14,9 +14,9 @@ from claimctl_demo.real_servers.nodes import Fleet, leave
 from claimctl_demo.real_servers.pod_worker import Pace
 from labs.torture_real.again import keep
 from labs.torture_real.bodies import Bodies
+from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.final_checks import FinalChecks
-from labs.torture_real.judge import Line, Verdict, judge, log_lines
-from labs.torture_real.stage import Stage
+from labs.torture_real.judge import Line, RealVerdict, judge, log_lines
 from labs.torture_real.user_actions import TROUBLE, UserActions
 
 PAUSES = (0.0, 0.1, 0.5, 1.5, 4.0, 8.0)
@@ -34,15 +34,15 @@ BY_FORCE = 0.5
 class Schedule:
     """One namespace with its own nodes, from begin to end."""
 
-    def __init__(self, stage: Stage, seed: int) -> None:
+    def __init__(self, cluster: SharedCluster, seed: int) -> None:
         self.seed = seed
-        self._stage = stage
-        transport = stage.transport
+        self._cluster = cluster
+        transport = cluster.transport
         self._rng = Random(seed)
         name = f"torture-{seed}"
-        self.verdict = Verdict(f"SEED={seed}", stage.found)
+        self.verdict = RealVerdict(f"SEED={seed}", accused=cluster.accused)
         fleet = Fleet(
-            version=stage.plane.programs.version,
+            version=cluster.plane.programs.version,
             count=NODES,
             devices=DEVICES,
             prefix=f"{name}-node",
@@ -50,11 +50,11 @@ class Schedule:
             device_class=f"{name}.example.com",
         )
         self._kubelets = Kubelets(
-            transport, fleet, pod_groups=stage.pod_groups, pace=Pace(), namespace=name
+            transport, fleet, pod_groups=cluster.pod_groups, pace=Pace(), namespace=name
         )
         client = DocumentClient(transport, "people")
         bodies = Bodies(name, fleet, GRACE)
-        self._users = UserActions(stage, bodies, self._kubelets, client, self._rng)
+        self._users = UserActions(cluster, bodies, self._kubelets, client, self._rng)
         self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
         self._tasks: list[asyncio.Task[None]] = []
         self._began = 0
@@ -66,7 +66,7 @@ class Schedule:
 
     async def begin(self) -> None:
         """Create the namespace, its nodes and its first objects. There are no faults yet."""
-        self._began = self._stage.sight.number
+        self._began = self._cluster.sight.number
         name = self._users.namespace
         await self._users.client.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -74,7 +74,7 @@ class Schedule:
         joined = asyncio.Event()
         self._tasks.append(asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}"))
         await joined.wait()
-        if self._stage.plane.programs.version >= BINDING_SINCE and self._waits:
+        if self._cluster.plane.programs.version >= BINDING_SINCE and self._waits:
             await self._users.bind_devices()
             driving = asyncio.create_task(self._users.drive(), name=f"driver {name}")
             self._tasks.append(driving)
@@ -89,7 +89,7 @@ class Schedule:
     async def conclude(self) -> None:
         """Play the end of the schedule, after the faults have stopped."""
         by_force = Random(f"end {self.seed}").random() < BY_FORCE
-        checks = FinalChecks(self._users, self.verdict, groups(self._stage), by_force)
+        checks = FinalChecks(self._users, self.verdict, groups(self._cluster), by_force)
         await checks.conclude()
         self._concluded = True
 
@@ -98,14 +98,14 @@ class Schedule:
         name = self._users.namespace
         history = [
             each
-            for each in self._stage.history.revisions
+            for each in self._cluster.history.revisions
             if each.number > self._began and self._concerns(each.namespace, each.name)
         ]
         findings, whole = self._kubelets.findings, self._concluded
         judge(self.verdict, history, findings, whole=whole)
         if not self.verdict.good:
             # The servers' logs are deleted after the run unless they are kept.
-            keep(self._stage.plane.directory, name, history, findings, whole=whole)
+            keep(self._cluster.plane.directory, name, history, findings, whole=whole)
         self.verdict.log += [f"the history of {name}:"]
         self.verdict.log += log_lines(history, self._users.log, disturbances)
 
@@ -126,8 +126,8 @@ class Schedule:
             await leave(self._users.client, self._users.bodies.fleet)
 
 
-def groups(stage: Stage) -> Version:
+def groups(cluster: SharedCluster) -> Version:
     """The version in which the cluster serves PodGroups."""
-    served = features_of(stage.plane.programs.version, pod_groups=stage.pod_groups).served
-    found = [each for each in served if each.startswith("scheduling.k8s.io")]
-    return (found[0] if found else "scheduling.k8s.io/v1alpha2", "PodGroup")
+    served = features_of(cluster.plane.programs.version, pod_groups=cluster.pod_groups).served
+    versions = [version for version in served if version.startswith("scheduling.k8s.io")]
+    return (versions[0] if versions else "scheduling.k8s.io/v1alpha2", "PodGroup")

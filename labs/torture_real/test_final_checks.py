@@ -13,7 +13,7 @@ from kube_in_process.virtual import run
 from claimctl.kube.documents import Refused, Version
 from labs.torture_real.controllers import USER
 from labs.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
-from labs.torture_real.judge import Verdict
+from labs.torture_real.judge import RealVerdict
 from labs.torture_real.user_actions import UserActions
 
 GRACE = 12
@@ -81,11 +81,11 @@ def _checks(cluster: Cluster) -> FinalChecks:
             grace=GRACE,
             fleet=SimpleNamespace(claims=("resource.k8s.io/v1", "ResourceClaim"), names=()),
         ),
-        stage=SimpleNamespace(sight=cluster, history=cluster),
+        cluster=SimpleNamespace(sight=cluster, history=cluster),
         put_status=cluster.put_status,
     )
     return FinalChecks(
-        cast(UserActions, users), Verdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
+        cast(UserActions, users), RealVerdict("SEED=1"), ("scheduling.k8s.io/v1", "PodGroup")
     )
 
 

@@ -1,4 +1,4 @@
-"""The options, the created objects and the judge, without a real server."""
+"""The created objects and the judge, without a real server."""
 
 from __future__ import annotations
 
@@ -11,59 +11,17 @@ from kube_in_process.storage.store import Address, Author, Revision, Store
 
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.pod_worker import Finding
-from claimctl_demo.real_servers.programs import CannotStart
 from labs.torture.mutants import MUTANTS
 from labs.torture_real import again
 from labs.torture_real.bodies import App, Bodies
 from labs.torture_real.controllers import USER
-from labs.torture_real.judge import Verdict, judge, log_lines
+from labs.torture_real.judge import RealVerdict, judge, log_lines
 from labs.torture_real.mutants import BUGS
-from labs.torture_real.options import Options
 from labs.torture_real.schedule import DEVICES, NODES
 from labs.torture_real.user_actions import POLICIES
-from tests.support.scripts import folder_of
-from tests.support.variables import BadOption
 
 CLAIM = Address("resource.k8s.io", "resourceclaims", "team", "slice")
 POD = Address("", "pods", "team", "train-0")
-
-
-@pytest.fixture
-def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder per version, as KUBEBUILDER_ASSETS may name it."""
-    for version in ("1.34", "1.36"):
-        (tmp_path / version).mkdir()
-        folder_of(tmp_path / version, version=f"Kubernetes v{version}.2")
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    return tmp_path
-
-
-def test_the_options_of_a_run(assets: Path) -> None:
-    given = {"VERSION": "1.36", "GATES": "1", "BUDGET": "900", "SEED": "7", "NAMESPACES": "3"}
-    options = Options.given(given)
-    assert options.programs.version == (1, 36)
-    assert (options.pod_groups, options.seconds, options.seed) == (True, 900.0, 7)
-    assert options.namespaces == 3
-    assert options.label == "Kubernetes v1.36.2 with PodGroups"
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"VERSION": "1.36", "GATES": "yes"}, "GATES: 'yes' is neither 0 nor 1"),
-        ({"VERSION": "1.36", "BUDGET": "long"}, "BUDGET: 'long' is no number"),
-        ({"VERSION": "1.36", "NAMESPACES": "0"}, "NAMESPACES: 0 is less than 1"),
-        ({"VERSION": "1.34", "GATES": "1"}, "v1.34.2 has no PodGroups"),
-    ],
-)
-def test_a_bad_option_is_named(assets: Path, given: dict[str, str], words: str) -> None:
-    with pytest.raises(BadOption, match=words):
-        Options.given(given)
-
-
-def test_a_version_that_is_not_there_is_named(assets: Path) -> None:
-    with pytest.raises(CannotStart):
-        Options.given({"VERSION": "1.31"})
 
 
 def test_every_bug_that_is_planted_here_is_known() -> None:
@@ -116,8 +74,8 @@ def _history(by: str) -> list[Revision]:
     return list(store.history())
 
 
-def _judged(by: str) -> Verdict:
-    verdict = Verdict("SEED=1")
+def _judged(by: str) -> RealVerdict:
+    verdict = RealVerdict("SEED=1")
     lost = Finding("LostAllocation", "team/train-0", "team/slice", "it is gone")
     judge(verdict, _history(by), [lost], whole=True)
     return verdict

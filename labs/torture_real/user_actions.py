@@ -17,7 +17,7 @@ from claimctl_demo.real_servers.nodes import NODE
 from claimctl_demo.real_servers.pod_worker import POD
 from labs.torture.drivers import DEVICE, Driver, results_of
 from labs.torture_real.bodies import API, RESERVATION, TAINT_RULE, App, Bodies
-from labs.torture_real.stage import Stage
+from labs.torture_real.cluster import SharedCluster
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
@@ -35,7 +35,7 @@ class Nothing(Exception):
 class UserActions:
     """Each method is one action. An action that is impossible now does nothing."""
 
-    stage: Stage
+    cluster: SharedCluster
     bodies: Bodies
     kubelets: Kubelets
     client: DocumentClient
@@ -71,7 +71,7 @@ class UserActions:
             self._add(f": {str(error)[:120] or type(error).__name__}")
 
     def _say(self, text: str) -> None:
-        self.log.append((self.stage.now(), text))
+        self.log.append((self.cluster.now(), text))
 
     def _add(self, text: str) -> None:
         at, before = self.log[-1]
@@ -121,7 +121,7 @@ class UserActions:
         name = f"train-{kind.lower()}"
         job: Object = {"completionMode": self.rng.choice(["NonIndexed", "Indexed"])}
         job["suspend"] = self.rng.random() < 0.2
-        shared = self.stage.pod_groups and self.rng.random() < 0.8
+        shared = self.cluster.pod_groups and self.rng.random() < 0.8
         return App(
             kind=kind,
             name=name,
@@ -195,7 +195,7 @@ class UserActions:
     async def _vanish(self) -> None:
         """Force-delete all running pods of a workload, and let it want no new ones."""
         app = self._one()
-        for pod in self.stage.sight.objects("pods", self.namespace):
+        for pod in self.cluster.sight.objects("pods", self.namespace):
             if (pod["metadata"].get("labels") or {}).get("app") == app.name:
                 name = pod["metadata"]["name"]
                 await self.client.delete(POD, self.namespace, name, {"gracePeriodSeconds": 0})
@@ -292,7 +292,7 @@ class UserActions:
     async def _disturb_device(self) -> None:
         """Let the driver of the shared claim's devices report that they are not ready any more."""
         claim = self._shared()
-        patch = self.driver and self.driver.disturb(claim, self.stage.now())
+        patch = self.driver and self.driver.disturb(claim, self.cluster.now())
         if not patch:
             raise Nothing("no driver that binds devices")
         await self.client.patch_status(self._claims, self.namespace, "slice", patch)
@@ -310,8 +310,8 @@ class UserActions:
         """Play the driver of devices with binding conditions until cancelled."""
         driver = self.driver = Driver(Random(f"driver {self.namespace}"))
         while True:
-            claims = self.stage.sight.objects("resourceclaims", self.namespace)
-            for claim, patch in driver.reports(claims, self.stage.now()):
+            claims = self.cluster.sight.objects("resourceclaims", self.namespace)
+            for claim, patch in driver.reports(claims, self.cluster.now()):
                 with suppress(*TROUBLE):
                     name = claim["metadata"]["name"]
                     await self.client.patch_status(self._claims, self.namespace, name, patch)
@@ -369,7 +369,7 @@ class UserActions:
 
     async def _send(self, method: str, path: str, body: Any) -> None:
         headers = {"content-type": "application/json", "user-agent": "people"}
-        answer = await self.stage.transport.send(method, path, (), headers, encode(body))
+        answer = await self.cluster.transport.send(method, path, (), headers, encode(body))
         try:
             text = b"".join([part async for part in answer.body]).decode(errors="replace")
         finally:
@@ -396,13 +396,13 @@ class UserActions:
         return self._any("claimreservations")
 
     def _any(self, plural: str) -> str:
-        found = self.stage.sight.objects(plural, self.namespace)
+        found = self.cluster.sight.objects(plural, self.namespace)
         if not found:
             raise Nothing(f"no {plural}")
         return str(self.rng.choice(sorted(each["metadata"]["name"] for each in found)))
 
     def _shared(self) -> Object:
-        claim = self.stage.sight.find("resourceclaims", self.namespace, "slice")
+        claim = self.cluster.sight.find("resourceclaims", self.namespace, "slice")
         if claim is None:
             raise Nothing("no claim")
         return claim

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from random import Random
 
 from claimctl.kube.documents import DocumentClient
+from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
 from labs.torture_real.faults import Faults
-from labs.torture_real.report import Tally
+from labs.torture_real.report import RealTally
 from labs.torture_real.schedule import Schedule
-from labs.torture_real.stage import Stage
 
 PLAY = (60.0, 90.0, 120.0)
 """Seconds of user actions and faults."""
@@ -31,7 +31,7 @@ END = 30.0
 class Wave:
     """The schedules of consecutive seeds, from ``seed`` on."""
 
-    stage: Stage
+    cluster: SharedCluster
     controllers: Controllers
     seed: int
     size: int
@@ -39,14 +39,14 @@ class Wave:
     def __post_init__(self) -> None:
         seeds = range(self.seed, self.seed + self.size)
         self.rng = Random(f"wave {self.seed}")
-        self.schedules = [Schedule(self.stage, each) for each in seeds]
-        client = DocumentClient(self.stage.transport, "administrator")
-        self.faults = Faults(self.stage, self.controllers, self.rng, client)
+        self.schedules = [Schedule(self.cluster, each) for each in seeds]
+        client = DocumentClient(self.cluster.transport, "administrator")
+        self.faults = Faults(self.cluster, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
         """The names of the controllers."""
         self.elect = self.rng.random() < ELECT
 
-    async def play(self, left: float, tally: Tally) -> None:
+    async def play(self, left: float, tally: RealTally) -> None:
         """Play the wave, from the first process to the last verdict.
 
         Args:
@@ -61,7 +61,7 @@ class Wave:
             await self._together(BEGIN, (each.begin() for each in self.schedules), "begin")
             await self._disturb(seconds)
             await self._together(CONCLUDE, (each.conclude() for each in self.schedules), "end")
-            await self.stage.history.caught_up()
+            await self.cluster.history.caught_up()
         finally:
             # A schedule that was interrupted is judged as far as it got.
             for schedule in self.schedules:
@@ -69,7 +69,7 @@ class Wave:
                 tally.add(schedule)
             tally.count(self.faults.counts, pair=len(self.names) == 2, elect=self.elect)
             await self._leave(supervisor)
-        self.stage.history.revisions.clear()
+        self.cluster.history.revisions.clear()
 
     async def _together(self, limit: float, work: Iterable[Awaitable[None]], what: str) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labs.conformance.scheduling.stage import DAEMON_SET, PRIORITIES, Case, Stage, pod_spec
+from labs.conformance.scheduling.stage import DAEMON_SET, PRIORITIES, Case, CaseStage, pod_spec
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -13,7 +13,7 @@ WEB = {"app": "web"}
 SELECT_WEB = {"matchLabels": WEB}
 
 
-async def insufficient(stage: Stage) -> None:
+async def insufficient(stage: CaseStage) -> None:
     """Each resource that lacks is named, for each node; other filters come first."""
     await stage.node("a", cpu="2", memory="2Gi", more={"example.com/card": "1"})
     await stage.node("b", cpu="8", memory="1Gi")
@@ -28,7 +28,7 @@ async def insufficient(stage: Stage) -> None:
     await stage.rest("refused")
 
 
-async def full_of_pods(stage: Stage) -> None:
+async def full_of_pods(stage: CaseStage) -> None:
     """A node takes no more pods than it says; an ended pod does not count."""
     await stage.node("a", pods="2")
     for each in ("one", "two", "three"):
@@ -38,7 +38,7 @@ async def full_of_pods(stage: Stage) -> None:
     await stage.rest("one is gone")
 
 
-async def room_comes(stage: Stage) -> None:
+async def room_comes(stage: CaseStage) -> None:
     """A pod that waits for room gets it when another pod is gone, or the node grows."""
     await stage.node("a", cpu="2")
     await stage.pod("first", cpu="1500m")
@@ -55,7 +55,7 @@ async def room_comes(stage: Stage) -> None:
     await stage.rest("the node grew")
 
 
-async def init_containers(stage: Stage) -> None:
+async def init_containers(stage: CaseStage) -> None:
     """An init container counts if it needs more than the containers; a sidecar beside them."""
     await stage.node("a", cpu="4")
     await stage.node("b", cpu="4", unschedulable=True)
@@ -72,7 +72,7 @@ async def init_containers(stage: Stage) -> None:
     await stage.rest("a sidecar counts in full")
 
 
-async def least_allocated(stage: Stage) -> None:
+async def least_allocated(stage: CaseStage) -> None:
     """The emptier node is chosen."""
     for each in ("a", "b", "c"):
         await stage.node(each, cpu="4", memory="8Gi")
@@ -86,7 +86,7 @@ async def least_allocated(stage: Stage) -> None:
     await stage.rest("without requests")
 
 
-async def least_allocated_by_size(stage: Stage) -> None:
+async def least_allocated_by_size(stage: CaseStage) -> None:
     """The part that is left counts, not the amount."""
     await stage.node("large", cpu="64", memory="128Gi")
     await stage.pod("half", cpu="32", memory="64Gi")
@@ -96,7 +96,7 @@ async def least_allocated_by_size(stage: Stage) -> None:
     await stage.rest("new")
 
 
-async def balanced(stage: Stage) -> None:
+async def balanced(stage: CaseStage) -> None:
     """Of two nodes with equally much left, the balanced one is chosen."""
     await stage.node("a", cpu="10", memory="10Gi")
     await stage.node("b", cpu="10", memory="10Gi")
@@ -109,7 +109,7 @@ async def balanced(stage: Stage) -> None:
     await stage.rest("more cpu")
 
 
-async def soft_taint(stage: Stage) -> None:
+async def soft_taint(stage: CaseStage) -> None:
     """A node that is tainted PreferNoSchedule is taken only if it is much better."""
     soft = [{"key": "avoid", "value": "x", "effect": "PreferNoSchedule"}]
     await stage.node("a", taints=soft)
@@ -125,7 +125,7 @@ async def soft_taint(stage: Stage) -> None:
     await stage.rest("fits only there")
 
 
-async def preferred_nodes(stage: Stage) -> None:
+async def preferred_nodes(stage: CaseStage) -> None:
     """Preferred node affinity, against a load."""
     await stage.node("a", labels={"disk": "fast"})
     await stage.node("b")
@@ -138,7 +138,7 @@ async def preferred_nodes(stage: Stage) -> None:
     await stage.rest("placed")
 
 
-async def default_spread(stage: Stage) -> None:
+async def default_spread(stage: CaseStage) -> None:
     """Pods of a ReplicaSet are spread over hosts, although other pods are unevenly there."""
     for each in ("a", "b", "c"):
         await stage.node(each, cpu="8", memory="16Gi")
@@ -148,7 +148,7 @@ async def default_spread(stage: Stage) -> None:
     await stage.rest("six pods")
 
 
-async def zones(stage: Stage) -> None:
+async def zones(stage: CaseStage) -> None:
     """The default constraints know zones, too."""
     for each, zone in (("a", "one"), ("b", "one"), ("c", "two")):
         await stage.node(each, cpu="8", memory="16Gi", labels={ZONE: zone})
@@ -156,7 +156,7 @@ async def zones(stage: Stage) -> None:
     await stage.rest("four pods")
 
 
-async def hard_spread(stage: Stage) -> None:
+async def hard_spread(stage: CaseStage) -> None:
     """A hard constraint refuses nodes; a node without the label is refused for good."""
     await _large_and_small(stage)
     await stage.node("nowhere", labels={HOST: None})
@@ -172,7 +172,7 @@ async def hard_spread(stage: Stage) -> None:
     await stage.rest("no further")
 
 
-async def anti_affinity(stage: Stage) -> None:
+async def anti_affinity(stage: CaseStage) -> None:
     """Required anti-affinity, of the pod itself and of those that are there."""
     await _large_and_small(stage)
     apart = {"podAntiAffinity": _required(SELECT_WEB)}
@@ -185,7 +185,7 @@ async def anti_affinity(stage: Stage) -> None:
     await stage.rest("others are free")
 
 
-async def affinity(stage: Stage) -> None:
+async def affinity(stage: CaseStage) -> None:
     """Required affinity: with a pod that is there, with none, and with itself."""
     for each in ("a", "b"):
         await stage.node(each)
@@ -201,7 +201,7 @@ async def affinity(stage: Stage) -> None:
     await stage.rest("the second")
 
 
-async def preferred_neighbours(stage: Stage) -> None:
+async def preferred_neighbours(stage: CaseStage) -> None:
     """Preferred affinity and anti-affinity."""
     for each in ("a", "b"):
         await stage.node(each)
@@ -216,7 +216,7 @@ async def preferred_neighbours(stage: Stage) -> None:
     await stage.rest("far")
 
 
-async def host_ports(stage: Stage) -> None:
+async def host_ports(stage: CaseStage) -> None:
     """Two pods cannot use one port of a node."""
     await stage.node("a")
     ports = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
@@ -226,7 +226,7 @@ async def host_ports(stage: Stage) -> None:
     await stage.rest("two waits")
 
 
-async def queue_order(stage: Stage) -> None:
+async def queue_order(stage: CaseStage) -> None:
     """When room comes, the pod of the highest priority gets it."""
     await stage.priorities()
     await stage.node("a", cpu="1")
@@ -241,7 +241,7 @@ async def queue_order(stage: Stage) -> None:
     await stage.rest("one runs", 12)
 
 
-async def classes(stage: Stage) -> None:
+async def classes(stage: CaseStage) -> None:
     """Priority, policy and QoS class of new pods."""
     await stage.priorities()
     await stage.node("a")
@@ -260,7 +260,7 @@ async def classes(stage: Stage) -> None:
     await stage.rest("admitted")
 
 
-async def preemption(stage: Stage) -> None:
+async def preemption(stage: CaseStage) -> None:
     """The node whose victims are of the least priority, and as few victims as needed."""
     await stage.priorities()
     await stage.node("a", cpu="4")
@@ -279,7 +279,7 @@ async def preemption(stage: Stage) -> None:
     await stage.rest("the pod comes", 3)
 
 
-async def reprieve(stage: Stage) -> None:
+async def reprieve(stage: CaseStage) -> None:
     """The more important pods stay: of higher priority, then those that run longer."""
     await stage.priorities()
     await stage.node("a", cpu="4")
@@ -297,7 +297,7 @@ async def reprieve(stage: Stage) -> None:
     await stage.rest("both come", 12)
 
 
-async def not_preempted(stage: Stage) -> None:
+async def not_preempted(stage: CaseStage) -> None:
     """No preemption: policy, priority, a pod that never fits, and other reasons than room."""
     await stage.priorities()
     await stage.node("a", cpu="2")
@@ -311,7 +311,7 @@ async def not_preempted(stage: Stage) -> None:
     await stage.rest("all wait")
 
 
-async def budgets(stage: Stage) -> None:
+async def budgets(stage: CaseStage) -> None:
     """A node is preferred where no budget is broken; where all are, one is broken."""
     await stage.priorities()
     await stage.node("a", cpu="2")
@@ -331,7 +331,7 @@ async def budgets(stage: Stage) -> None:
     await stage.rest("the budget is broken")
 
 
-async def nomination(stage: Stage) -> None:
+async def nomination(stage: CaseStage) -> None:
     """A pod of higher priority takes the place that was made for another."""
     await stage.priorities()
     await stage.node("a", cpu="2")
@@ -345,7 +345,7 @@ async def nomination(stage: Stage) -> None:
     await stage.rest("the higher one comes", 12)
 
 
-async def critical(stage: Stage) -> None:
+async def critical(stage: CaseStage) -> None:
     """A critical pod needs only cpu: the scheduler makes room."""
     await stage.node("a", cpu="2")
     await stage.pod("plain", cpu="2")
@@ -356,7 +356,7 @@ async def critical(stage: Stage) -> None:
     await stage.rest("it runs", 3)
 
 
-async def daemons(stage: Stage) -> None:
+async def daemons(stage: CaseStage) -> None:
     """One pod for each node that it may use; nodes come, are cordoned, tainted and go."""
     await stage.node("a", labels={"pool": "x"})
     await stage.node("b", unschedulable=True)
@@ -378,7 +378,7 @@ async def daemons(stage: Stage) -> None:
     await stage.rest("their pods are gone")
 
 
-async def full_daemons(stage: Stage) -> None:
+async def full_daemons(stage: CaseStage) -> None:
     """A daemon pod that does not fit waits for its node; its priority makes room."""
     await stage.priorities()
     await stage.node("a", cpu="2")
@@ -391,7 +391,7 @@ async def full_daemons(stage: Stage) -> None:
     await stage.rest("the other makes room")
 
 
-async def daemon_template(stage: Stage) -> None:
+async def daemon_template(stage: CaseStage) -> None:
     """A new template replaces pods one by one; a deleted pod comes back."""
     await stage.node("a")
     await stage.node("b")
@@ -412,7 +412,7 @@ async def daemon_template(stage: Stage) -> None:
     await stage.rest("all are new")
 
 
-async def _large_and_small(stage: Stage) -> None:
+async def _large_and_small(stage: CaseStage) -> None:
     """Two nodes, of which the first is always the better one."""
     await stage.node("a", cpu="64", memory="128Gi", pods="100")
     await stage.node("b")
@@ -431,7 +431,7 @@ _SIZES = {
 }
 
 
-async def resizes(stage: Stage) -> None:
+async def resizes(stage: CaseStage) -> None:
     """A pod counts with the most of what is wanted, allocated and actual."""
     for plain in _SIZES:
         await stage.node(plain, cpu="4")
@@ -449,7 +449,7 @@ async def resizes(stage: Stage) -> None:
     await stage.rest("probed")
 
 
-async def room_by_a_resize(stage: Stage) -> None:
+async def room_by_a_resize(stage: CaseStage) -> None:
     """A pod that waits for room gets it when another pod has shrunk."""
     await stage.node("a", cpu="4")
     await stage.pod("large", cpu="3")
@@ -478,7 +478,7 @@ def _required(selector: dict[str, Any]) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-async def _replica_set(stage: Stage, replicas: int, **given: Any) -> None:
+async def _replica_set(stage: CaseStage, replicas: int, **given: Any) -> None:
     template = {"metadata": {"labels": WEB}, "spec": pod_spec(**given)}
     spec = {"replicas": replicas, "selector": SELECT_WEB, "template": template}
     await stage.create("apps/v1", "ReplicaSet", "web", spec)
@@ -492,7 +492,7 @@ def _daemon_body(plain: str, pod: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec}
 
 
-async def _daemon_set(stage: Stage, plain: str, **given: Any) -> None:
+async def _daemon_set(stage: CaseStage, plain: str, **given: Any) -> None:
     await stage.client.create(_daemon_body(plain, pod_spec(**given)))
 
 

@@ -11,7 +11,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Clock
-from labs.conformance.scheduling.stage import SPACE, Case, Stage
+from labs.conformance.scheduling.stage import SPACE, Case, CaseStage
 
 FOLDER = Path(__file__).parent
 
@@ -22,8 +22,8 @@ def recording_of(version: str) -> Path:
 
 def recorded(version: str) -> dict[str, Any]:
     """By case and rest: what real servers of a version showed."""
-    found: dict[str, Any] = json.loads(recording_of(version).read_text())
-    return found
+    recording: dict[str, Any] = json.loads(recording_of(version).read_text())
+    return recording
 
 
 async def play_embedded(case: Case, version: tuple[int, int], clock: Clock) -> dict[str, Any]:
@@ -35,11 +35,11 @@ async def play_embedded(case: Case, version: tuple[int, int], clock: Clock) -> d
     try:
         client = DocumentClient(cluster.transport(), "people")
         await make_namespace(client)
-        stage = Stage(client, look=1.0)
+        stage = CaseStage(client, look=1.0)
         await case(stage)
         if cluster.failures:
             raise cluster.failures[0]
-        return stage.found
+        return stage.rests
     finally:
         await cluster.stop()
 

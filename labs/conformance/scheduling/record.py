@@ -1,63 +1,41 @@
-"""``python -m labs record-scheduling 1.36 [CASE...]``: record on real servers.
-
-``KUBEBUILDER_ASSETS`` names the programs, or a folder with one folder for each version.
-"""
+"""Records the cases of scheduling on real servers."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Sequence
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
-from claimctl_demo.real_servers.plane import ControlPlane, running
-from claimctl_demo.real_servers.programs import CannotStart
+from claimctl_demo.real_servers.plane import ControlPlane, Wanted
+from labs import frame
 from labs.conformance.scheduling.cases import CASES
 from labs.conformance.scheduling.playing import make_namespace, recorded, recording_of
-from labs.conformance.scheduling.stage import Case, Stage
-from labs.differential.assets import programs_of
+from labs.conformance.scheduling.stage import CaseStage
+from labs.flags import Parser, Servers
 
 
-async def _play(
-    plane: ControlPlane, cases: list[Case], found: dict[str, object], file: Path
-) -> None:
-    async with HttpTransport(load_connection(str(plane.files.kubeconfig()))) as transport:
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser("scheduling-record", __doc__)
+    parser.add_version()
+    parser.add_argument("names", nargs="*", metavar="CASE", help="only these cases")
+    wanted = parser.parse_args(arguments)
+    servers = Servers(programs=parser.programs(wanted.version))
+    cases = [case for case in CASES if not wanted.names or case.__name__ in wanted.names]
+    version = ".".join(map(str, servers.programs.version))
+    file = recording_of(version)
+    known = recorded(version) if wanted.names and file.exists() else {}
+
+    async def play(_: ControlPlane, transport: HttpTransport) -> int:
         client = DocumentClient(transport, "people")
         await make_namespace(client)
         for case in cases:
-            stage = Stage(client)
+            stage = CaseStage(client)
             await case(stage)
-            found[case.__name__] = stage.found
-            _write(file, found)
+            known[case.__name__] = stage.rests
+            file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
             print(case.__name__, flush=True)
             await stage.clear()
+        return 0
 
-
-def _write(file: Path, found: dict[str, object]) -> None:
-    file.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-
-
-def main(arguments: list[str]) -> int:
-    version, *names = arguments
-    cases = [each for each in CASES if not names or each.__name__ in names]
-    try:
-        programs = programs_of(version)
-    except CannotStart as error:
-        print(error, file=sys.stderr)
-        return 2
-    file = recording_of(version)
-    found = recorded(version) if names and file.exists() else {}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running(ControlPlane(programs, Path(folder))) as plane,
-    ):
-        asyncio.run(_play(plane, cases, found, file))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return frame.on_servers(servers, Wanted(), play)

@@ -40,15 +40,15 @@ CHANCE = "a terminating pod on the nominated node"
 """Whether a pod is tried between the ends of two victims is chance."""
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-Found = dict[str, Any]
+Rest = dict[str, Any]
 
 
 @dataclass
-class Stage:
-    """One case on one cluster. ``found``: what was seen, by the name of the rest."""
+class CaseStage:
+    """One case on one cluster. ``rests``: what was seen, by the name of the rest."""
 
     client: DocumentClient
-    found: dict[str, Found] = field(default_factory=dict)
+    rests: dict[str, Rest] = field(default_factory=dict)
     quiet: float = 2.5
     """How long nothing may change at a rest, in seconds."""
     look: float = 0.3
@@ -114,7 +114,7 @@ class Stage:
         try:
             await self.pod(plain, **given)
         except Refused as refused:
-            self.found[f"refused {plain}"] = {"code": refused.code, "message": str(refused)}
+            self.rests[f"refused {plain}"] = {"code": refused.code, "message": str(refused)}
 
     async def start(self, minutes: int = 1, only: str = "") -> None:
         """Report that bound pods run and are ready, since some minutes ago."""
@@ -187,13 +187,13 @@ class Stage:
             now = await self._look()
             if now != last:
                 last, since = now, loop.time()
-        self.found[title] = last
+        self.rests[title] = last
 
-    async def _look(self) -> Found:
+    async def _look(self) -> Rest:
         pods = await self.client.list(POD, SPACE)
         self._names |= {uid(each): name(each) for each in pods}
         bare = [each for each in pods if controller_of(each) is None]
-        found: Found = {"pods": {name(each): _shown(each) for each in sorted(bare, key=name)}}
+        found: Rest = {"pods": {name(each): _shown(each) for each in sorted(bare, key=name)}}
         owned = [each for each in pods if controller_of(each) is not None]
         if owned:
             found["owned"] = _owned(owned)
@@ -269,7 +269,7 @@ def pod_spec(**given: Any) -> Object:
     return spec
 
 
-def _shown(pod: Object) -> Found:
+def _shown(pod: Object) -> Rest:
     status, spec = pod.get("status") or {}, pod["spec"]
     conditions = {
         each["type"]: " ".join(
@@ -289,10 +289,10 @@ def _shown(pod: Object) -> Found:
     }
 
 
-def _owned(pods: list[Object]) -> Found:
+def _owned(pods: list[Object]) -> Rest:
     """By owner: the number of pods on each node, and what their specs add to the template."""
     owners = sorted({f"{_owner(each)}" for each in pods})
-    found: Found = {}
+    found: Rest = {}
     for owner in owners:
         mine = [each for each in pods if _owner(each) == owner]
         nodes = Counter(node_name(each) or "none" for each in mine)
@@ -308,11 +308,11 @@ def _owner(pod: Object) -> str:
     return f"{owner['kind']} {owner['name']}"
 
 
-def _text(found: Found) -> str:
+def _text(found: Rest) -> str:
     return json.dumps(found, sort_keys=True)
 
 
-def _daemon(pod: Object) -> Found:
+def _daemon(pod: Object) -> Rest:
     labels = {**pod["metadata"].get("labels", {})}
     if "controller-revision-hash" in labels:
         labels["controller-revision-hash"] = "<hash>"
@@ -341,4 +341,4 @@ def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-Case = Callable[[Stage], Any]
+Case = Callable[[CaseStage], Any]

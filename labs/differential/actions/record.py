@@ -1,15 +1,13 @@
-"""``python -m labs record-actions --version 1.36 [NAME...]``: records stories.
+"""Records stories on real servers.
 
-It plays stories of ``classics.py``, or the story in ``--story FILE``, on a real control plane
-(``KUBEBUILDER_ASSETS``). It writes each to labs/conformance/behaviour as ``S-NAME-vVERSION.json``,
-where the tests replay it.
+Plays stories of ``classics.py``, or the story in ``--story FILE``, and writes each to
+labs/conformance/behaviour as ``S-NAME-vVERSION.json``, where the tests replay it.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from claimctl.kube.connection import load_connection
@@ -23,7 +21,7 @@ from labs.differential.actions.rehearsal import on_embedded
 from labs.differential.actions.runs import Comparer, processes
 from labs.differential.actions.servers import real_servers
 from labs.differential.actions.story import Story, read
-from labs.differential.assets import programs_of
+from labs.flags import Parser
 
 _ABOUT = "A story of user actions, played on a real control plane; kubelets are played by a client."
 
@@ -62,13 +60,13 @@ def _check(path: Path) -> int:
     return len(found)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m labs record-actions")
-    parser.add_argument("--version", default="")
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser("stories-record", __doc__)
+    parser.add_version()
     parser.add_argument("--story", type=Path, help="a file with a story, instead of NAMEs")
     parser.add_argument("names", nargs="*", metavar="NAME")
     wanted = parser.parse_args(arguments)
-    programs = programs_of(wanted.version)
+    programs = parser.programs(wanted.version)
     if wanted.story is not None:
         stories = {wanted.story.stem: read(wanted.story.read_text())}
     else:
@@ -78,7 +76,3 @@ def main(arguments: list[str]) -> int:
         kubeconfig = plane.files.kubeconfig()
         written = asyncio.run(_record(stories, kubeconfig, programs.version, programs.text))
     return 1 if sum(map(_check, written)) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

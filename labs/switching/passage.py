@@ -1,12 +1,11 @@
-"""One run: the cluster is furnished, the gates go off and on again, and everything is compared."""
+"""One passage: a cluster is furnished, its gates go off and on again, and all is compared."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -17,61 +16,67 @@ from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane
 from claimctl_demo.real_servers.programs import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
-from labs.switching.options import NAIVE, Options
-from labs.switching.workloads import NAMESPACE, Workloads
-from labs.torture_real.controllers import BINDING_SECONDS, Controllers, install, token
+from labs import frame
+from labs.switching.workloads import NAMESPACE, SharedWorkloads
+from labs.torture_real.controllers import BINDING_SECONDS, Controllers
 from tests.e2e.runbooks import Runbook
 
 READY = 300.0
 """Seconds for all pods to run, all claims to be held, and all claims to be free in the end."""
 CHURN = 20.0
 """Seconds in which users act between two steps."""
+RUNBOOK, NAIVE = "runbook", "naive"
+"""The order of the runbook, or: every gate goes off and nothing is prepared."""
 _LOOK = 1.0
 
 Left = Callable[[], Awaitable[list[str]]]
 
 
 @dataclass
-class Run:
-    """One cluster, and what was found in it."""
+class Passage:
+    """One cluster, and what went wrong in it."""
 
-    options: Options
     plane: ControlPlane
     transport: HttpTransport
+    claims: int
+    pods: int
+    seed: int
     wrong: list[str] = field(default_factory=list)
     """What is not as it has to be."""
     refused: list[str] = field(default_factory=list)
     """What kubelets said when they refused a pod."""
-    found: list[str] = field(default_factory=list)
+    forbidden: list[str] = field(default_factory=list)
     """Events on nodes that must not happen."""
     times: dict[str, float] = field(default_factory=dict)
     """By step: its seconds."""
-    workloads: Workloads = field(init=False)
+    workloads: SharedWorkloads = field(init=False)
     kubelets: Kubelets = field(init=False)
     _away: bool = False
     """Whether the API server is being restarted."""
 
     def __post_init__(self) -> None:
-        fleet = Fleet(self.options.programs.version, count=self.options.claims, devices=1)
+        fleet = Fleet(self.plane.programs.version, count=self.claims, devices=1)
         people = DocumentClient(self.transport, "people")
-        self.workloads = Workloads(people, fleet, self.options.pods, Random(self.options.seed))
+        self.workloads = SharedWorkloads(people, fleet, self.pods, Random(self.seed))
         self.kubelets = Kubelets(self.transport, fleet, pod_groups=True)
 
-    async def play(self, controllers: Controllers) -> None:
+    async def play(self, controllers: Controllers, *, naive: bool) -> None:
         """Play all steps; raises TimeoutError if the cluster does not become ready."""
-        async with self._nodes():
-            await install(self.workloads.client)
-            controllers.prepare(await token(self.transport))
-            controllers.start("one")
-            async with _until_done(self._revive(controllers)):
-                await self._steps()
+        try:
+            async with frame.nodes(self.kubelets):
+                await controllers.install(self.transport)
+                controllers.start("one")
+                async with frame.beside(self._revive(controllers)):
+                    await self._play_steps(naive=naive)
+        finally:
+            self.forbidden = [f"{each.pod}: {each.rule}" for each in self.kubelets.findings]
         self.wrong += controllers.crashes
 
-    async def _steps(self) -> None:
+    async def _play_steps(self, *, naive: bool) -> None:
         with self._timed("furnish"):
             await self._furnish()
         before = await self.workloads.picture()
-        if self.options.order == NAIVE:
+        if naive:
             await self._naive()
         else:
             await self._by_the_runbook(before)
@@ -86,34 +91,22 @@ class Run:
             controllers.revive()
             await asyncio.sleep(_LOOK)
 
-    @asynccontextmanager
-    async def _nodes(self) -> AsyncIterator[None]:
-        joined = asyncio.Event()
-        playing = asyncio.create_task(self.kubelets.run(joined))
-        try:
-            await joined.wait()
-            yield
-        finally:
-            self.found = [f"{each.pod}: {each.rule}" for each in self.kubelets.findings]
-            playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
-
     async def _furnish(self) -> None:
         await self.workloads.create()
-        await self._until(self.workloads.waiting)
-        await self._until(self.workloads.unheld)
+        await frame.until_none(self.workloads.waiting, READY)
+        await frame.until_none(self.workloads.unheld, READY)
 
     # The order of the runbook
 
     async def _by_the_runbook(self, before: dict[str, object]) -> None:
         book = Runbook("downgrade.md", self.plane.files.kubeconfig())
         with self._timed("off"):
-            async with _until_done(self.workloads.churn()):
+            async with frame.beside(self.workloads.churn()):
                 await self._off(book)
         with self._timed("reboot"):
             await self._reboot()
         with self._timed("on"):
-            async with _until_done(self.workloads.churn()):
+            async with frame.beside(self.workloads.churn()):
                 await self._on(book)
         with self._timed("compare"):
             await self._compare(before)
@@ -138,12 +131,12 @@ class Run:
     async def _reboot(self) -> None:
         """With the feature off, every pod has to start anew."""
         await self.workloads.settle()
-        await self._until(self.workloads.waiting)
-        await self._until(self.workloads.unlisted)
+        await frame.until_none(self.workloads.waiting, READY)
+        await frame.until_none(self.workloads.unlisted, READY)
         for node in self.kubelets.fleet.names:
             await self.kubelets.recover(node, rebooted=True)
         await asyncio.sleep(CHURN)
-        await self._until(self.workloads.waiting)
+        await frame.until_none(self.workloads.waiting, READY)
 
     async def _on(self, book: Runbook) -> None:
         await self._switch(API_SERVER, on=True)
@@ -170,7 +163,7 @@ class Run:
 
     async def _naive(self) -> None:
         with self._timed("naive"):
-            async with _until_done(self.workloads.churn()):
+            async with frame.beside(self.workloads.churn()):
                 self.kubelets.switch(pod_groups=False)
                 for node in self.kubelets.fleet.names[::2]:
                     await self.kubelets.recover(node, rebooted=True)
@@ -199,37 +192,16 @@ class Run:
             await asyncio.to_thread(self.plane.switch, name, pod_groups=on)
         self._away = False
 
-    async def _until(self, left: Left, seconds: float = READY) -> None:
-        """Wait until nothing is left; raises TimeoutError with what is left."""
-        end = time.monotonic() + seconds
-        while found := await left():
-            if time.monotonic() > end:
-                raise TimeoutError(f"after {seconds:g} s: {'; '.join(found[:10])}")
-            await asyncio.sleep(_LOOK)
-
     async def _expect(self, left: Left, seconds: float = READY) -> None:
         """Wait until nothing is left; what is left at the end is wrong."""
         try:
-            await self._until(left, seconds)
+            await frame.until_none(left, seconds)
         except TimeoutError:
             self.wrong += await left()
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
         began = time.monotonic()
-        print(f"{time.strftime('%H:%M:%S')} {step}", file=sys.stderr, flush=True)
+        frame.say(step)
         yield
         self.times[step] = time.monotonic() - began
-
-
-@asynccontextmanager
-async def _until_done(beside: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do something without an end beside the block; an error of it is raised after the block."""
-    task = asyncio.create_task(beside)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.result()

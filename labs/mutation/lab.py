@@ -1,7 +1,6 @@
-"""``python -m labs mutations [--seed N] [--count N] [--map FILE] [--only TEXT] ...``.
+"""Makes random small changes in claimctl's code, one at a time.
 
-Makes random small changes in claimctl's code, one at a time, and says which of them the unit tests,
-the model and the end-to-end scenarios catch. No file is changed.
+Says which of them the unit tests, the model and the end-to-end scenarios catch. No file is changed.
 
 Exit codes: 0 each mutation is caught, or equivalent.yaml says why it changes nothing; 1 one is
 missed, or caught although equivalent.yaml names it; 2 bad arguments.
@@ -12,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from pkgutil import walk_packages
 
 import pytest
 
+from labs.flags import Parser, number
 from labs.mutation.equivalent import reason
 from labs.mutation.places import Place, Places
 from labs.mutation.reach import Reach
@@ -36,16 +37,16 @@ ELSEWHERE = (
 """Tests of code that does not import the packages."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m labs mutations")
-    parser.add_argument("--seed", type=int, default=0, help="chooses the places")
-    parser.add_argument("--count", type=int, default=200, help="number of mutations")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes at once")
+def _parser() -> Parser:
+    parser = Parser("mutations", __doc__)
+    parser.add_argument("--seed", type=number(), default=0, help="chooses the places")
+    parser.add_argument("--count", type=number(1), default=200, help="number of mutations")
+    parser.add_argument("--workers", type=number(1), default=os.cpu_count(), help="processes")
     parser.add_argument(
         "--patience",
-        type=float,
+        type=number(1, kind=float),
         default=60.0,
-        help="CPU seconds that the tests of one mutation may take without it (default 60)",
+        help="CPU seconds that the tests of one mutation may take without it (%(default)g)",
     )
     parser.add_argument(
         "--map", type=Path, help="keep in this file which test reaches what; measure only new tests"
@@ -145,14 +146,10 @@ def planted() -> list[Place]:
     return places.found
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     wanted = _parser().parse_args(arguments)
     campaign = Campaign(wanted, planted())
     ignored = [f"--ignore={folder}" for folder in ELSEWHERE]
     options = ("-qq", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *ignored)
     pytest.main([*options, *TESTS], plugins=[campaign])
     return 1 if campaign.failed or not campaign.done else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,16 +1,15 @@
-"""``python -m labs actions --version 1.36``: plays only stories."""
+"""Plays stories of user actions on real servers and on kube-in-process."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from labs.differential.actions.runs import Result, Session
 from labs.differential.actions.servers import real_servers
-from labs.differential.assets import programs_of
+from labs.flags import Parser, number
 
 
 def _say(result: Result) -> None:
@@ -18,21 +17,21 @@ def _say(result: Result) -> None:
         print(result.shown(), end="\n\n", flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m labs actions")
-    parser.add_argument("--version", default="")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=240.0)
-    parser.add_argument("--count", type=int)
-    parser.add_argument("--slots", type=int, default=56)
+def main(arguments: Sequence[str]) -> int:
+    parser = Parser("stories", __doc__)
+    parser.add_version()
+    parser.add_argument("--seed", type=number(), default=0)
+    parser.add_argument("--seconds", type=number(1, kind=float), default=240.0)
+    parser.add_argument("--count", type=number(1), help="how many stories")
+    parser.add_argument("--slots", type=number(1), default=56, help="how many at once")
     parser.add_argument("--theme", default="")
     parser.add_argument("--numbers", default="", help="such as 3,17: only these stories")
     parser.add_argument("--no-pod-groups", action="store_true", help="1.36 without the gates")
     parser.add_argument("--once", action="store_true", help="do not try again what differs")
     wanted = parser.parse_args(arguments)
-    programs = programs_of(wanted.version)
+    programs = parser.programs(wanted.version)
     groups = programs.version >= (1, 36) and not wanted.no_pod_groups
-    numbers = tuple(int(each) for each in wanted.numbers.split(",") if each)
+    numbers = tuple(int(text) for text in wanted.numbers.split(",") if text)
     begun = time.monotonic()
     with real_servers(programs, pod_groups=groups) as plane:
         session = Session(
@@ -63,7 +62,3 @@ def main(arguments: list[str]) -> int:
         for each in result.unsteady:
             print(f"  unsteady {result.number}: {each.shown()[:4000]}")
     return 1 if different else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""``python -m labs differential [--version 1.36] [--budget S] [--seed N] [--only PART]``.
+"""Compares kube-in-process with a real control plane.
 
 Plays the same requests, and the same actions, on a real control plane (the programs in
 ``KUBEBUILDER_ASSETS``) and on the embedded one. Every difference that ``allowed.yaml`` does not
@@ -9,21 +9,18 @@ Exit codes: 0 nothing differs, 1 something differs or a server failed, 2 bad arg
 
 from __future__ import annotations
 
-import argparse
-import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import structlog
-
 from claimctl_demo.real_servers.programs import CannotStart
+from labs import frame
 from labs.differential import requests
 from labs.differential.actions import part
-from labs.differential.assets import programs_of
 from labs.differential.ledger import allowances, allowed
 from labs.differential.outcome import Outcome, Run
+from labs.flags import Parser, number
 
 Part = Callable[[Run], Outcome]
 PARTS: dict[str, tuple[Part, float]] = {
@@ -33,11 +30,12 @@ PARTS: dict[str, tuple[Part, float]] = {
 """The parts, each with its share of the budget if all parts run."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m labs differential")
-    parser.add_argument("--version", default="", help="of the programs, such as 1.36")
-    parser.add_argument("--budget", type=float, default=600.0, help="seconds for all parts")
-    parser.add_argument("--seed", type=int, default=0)
+def _parser() -> Parser:
+    parser = Parser("differential", __doc__)
+    parser.add_version()
+    seconds = number(1, kind=float)
+    parser.add_argument("--budget", type=seconds, default=600.0, help="seconds for all parts")
+    parser.add_argument("--seed", type=number(), default=0)
     parser.add_argument("--only", choices=sorted(PARTS), help="one part, with the whole budget")
     parser.add_argument("--keep", type=Path, help="add all transcripts to this file")
     return parser
@@ -61,14 +59,15 @@ def _report(outcome: Outcome) -> int:
     return len(new)
 
 
-def main(arguments: list[str]) -> int:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    wanted = _parser().parse_args(arguments)
+def main(arguments: Sequence[str]) -> int:
+    frame.quiet()
+    parser = _parser()
+    wanted = parser.parse_args(arguments)
     chosen = {name: part for name, part in PARTS.items() if wanted.only in (None, name)}
     whole = sum(share for _, share in chosen.values())
     new = 0
+    programs = parser.programs(wanted.version)
     try:
-        programs = programs_of(wanted.version)
         print(f"{programs.text} in {programs.directory}, seed {wanted.seed}", flush=True)
         for part, share in chosen.values():
             begun = time.monotonic()
@@ -80,7 +79,3 @@ def main(arguments: list[str]) -> int:
         print(f"differential: {error}", file=sys.stderr)
         return 1
     return 1 if new else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

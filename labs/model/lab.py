@@ -1,13 +1,13 @@
-"""``python -m labs model``: search, and print bounds, states, transitions and violations."""
+"""Searches the model, and prints bounds, states, transitions and violations."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
+from labs.flags import Parser
 from labs.model.mutations import MUTATIONS
 from labs.model.played import PLAYED
 from labs.model.restarts import LARGER_CHECKPOINT_SCENARIOS
@@ -17,17 +17,19 @@ from labs.model.server import Bounds
 from labs.model.space import Model
 
 
-def main() -> int:
-    options = _options()
+def main(arguments: Sequence[str]) -> int:
+    options = _options(arguments)
     scenarios = PLAYED
     scenarios += (*LARGER, *LARGER_CHECKPOINT_SCENARIOS) if options.larger else ()
-    chosen = [one for one in scenarios if one.dialect.name.startswith(options.dialect)]
-    found = [_search(scenario) for scenario in chosen]
-    violations = sum(len(each.violations) for each in found)
-    incomplete = sum(not each.complete for each in found)
+    chosen = [
+        scenario for scenario in scenarios if scenario.dialect.name.startswith(options.dialect)
+    ]
+    searches = [_search(scenario) for scenario in chosen]
+    violations = sum(len(search.violations) for search in searches)
+    incomplete = sum(not search.complete for search in searches)
     print(
-        f"states {sum(each.states for each in found)}, "
-        f"transitions {sum(each.transitions for each in found)}, violations {violations}, "
+        f"states {sum(search.states for search in searches)}, "
+        f"transitions {sum(search.transitions for search in searches)}, violations {violations}, "
         f"{'all complete' if not incomplete else f'INCOMPLETE {incomplete}'}"
     )
     if WINDOW.dialect.name.startswith(options.dialect):
@@ -39,13 +41,13 @@ def main() -> int:
     return 3 if violations or missed or incomplete else 0
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m labs model", description=__doc__)
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("model", __doc__)
     parser.add_argument("--dialect", default="", help="native, hold or podgroup; all by default")
     parser.add_argument("--larger", action="store_true", help="larger bounds too (minutes)")
     parser.add_argument("--gaps", action="store_true", help="show what is taken for granted")
     parser.add_argument("--mutations", action="store_true", help="break the protocol on purpose")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def _search(scenario: Scenario) -> Found:
@@ -101,7 +103,3 @@ def _break() -> int:
         print(f"    unbroken: {sound.states} states, {'clean' if clean else 'NOT CLEAN'}")
         _print(found.violations)
     return missed
-
-
-if __name__ == "__main__":
-    sys.exit(main())

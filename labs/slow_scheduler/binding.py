@@ -16,7 +16,6 @@ from kube_in_process.components.pods import allocation_of, reserved_for
 
 from claimctl.kube.documents import DocumentClient, Refused, Version
 from claimctl_demo.real_servers.nodes import NODE, Fleet
-from labs.slow_scheduler.options import VOLUME, Options
 from labs.torture_real.bodies import RESERVATION, App, Bodies, Body
 
 POD: Version = ("v1", "Pod")
@@ -34,11 +33,13 @@ class Act(StrEnum):
 
 
 @dataclass(slots=True)
-class Try:
+class BindingTry:
     """Everything in a namespace and on a node of its own."""
 
     client: DocumentClient
-    options: Options
+    pod_groups: bool
+    late: bool
+    """Whether the pod waits for a volume that comes late."""
     fleet: Fleet
     act: Act
     number: int
@@ -59,7 +60,7 @@ class Try:
 
     @property
     def app(self) -> App:
-        group = "train" if self.options.pod_groups else ""
+        group = "train" if self.pod_groups else ""
         return App("Deployment", "train", CLAIM, group, policy="Persistent")
 
     @property
@@ -79,18 +80,20 @@ class Try:
         await self.client.create(self.bodies.workload(self.app, 0))
         await self.client.create(self._pod("first"))
 
-    async def held(self) -> bool:
+    async def is_held(self) -> bool:
         """Whether the first pod runs and the claim is held."""
         claim, pod = await self.claim(), await self.client.get(POD, self.namespace, "first")
         runs = pod.get("status", {}).get("phase") == "Running"
-        return runs and any(each["resource"] == "deployments" for each in reserved_for(claim or {}))
+        return runs and any(
+            entry["resource"] == "deployments" for entry in reserved_for(claim or {})
+        )
 
     async def empty(self) -> None:
         """Delete the first pod; the hold stays. The next pod is listed before it is scheduled."""
         await self.client.delete(POD, self.namespace, "first")
         if self.act is Act.REALLOCATED:
             await self.client.create(self._pod("nowhere", nowhere=True))
-        if not self.options.pod_groups:
+        if not self.pod_groups:
             await self.client.create(self._pod(PATIENT, gated=True))
 
     async def is_empty(self) -> bool:
@@ -102,7 +105,7 @@ class Try:
 
     async def list_ahead(self) -> None:
         """Where pods are listed one by one, list the next one, as the scheduler finds it then."""
-        if self.options.pod_groups:
+        if self.pod_groups:
             return
         pod = await self.client.get(POD, self.namespace, PATIENT)
         entry = {"resource": "pods", "name": PATIENT, "uid": pod["metadata"]["uid"]}
@@ -112,7 +115,7 @@ class Try:
 
     async def begin(self) -> None:
         """The scheduler may begin with the pod."""
-        if self.options.pod_groups:
+        if self.pod_groups:
             await self.client.create(self._pod(PATIENT))
         else:
             patch = {"spec": {"schedulingGates": None}}
@@ -120,8 +123,8 @@ class Try:
 
     async def release(self, now: float) -> None:
         """Give the reason for the release."""
-        if not self.options.pod_groups:
-            await self._list(lambda listed: [each for each in listed if each["name"] != PATIENT])
+        if not self.pod_groups:
+            await self._list(lambda listed: [entry for entry in listed if entry["name"] != PATIENT])
         self.acted = now
         if self.act is Act.WITHDRAWN:
             await self.client.delete(RESERVATION, self.namespace, self.app.reservation)
@@ -168,7 +171,7 @@ class Try:
             with suppress(Refused):
                 await self.client.delete(kind, self.namespace, name)
 
-    async def freed(self) -> bool:
+    async def is_free(self) -> bool:
         claim = await self.claim()
         return claim is None or allocation_of(claim) is None
 
@@ -198,8 +201,7 @@ class Try:
                 return
 
     def _pod(self, name: str, *, gated: bool = False, nowhere: bool = False) -> Body:
-        made = self.bodies.pod(self.app)
-        spec = made["spec"]
+        spec = self.bodies.pod(self.app)["spec"]
         spec["terminationGracePeriodSeconds"] = 0
         chosen = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         values = ["nowhere"] if nowhere else [self.node]
@@ -209,7 +211,7 @@ class Try:
             spec.pop("schedulingGroup", None)
         if gated:
             spec["schedulingGates"] = [{"name": GATE}]
-        if name == PATIENT and self.options.cause == VOLUME:
+        if name == PATIENT and self.late:
             source = {"persistentVolumeClaim": {"claimName": VOLUME_NAME}}
             spec["volumes"] = [{"name": VOLUME_NAME, **source}]
         meta = {"name": name, "namespace": self.namespace}

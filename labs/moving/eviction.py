@@ -13,7 +13,8 @@ from kube_in_process.components.pods import ended, node_name, phase
 from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.nodes import NODE
-from labs.moving.cells import CELL_LABEL, Cell
+from labs.cells import furnish
+from labs.moving.cells import EvictionCell
 
 POD: Version = ("v1", "Pod")
 LOOK_SECONDS = 0.25
@@ -26,7 +27,7 @@ JOB_WAIT_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class Outcome:
+class Replacements:
     """Where replacements were after the wait."""
 
     same: int = 0
@@ -39,15 +40,15 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Try:
+class EvictionTry:
     """One cell on its own nodes, in its own namespace."""
 
     client: DocumentClient
-    cell: Cell
+    cell: EvictionCell
     nodes: tuple[str, ...]
     claim_kind: Version
     device_class: str
-    outcome: Outcome = field(default_factory=Outcome)
+    replacements: Replacements = field(default_factory=Replacements)
 
     async def play(self, evictions: int) -> None:
         """Raises TimeoutError if the workload does not run before an eviction."""
@@ -65,11 +66,7 @@ class Try:
                 await self._end_job(workload)
 
     async def _prepare(self) -> None:
-        for node in self.nodes:
-            labels = {CELL_LABEL: self.cell.namespace}
-            await self.client.patch(NODE, "", node, {"metadata": {"labels": labels}})
-        meta = {"name": self.cell.namespace}
-        await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+        await furnish(self.client, self.cell.namespace, self.nodes)
         for body in self.cell.claim_bodies(self.claim_kind[0], self.device_class):
             await self.client.create(body)
 
@@ -90,33 +87,33 @@ class Try:
     async def _evict(self) -> None:
         pods = await self._pods()
         evicted = pods[: self.cell.workload.evicted]
-        nodes = {node_name(each) for each in evicted}
+        nodes = {node_name(pod) for pod in evicted}
         await self._close(nodes, close=True)
         for pod in evicted:
             options = {"preconditions": {"uid": uid(pod)}}
             meta = {"name": name(pod), "namespace": self.cell.namespace}
             body = {"metadata": meta, "deleteOptions": options}
             await self.client.post(POD, self.cell.namespace, name(pod), "eviction", body)
-        known = {uid(each) for each in pods}
-        found = await self._replacements(known, len(evicted))
-        running = [node_name(each) for each in found if phase(each) == "Running"]
-        self.outcome.same += sum(1 for each in running if each in nodes)
-        self.outcome.moved += sum(1 for each in running if each not in nodes)
-        self.outcome.waiting += len(evicted) - len(running)
+        known = {uid(pod) for pod in pods}
+        new = await self._new_pods(known, len(evicted))
+        running = [node_name(pod) for pod in new if phase(pod) == "Running"]
+        self.replacements.same += sum(node in nodes for node in running)
+        self.replacements.moved += sum(node not in nodes for node in running)
+        self.replacements.waiting += len(evicted) - len(running)
         await self._close(nodes, close=False)
 
-    async def _replacements(self, known: set[str], wanted: int) -> list[Object]:
-        found: list[Object] = []
+    async def _new_pods(self, known: set[str], wanted: int) -> list[Object]:
+        new: list[Object] = []
 
         async def run() -> bool:
-            nonlocal found
-            found = [each for each in await self._pods() if uid(each) not in known]
-            return sum(1 for each in found if phase(each) == "Running") >= wanted
+            nonlocal new
+            new = [pod for pod in await self._pods() if uid(pod) not in known]
+            return sum(phase(pod) == "Running" for pod in new) >= wanted
 
         seconds = JOB_WAIT_SECONDS if self.cell.workload.is_job else WAIT_SECONDS
         with suppress(TimeoutError):
             await self._until(run, seconds)
-        return found
+        return new
 
     async def _close(self, nodes: Iterable[str], *, close: bool) -> None:
         for node in nodes:
@@ -131,12 +128,12 @@ class Try:
         await self._until(gone, READY_SECONDS)
 
     async def _pods(self) -> list[Object]:
-        found = await self.client.list(POD, self.cell.namespace)
-        return sorted((x for x in found if not deleting(x) and not ended(x)), key=name)
+        pods = await self.client.list(POD, self.cell.namespace)
+        return sorted((pod for pod in pods if not deleting(pod) and not ended(pod)), key=name)
 
     async def _runs(self) -> bool:
         pods = await self._pods()
-        running = [each for each in pods if phase(each) == "Running"]
+        running = [pod for pod in pods if phase(pod) == "Running"]
         return len(running) == len(pods) == self.cell.workload.replicas
 
     async def _until(self, holds: Callable[[], Awaitable[bool]], seconds: float) -> None:

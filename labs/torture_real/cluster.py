@@ -46,7 +46,7 @@ class StoredObjects:
 
 
 @dataclass
-class Stage:
+class SharedCluster:
     """The shared cluster, as schedules use it."""
 
     plane: ControlPlane
@@ -54,7 +54,7 @@ class Stage:
     history: History
     pod_groups: bool = False
     sight: StoredObjects = field(default_factory=StoredObjects)
-    found: asyncio.Event = field(default_factory=asyncio.Event)
+    accused: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when any schedule has a finding."""
 
     def now(self) -> float:
