@@ -9,13 +9,14 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
-from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, RESCHEDULERECORDS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, Resource
 from generate.structural import structural_schema
 
 Json = dict[str, Any]
 
-HEADER = "# Generated from claimctl/wire by `make generate`; do not edit.\n"
+HEADER = "# Generated from claimctl's structs by `make generate`; do not edit.\n"
 LABELS = {
     "app.kubernetes.io/name": "claimctl",
     "app.kubernetes.io/part-of": "claimctl",

@@ -12,7 +12,6 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.records import RescheduleRecord
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, StatefulSet
 
@@ -79,14 +78,6 @@ DOWNGRADEPLANS = Resource(
     "downgradeplans",
     "DowngradePlan",
     DowngradePlan,
-    namespaced=False,
-)
-RESCHEDULERECORDS = Resource(
-    "claimctl.io",
-    "v1alpha1",
-    "reschedulerecords",
-    "RescheduleRecord",
-    RescheduleRecord,
     namespaced=False,
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, PRIORITY_CLASS

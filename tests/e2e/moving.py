@@ -24,10 +24,10 @@ from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.taints import TAINTED_NODES
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, LEASES, NAMESPACES, NODES, PODS
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.site import CONTROLLER_NAMESPACE

@@ -9,9 +9,9 @@ from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.kube.errors import AlreadyExists, ApiError
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
-from claimctl.wire.scheduling import SchedulingPod
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, app_of, closed, workload
 

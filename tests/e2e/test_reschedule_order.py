@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from claimctl.reschedule.plan.plan import Move
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.steps import Result
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.e2e.harness import Stage, embedded_stage
 from tests.e2e.moving import (
     QUICK,

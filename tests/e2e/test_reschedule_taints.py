@@ -18,9 +18,9 @@ from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.steps import HelpState
 from claimctl.reschedule.run.taints import Taints
-from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS
-from claimctl.wire.scheduling import SchedulingPod
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (

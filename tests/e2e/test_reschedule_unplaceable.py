@@ -16,7 +16,7 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.loop import Loop
 from claimctl.reschedule.run.waking import Refusals
-from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 from tests.e2e import manifests

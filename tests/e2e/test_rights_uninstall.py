@@ -10,7 +10,11 @@ import pytest
 from claimctl.commands.uninstall.stopping_rescheduler import CRONJOBS, RESCHEDULER
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.records import Records
-from claimctl.wire.records import RecordedAvoidance, RecordedTaint, RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import (
+    RecordedAvoidance,
+    RecordedTaint,
+    RescheduleRecordStatus,
+)
 from claimctl.wire.resources import JOBS, PODS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage

@@ -20,9 +20,9 @@ from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.signs import Signs
-from claimctl.wire.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import DEPLOYMENTS
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, places, runner, workload

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from claimctl.reschedule.plan.observed import Controller, Observed
+from claimctl.reschedule.shapes.devices import (
+    ClaimTemplate,
+    DeviceClass,
+    SchedulingClaim,
+    SchedulingSlice,
+)
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from tests.support.builders import NOW, after
 
 DRIVER, CLASS = "gpu.example.com", "gpu"

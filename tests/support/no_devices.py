@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from claimctl.reschedule.plan.devices import DeviceCount, Placement, Unit
 from claimctl.reschedule.plan.policy import Evictor
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.wire.scheduling import SchedulingPod
 
 
 class NoDevices:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import NOW, pod
 
 DEFERRED_FOR = 300.0

@@ -7,9 +7,9 @@ from typing import Any, TypedDict, Unpack
 
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 GI = 1024**3

@@ -68,6 +68,8 @@ NO_TESTS_OF_ITS_NAME = {
     "commands/orphans/model.py": "data only",
     "reschedule/run/evicting.py": "e2e/test_reschedule_execution.py: each answer of the server",
     "reschedule/run/execution.py": "e2e/test_reschedule_execution.py",
+    "reschedule/shapes/devices.py": "data only",
+    "reschedule/shapes/records.py": "data only",
     "reschedule/run/landings.py": "e2e/test_reschedule_execution.py: waves",
     "reschedule/run/loop.py": "e2e/test_reschedule_run.py: two processes and one Lease",
     "reschedule/run/memory.py": "e2e/test_reschedule_run.py: what is remembered",

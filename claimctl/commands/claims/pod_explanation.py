@@ -10,6 +10,7 @@ from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodExplanation, Rival, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.workloads import WorkloadState, observe
@@ -28,7 +29,6 @@ from claimctl.wire.resources import (
     WORKLOADS,
     Resource,
 )
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 _WHOLE_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, SchedulingPod)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.text import counted
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import Pod
-from claimctl.wire.scheduling import SchedulingPod
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,12 @@ from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import complaints
 from claimctl.reschedule.plan.own_taints import stale_taints
 from claimctl.reschedule.plan.rounds import in_vain
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS, RescheduleRecord
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
 from claimctl.wire.nodes import Node, Taint
-from claimctl.wire.records import RescheduleRecord
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
@@ -182,7 +182,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     if groups:
         listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
     nodes = await reader.listing(wire.NODES, "mixed-versions", "stale-taints")
-    records = await reader.listing(wire.RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
+    records = await reader.listing(RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers")
     others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]

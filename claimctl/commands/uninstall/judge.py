@@ -15,6 +15,7 @@ from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan,
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import shares
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
@@ -36,7 +37,6 @@ from claimctl.wire.resources import (
     NODES,
     PODGROUPS,
     PODS,
-    RESCHEDULERECORDS,
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable

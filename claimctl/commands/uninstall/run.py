@@ -45,11 +45,12 @@ from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.taints import Taints
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone, listed_ahead
 from claimctl.text import listed
-from claimctl.wire.resources import NAMESPACES, NODES, PODS, RESCHEDULERECORDS
+from claimctl.wire.resources import NAMESPACES, NODES, PODS
 from claimctl.wire.seams import Clock
 
 POLL_SECONDS = 2.0

@@ -20,6 +20,7 @@ from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.avoiding import braked_pods
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
@@ -31,7 +32,6 @@ from claimctl.wire.resources import (
     NAMESPACES,
     NODES,
     PODGROUPS,
-    RESCHEDULERECORDS,
     WORKLOADS,
     Resource,
 )

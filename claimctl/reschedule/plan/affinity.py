@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from claimctl.reschedule.plan.world import World, WorldNode, WorldPod, required_anti_affinity
+from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
 from claimctl.wire.label_selectors import selects
-from claimctl.wire.scheduling import PodAffinityTerm
 
 Domains = dict[str, set[str]]
 """Values of node labels, by topology key."""

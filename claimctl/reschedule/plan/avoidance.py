@@ -15,10 +15,14 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.refusals import refused_at
+from claimctl.reschedule.shapes.devices import SchedulingSlice
+from claimctl.reschedule.shapes.records import (
+    RecordedAvoidance,
+    RecordedAvoidedNode,
+    RecordedRefusal,
+)
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from claimctl.wire.base import encode
-from claimctl.wire.devices import SchedulingSlice
-from claimctl.wire.records import RecordedAvoidance, RecordedAvoidedNode, RecordedRefusal
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
 
 ENOUGH = 2
 """So many refusals by one node make an owner avoid it."""

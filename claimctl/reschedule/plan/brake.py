@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from claimctl.reschedule.plan import avoidance
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
-from claimctl.wire.records import RecordedAvoidance, RecordedBrake
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.records import RecordedAvoidance, RecordedBrake
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 FIRST_PROBE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(minutes=5)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from claimctl.reschedule.plan.facts import is_ready
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.world import WorldPod
+from claimctl.reschedule.shapes.scheduling import DisruptionBudget
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.label_selectors import selects
-from claimctl.wire.scheduling import DisruptionBudget
 from claimctl.wire.unreadable import Unreadable
 
 ALWAYS_ALLOW = "AlwaysAllow"

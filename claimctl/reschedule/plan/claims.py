@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
 from claimctl.reservation.facts.references import (
     is_pod,
@@ -19,10 +21,8 @@ from claimctl.reservation.facts.references import (
 )
 from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
-from claimctl.wire.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.wire.pods import PodResourceClaim
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.scheduling import SchedulingPod
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""

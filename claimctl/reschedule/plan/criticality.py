@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from claimctl.reschedule.plan.facts import CRITICAL
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
 _MARKS = ("", "true")

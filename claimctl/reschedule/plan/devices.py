@@ -12,7 +12,7 @@ from typing import Protocol
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor
 from claimctl.reschedule.plan.reasons import Obstacle
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 DeviceId = tuple[str, str, str]
 """Driver, pool and device."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claimctl.reschedule.plan.plan import Facts, PodRef
 from claimctl.reschedule.plan.requests import pod_requests
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
-from claimctl.wire.scheduling import SchedulingPod
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"

@@ -19,10 +19,10 @@ from claimctl.reschedule.plan.world import (
     WorldPod,
     host_ports,
 )
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.claims import NodeSelector
 from claimctl.wire.nodes import Node, Toleration
 from claimctl.wire.placement import admits, matches_term, taints_of
-from claimctl.wire.scheduling import SchedulingPod
 
 _KNOWN_OPERATORS = frozenset({"", "Equal", "Exists"})
 

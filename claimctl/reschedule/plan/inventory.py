@@ -14,11 +14,11 @@ from claimctl.reschedule.plan.published import PublishedOn, catalogue
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.search import CannotTell, Chosen, Here, find_devices, least_devices
 from claimctl.reschedule.plan.selectors import selects as selected
+from claimctl.reschedule.shapes.devices import DeviceClaim
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.reservation.facts.references import LIMIT
-from claimctl.wire.devices import DeviceClaim
 from claimctl.wire.placement import admits, selects
-from claimctl.wire.scheduling import SchedulingPod
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from claimctl.reschedule.plan.quantities import CPU, MEMORY
 from claimctl.reschedule.plan.requests import desired_requests, held_requests
 from claimctl.reschedule.plan.world import WorldNode, WorldPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.meta import Condition, find_condition
-from claimctl.wire.scheduling import SchedulingPod
 
 RESIZE_PENDING, DEFERRED = "PodResizePending", "Deferred"
 Amounts = tuple[int, int]

@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from claimctl.reschedule.plan.record import Record
-from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
-from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.releases import Release
-from claimctl.wire.reservations import ClaimReservation, DowngradePlan
-from claimctl.wire.scheduling import (
+from claimctl.reschedule.shapes.devices import (
+    ClaimTemplate,
+    DeviceClass,
+    SchedulingClaim,
+    SchedulingSlice,
+)
+from claimctl.reschedule.shapes.scheduling import (
     DisruptionBudget,
     PersistentVolume,
     PriorityClass,
@@ -21,6 +23,9 @@ from claimctl.wire.scheduling import (
     SchedulingPodGroup,
     VolumeClaim,
 )
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.releases import Release
+from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.unreadable import Unreadable
 
 

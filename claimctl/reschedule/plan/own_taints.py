@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.nodes import Node, Taint
-from claimctl.wire.records import RecordedTaint
 
 CRITICAL_TAINT = "CriticalAddonsOnly"
 """The key of the taint that keeps other pods off. Critical add-ons tolerate it."""

@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.shapes.records import RecordedAvoidance
 from claimctl.wire.base import encode
-from claimctl.wire.records import RecordedAvoidance
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -14,8 +14,8 @@ import msgspec
 
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.selectors import Described, described
+from claimctl.reschedule.shapes.devices import PublishedDevice, SchedulingSlice
 from claimctl.wire.claims import DeviceTaint, NodeSelector
-from claimctl.wire.devices import PublishedDevice, SchedulingSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects
 

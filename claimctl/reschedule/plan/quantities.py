@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from claimctl.wire.scheduling import Quantity, ResourceList
+from claimctl.reschedule.shapes.scheduling import Quantity, ResourceList
 
 CPU, MEMORY, PODS = "cpu", "memory", "pods"
 

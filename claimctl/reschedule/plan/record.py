@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.wire.records import RecordedAvoidance
+from claimctl.reschedule.shapes.records import RecordedAvoidance
 
 
 class Outcome(StrEnum):

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
-from claimctl.wire.scheduling import SchedulingPod
 
 BRAKE_GATE = "claimctl.io/brake"
 """The scheduling gate of pods whose owner is braked."""

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from claimctl.reschedule.plan.quantities import CPU, MEMORY, add, amounts, raise_to
-from claimctl.wire.meta import find_condition
-from claimctl.wire.scheduling import (
+from claimctl.reschedule.shapes.scheduling import (
     Container,
     ResourceList,
     Resources,
     SchedulingContainerStatus,
     SchedulingPod,
 )
+from claimctl.wire.meta import find_condition
 
 DEFAULT_MILLI_CPU, DEFAULT_MEMORY = 100, 200 * 1024 * 1024
 """What a container without a request counts when nodes are scored (DefaultMilliCPURequest)."""

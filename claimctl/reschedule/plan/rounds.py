@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from claimctl.reschedule.shapes.records import RecordedResize
 from claimctl.text import counted
-from claimctl.wire.records import RecordedResize
 
 LATE = timedelta(minutes=10)
 """A kubelet looks at waiting resizes at least every three minutes."""

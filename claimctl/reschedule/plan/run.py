@@ -28,7 +28,7 @@ from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.world import Step, World, WorldPod
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 Accept = Callable[[Sequence[Step]], Obstacle | None]
 """Judges the moves of a unit. The ``World`` already shows them as made."""

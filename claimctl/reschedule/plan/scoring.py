@@ -13,13 +13,13 @@ from claimctl.reschedule.plan import spread
 from claimctl.reschedule.plan.fit import wanted_nodes
 from claimctl.reschedule.plan.quantities import CPU, MEMORY
 from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod
-from claimctl.wire.placement import matches_term, tolerates
-from claimctl.wire.scheduling import (
+from claimctl.reschedule.shapes.scheduling import (
     PodAffinity,
     PodAffinityTerm,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from claimctl.wire.placement import matches_term, tolerates
 
 TOP = 100
 """The best score of one rule (MaxNodeScore)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.published import PublishedOn
 from claimctl.reschedule.plan.selectors import selects
-from claimctl.wire.devices import (
+from claimctl.reschedule.shapes.devices import (
     DeviceClaim,
     DeviceClass,
     DeviceConstraint,

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from claimctl.reschedule.plan.quantities import parse
+from claimctl.reschedule.shapes.devices import PublishedDevice
 from claimctl.wire.base import EMPTY
-from claimctl.wire.devices import PublishedDevice
 
 Value = str | bool | int | float | list[Any]
 Attributes = Mapping[str, tuple[str, Value]]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.world import Domains, World, WorldNode, WorldPod
+from claimctl.reschedule.shapes.scheduling import TopologySpreadConstraint
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.wire.placement import admits, taints_of
-from claimctl.wire.scheduling import TopologySpreadConstraint
 
 HARD = "DoNotSchedule"
 

@@ -20,12 +20,12 @@ from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.stickiness import STICKY, Stickiness, stickiness
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted
 from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement
 from claimctl.wire.placement import selects
 from claimctl.wire.reservations import RESTORE
-from claimctl.wire.scheduling import SchedulingPod
 
 Pods = dict[str, SchedulingPod]
 """Pods by UID."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.claims import NodeSelector
-from claimctl.wire.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 
 
 class UnknownVolume(Exception):

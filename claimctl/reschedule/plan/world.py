@@ -15,12 +15,17 @@ from msgspec.structs import replace as changed
 from claimctl.reschedule.plan.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
 from claimctl.reschedule.plan.quantities import CPU, MEMORY, PODS, amounts
 from claimctl.reschedule.plan.requests import pod_requests, scored_requests
+from claimctl.reschedule.shapes.scheduling import (
+    Affinity,
+    PodAffinityTerm,
+    SchedulingNode,
+    SchedulingPod,
+)
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.base import encode
 from claimctl.wire.label_selectors import LabelSelector, selects
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Taint
-from claimctl.wire.scheduling import Affinity, PodAffinityTerm, SchedulingNode, SchedulingPod
 
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 PREFER_NO_SCHEDULE = "PreferNoSchedule"

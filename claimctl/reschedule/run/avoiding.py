@@ -21,9 +21,13 @@ from claimctl.reschedule.plan.refusals import BRAKE_GATE, is_braked
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.taints import Taints
+from claimctl.reschedule.shapes.records import (
+    MAX_AVOIDANCES,
+    RecordedAvoidance,
+    RescheduleRecordStatus,
+)
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
-from claimctl.wire.records import MAX_AVOIDANCES, RecordedAvoidance, RescheduleRecordStatus
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 

@@ -22,8 +22,8 @@ from claimctl.kube.errors import (
 from claimctl.reschedule.plan.facts import facts_of
 from claimctl.reschedule.plan.plan import Facts, Move
 from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS, Resource
-from claimctl.wire.scheduling import SchedulingPod
 
 SCHEDULING_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
 _TWO_BUDGETS = "more than one PodDisruptionBudget"

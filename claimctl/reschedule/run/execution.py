@@ -43,7 +43,7 @@ from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Help, HelpState, Report, Result, Step
 from claimctl.reschedule.run.taints import Closed, End, Taints
-from claimctl.wire.records import RecordedTaint
+from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)

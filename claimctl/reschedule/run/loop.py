@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import Report
 from claimctl.reschedule.run.waking import Refusals
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
 from claimctl.reschedule.run.steps import Report, Step
-from claimctl.wire.records import (
+from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedRun,
     RecordedWorkload,

@@ -21,11 +21,25 @@ from claimctl.reschedule.run.controller_lease import read_controller
 from claimctl.reschedule.run.gates import resize_gate
 from claimctl.reschedule.run.outcomes import settled
 from claimctl.reschedule.run.records import Records, remembered
+from claimctl.reschedule.shapes.devices import (
+    ClaimTemplate,
+    DeviceClass,
+    SchedulingClaim,
+    SchedulingSlice,
+)
+from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.scheduling import (
+    DisruptionBudget,
+    PersistentVolume,
+    PriorityClass,
+    SchedulingNode,
+    SchedulingPod,
+    SchedulingPodGroup,
+    VolumeClaim,
+)
 from claimctl.wire.base import Wire, decode
 from claimctl.wire.coordination import Event
-from claimctl.wire.devices import ClaimTemplate, DeviceClass, SchedulingClaim, SchedulingSlice
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.records import RescheduleRecordStatus
 from claimctl.wire.releases import Release
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -41,15 +55,6 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
     RESOURCESLICES,
     Resource,
-)
-from claimctl.wire.scheduling import (
-    DisruptionBudget,
-    PersistentVolume,
-    PriorityClass,
-    SchedulingNode,
-    SchedulingPod,
-    SchedulingPodGroup,
-    VolumeClaim,
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable

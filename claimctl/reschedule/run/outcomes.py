@@ -8,8 +8,12 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.shapes.records import (
+    RecordedMove,
+    RecordedWorkload,
+    RescheduleRecordStatus,
+)
 from claimctl.wire.pods import Pod
-from claimctl.wire.records import RecordedMove, RecordedWorkload, RescheduleRecordStatus
 
 LANDING = timedelta(seconds=60)
 """A replacement without a node counts as pending after this time."""

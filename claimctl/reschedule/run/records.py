@@ -20,17 +20,17 @@ from claimctl.reschedule.plan.record import (
     WorkloadMemory,
 )
 from claimctl.reschedule.run.rounds import round_of
-from claimctl.wire.base import merge_diff, to_plain
-from claimctl.wire.records import (
+from claimctl.reschedule.shapes.records import (
     MAX_MOVES,
     MAX_WORKLOADS,
+    RESCHEDULERECORDS,
     RecordedMove,
     RecordedTaint,
     RecordedWorkload,
     RescheduleRecord,
     RescheduleRecordStatus,
 )
-from claimctl.wire.resources import RESCHEDULERECORDS
+from claimctl.wire.base import merge_diff, to_plain
 
 DEFAULT_NAME = "claimctl"
 

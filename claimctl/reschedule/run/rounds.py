@@ -18,8 +18,13 @@ from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Round
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
-from claimctl.wire.records import MAX_RESIZES, MAX_VICTIMS, RecordedResize, RescheduleRecordStatus
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.records import (
+    MAX_RESIZES,
+    MAX_VICTIMS,
+    RecordedResize,
+    RescheduleRecordStatus,
+)
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
 async def look(client: Client, step: ResizeStep) -> Left | None:

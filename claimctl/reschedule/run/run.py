@@ -25,9 +25,9 @@ from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Report, Result, Step
 from claimctl.reschedule.run.taints import Taints
+from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
-from claimctl.wire.records import RescheduleRecordStatus
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)

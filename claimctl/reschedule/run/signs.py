@@ -12,10 +12,10 @@ from claimctl.reschedule.plan.plan import AvoidStep, Plan, ResizeStep
 from claimctl.reschedule.run.groups import Group
 from claimctl.reschedule.run.steps import Report, Result, Step
 from claimctl.reschedule.run.taints import Closed, End
+from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.telemetry.face import Metric, Telemetry, Value
 from claimctl.text import counted
 from claimctl.wire.coordination import ObjectReference
-from claimctl.wire.records import RecordedTaint
 
 EVICTED = "Rescheduled"
 ROOM_MADE = "RoomForResize"

@@ -34,17 +34,17 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
 from claimctl.reschedule.run.reallocating import withdraw_stale
 from claimctl.reschedule.run.records import Records
-from claimctl.telemetry.face import Metric
-from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.records import (
+from claimctl.reschedule.shapes.records import (
     MAX_ATTEMPTS,
     RecordedAttempts,
     RecordedTaint,
     RescheduleRecordStatus,
 )
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.telemetry.face import Metric
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import NODES, PODS, Resource
-from claimctl.wire.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 REPLACED = timedelta(seconds=30)

@@ -17,7 +17,7 @@ from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.avoidance import ENOUGH
 from claimctl.reschedule.plan.refusals import Refusal, refusal
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)

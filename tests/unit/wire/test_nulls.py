@@ -17,6 +17,7 @@ from msgspec import inspect
 
 import claimctl.controller
 import claimctl.kube
+import claimctl.reschedule
 import claimctl.reservation
 import claimctl.wire
 from claimctl.kube.codec import decode_page
@@ -25,7 +26,13 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec
 from claimctl.wire.resources import RESOURCECLAIMS
 
-for package in (claimctl.wire, claimctl.kube, claimctl.controller, claimctl.reservation):
+for package in (
+    claimctl.wire,
+    claimctl.kube,
+    claimctl.controller,
+    claimctl.reservation,
+    claimctl.reschedule,
+):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 

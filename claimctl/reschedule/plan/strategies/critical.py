@@ -33,11 +33,11 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.text import counted
 from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import admits
-from claimctl.wire.scheduling import SchedulingPod
 
 FIRST_BACK_OFF = timedelta(minutes=10)
 """After the first attempt in vain; it doubles with each further one."""

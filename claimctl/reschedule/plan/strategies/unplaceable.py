@@ -28,10 +28,10 @@ from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.world import PREFER_NO_SCHEDULE, Step, WorldPod
+from claimctl.reschedule.shapes.records import RecordedAvoidance
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.text import counted
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.records import RecordedAvoidance
-from claimctl.wire.scheduling import SchedulingPod
 
 MOST_CLEANED = 60
 """How many refused pods one run removes at most."""

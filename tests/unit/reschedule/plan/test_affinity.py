@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.reschedule.plan.affinity import check_of
 from claimctl.reschedule.plan.world import World
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import node, pod
 
 NODES = [

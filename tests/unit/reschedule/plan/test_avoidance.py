@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan import avoidance, brake
+from claimctl.reschedule.shapes.devices import SchedulingSlice
+from claimctl.reschedule.shapes.records import RecordedAvoidance, RecordedRefusal
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import SchedulingSlice
-from claimctl.wire.records import RecordedAvoidance, RecordedRefusal
-from claimctl.wire.scheduling import SchedulingPod
 from tests.support.scheduling import NOW, node, pod
 
 EMPTY = RecordedAvoidance(owner_uid="o")

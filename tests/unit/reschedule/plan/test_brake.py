@@ -8,8 +8,8 @@ import pytest
 
 from claimctl.reschedule.plan import brake
 from claimctl.reschedule.plan.refusals import AVOIDS, BRAKE_GATE
-from claimctl.wire.records import RecordedAvoidance
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.records import RecordedAvoidance
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import NOW, pod
 
 ON = brake.braked(RecordedAvoidance(owner_uid="o", nodes=("node-0",)), NOW)

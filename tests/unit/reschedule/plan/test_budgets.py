@@ -9,8 +9,8 @@ import pytest
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.world import World, WorldPod
+from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingPod
 from claimctl.wire.resources import Resource
-from claimctl.wire.scheduling import DisruptionBudget, SchedulingPod
 from claimctl.wire.unreadable import Unreadable
 from tests.support.scheduling import budget, node, pod
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from claimctl.reschedule.plan.claims import Claims, KnownClaim, shares_group
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.wire.devices import DeviceClaim
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.devices import DeviceClaim
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.builders import NOW, after
 from tests.support.devices import HOLD, claim, entry, observed, pod, reservation, template
 

@@ -7,7 +7,7 @@ import pytest
 from claimctl.reschedule.plan.criticality import is_critical
 from claimctl.reschedule.plan.facts import CRITICAL
 from claimctl.reschedule.plan.policy import CriticalPods, Policy, Profile
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import pod
 
 

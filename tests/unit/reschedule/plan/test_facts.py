@@ -9,8 +9,8 @@ import pytest
 
 from claimctl.reschedule.plan.facts import facts_of, is_ready, reference
 from claimctl.reschedule.plan.plan import Facts
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import SchedulingPod
 
 POD: dict[str, Any] = {
     "metadata": {

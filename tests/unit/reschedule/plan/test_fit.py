@@ -9,13 +9,13 @@ import pytest
 from claimctl.reschedule.plan.fit import Fitter, Unknown
 from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World
-from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import (
+from claimctl.reschedule.shapes.scheduling import (
     PersistentVolume,
     SchedulingNode,
     SchedulingPod,
     VolumeClaim,
 )
+from claimctl.wire.base import from_plain
 from tests.support.scheduling import node, pod
 
 

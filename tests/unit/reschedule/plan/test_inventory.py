@@ -9,7 +9,7 @@ import pytest
 from claimctl.reschedule.plan.devices import DeviceCount, Placement
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.devices import (
     CLASS,
     DRIVER,

@@ -6,7 +6,7 @@ import pytest
 
 from claimctl.reschedule.plan.kubelet import Account, account, deferred, held
 from claimctl.reschedule.plan.world import World
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.resizes import Sizes, grows, sized
 from tests.support.scheduling import node, pod
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from claimctl.reschedule.plan.own_taints import is_own, stale_taints
+from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.nodes import Node, NodeSpec, Taint
-from claimctl.wire.records import RecordedTaint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWN = Taint(key="CriticalAddonsOnly", value="claimctl-p-1", effect="NoSchedule")

@@ -26,11 +26,11 @@ from claimctl.reschedule.plan.policy import (
 )
 from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
 from claimctl.reschedule.plan.world import World
+from claimctl.reschedule.shapes.devices import DeviceClass
+from claimctl.reschedule.shapes.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl.wire.base import decode, encode, from_plain
-from claimctl.wire.devices import DeviceClass
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import PODS
-from claimctl.wire.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl.wire.unreadable import Unreadable
 from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import NOW, budget, moves, namespace, node, observed, pod, reasons

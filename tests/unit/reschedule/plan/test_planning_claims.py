@@ -25,9 +25,9 @@ from claimctl.reschedule.plan.policy import (
     RemoveDuplicates,
 )
 from claimctl.reschedule.plan.units import ClaimUnits
+from claimctl.reschedule.shapes.devices import ClaimTemplate, SchedulingClaim
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import ClaimTemplate, SchedulingClaim
-from claimctl.wire.scheduling import SchedulingPod
 from tests.support import devices, scheduling
 from tests.support.scheduling import moves, node, observed, pod, reasons
 

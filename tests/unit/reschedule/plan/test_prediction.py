@@ -10,7 +10,7 @@ from claimctl.reschedule.plan.prediction import Landing, Predictor, describe
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import HOSTNAME, World
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from tests.support.no_devices import NoDevices
 from tests.support.scheduling import node, pod
 

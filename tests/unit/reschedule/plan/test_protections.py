@@ -27,9 +27,9 @@ from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World
+from claimctl.reschedule.shapes.scheduling import SchedulingPod, VolumeClaim
 from claimctl.wire.base import from_plain
 from claimctl.wire.label_selectors import LabelSelector
-from claimctl.wire.scheduling import SchedulingPod, VolumeClaim
 from tests.support.scheduling import NOW, budget, node, pod
 
 DISK = from_plain(

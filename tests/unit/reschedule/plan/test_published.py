@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.published import catalogue
-from claimctl.wire.devices import SchedulingSlice
+from claimctl.reschedule.shapes.devices import SchedulingSlice
 from tests.support.devices import TAINT, device, node, slice_
 
 ZONE = {

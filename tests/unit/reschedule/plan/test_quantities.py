@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from claimctl.reschedule.plan.quantities import add, amount, amounts, parse, raise_to
-from claimctl.wire.scheduling import Quantity
+from claimctl.reschedule.shapes.scheduling import Quantity
 
 
 @pytest.mark.parametrize(

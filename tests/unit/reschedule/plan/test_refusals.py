@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.refusals import BRAKE_GATE, Refusal, is_braked, refusal, why_stuck
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import NOW, pod
 
 USES = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.requests import pod_requests, scored_requests
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import SchedulingPod
 
 MI = 1024 * 1024
 

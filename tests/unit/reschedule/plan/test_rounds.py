@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from claimctl.reschedule.plan.rounds import in_vain
-from claimctl.wire.records import RecordedResize
+from claimctl.reschedule.shapes.records import RecordedResize
 from tests.support.scheduling import NOW
 
 

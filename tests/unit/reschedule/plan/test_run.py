@@ -11,7 +11,7 @@ from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.planning import plan_with
 from claimctl.reschedule.plan.policy import Evictor, Limits, Policy, Profile, RemoveDuplicates
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.no_devices import NoDevices
 from tests.support.scheduling import budget, moves, node, observed, pod, reasons
 

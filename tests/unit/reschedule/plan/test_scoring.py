@@ -6,7 +6,7 @@ from typing import Any
 
 from claimctl.reschedule.plan.scoring import scores
 from claimctl.reschedule.plan.world import HOSTNAME, World
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from tests.support.scheduling import node, pod
 
 GI = 1024**3

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from claimctl.reschedule.plan import search
 from claimctl.reschedule.plan.published import catalogue
 from claimctl.reschedule.plan.search import CannotTell, Here, find_devices, least_devices
+from claimctl.reschedule.shapes.devices import DeviceClaim
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import DeviceClaim
 from tests.support.devices import CLASS, TAINT, cel, device, device_class, node, request, slice_
 
 MODEL = 'device.attributes["gpu.example.com"].model == "big"'

@@ -8,8 +8,8 @@ import pytest
 
 from claimctl.reschedule.plan import selectors
 from claimctl.reschedule.plan.selectors import Described, described, selects
+from claimctl.reschedule.shapes.devices import PublishedDevice
 from claimctl.wire.base import from_plain
-from claimctl.wire.devices import PublishedDevice
 
 BODY = {
     "attributes": {

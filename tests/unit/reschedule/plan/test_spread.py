@@ -9,8 +9,8 @@ import pytest
 from claimctl.reschedule.plan.fit import wanted_nodes
 from claimctl.reschedule.plan.spread import checks_of, selector_of
 from claimctl.reschedule.plan.world import World
+from claimctl.reschedule.shapes.scheduling import SchedulingPod, TopologySpreadConstraint
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import SchedulingPod, TopologySpreadConstraint
 from tests.support.scheduling import node, pod
 
 NODES = [

@@ -6,7 +6,7 @@ import pytest
 
 from claimctl.reschedule.plan.claims import Claims
 from claimctl.reschedule.plan.stickiness import STICKY, Stickiness, stickiness
-from claimctl.wire.devices import SchedulingClaim
+from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import NOW, after
 from tests.support.devices import GROUP, HOLD, claim, entry, observed, pod, reservation

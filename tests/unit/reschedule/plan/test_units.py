@@ -13,9 +13,9 @@ from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.units import ClaimUnits
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.reservations import DowngradePlan
-from claimctl.wire.scheduling import SchedulingPod
 from tests.support.builders import after
 from tests.support.devices import (
     GROUP,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from claimctl.reschedule.plan.devices import DeviceCount
 from claimctl.reschedule.plan.usage import Usage
 from claimctl.reschedule.plan.world import World
-from claimctl.wire.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.no_devices import NoDevices
 from tests.support.scheduling import node, pod
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.volumes import UnknownVolume, Volumes
+from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from tests.support.scheduling import pod
 
 ON_A = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}]}

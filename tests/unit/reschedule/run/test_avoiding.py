@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from claimctl.reschedule.run.avoiding import with_avoidances
-from claimctl.wire.records import (
+from claimctl.reschedule.shapes.records import (
     MAX_AVOIDANCES,
     RecordedAvoidance,
     RecordedRefusal,

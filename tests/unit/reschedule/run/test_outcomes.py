@@ -8,9 +8,13 @@ import pytest
 
 from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.outcomes import LANDING, settled
+from claimctl.reschedule.shapes.records import (
+    RecordedMove,
+    RecordedWorkload,
+    RescheduleRecordStatus,
+)
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod, PodSpec
-from claimctl.wire.records import RecordedMove, RecordedWorkload, RescheduleRecordStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from claimctl.reschedule.run.records import (
     remembered,
     with_move,
 )
-from claimctl.wire.records import (
+from claimctl.reschedule.shapes.records import (
     MAX_MOVES,
     MAX_WORKLOADS,
     RecordedAttempts,

@@ -6,7 +6,7 @@ from claimctl.reschedule.plan.plan import PodRef, ResizeStep
 from claimctl.reschedule.plan.record import Round
 from claimctl.reschedule.run.records import remembered
 from claimctl.reschedule.run.rounds import finished, with_round, without
-from claimctl.wire.records import MAX_RESIZES, RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import MAX_RESIZES, RescheduleRecordStatus
 from tests.support.resizes import grows, sized
 from tests.support.scheduling import NOW
 

@@ -31,9 +31,9 @@ from claimctl.reschedule.plan.record import (
     TaintEntry,
     WorkloadMemory,
 )
+from claimctl.reschedule.shapes.devices import SchedulingClaim
+from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingPod
 from claimctl.wire.base import from_plain, to_plain
-from claimctl.wire.devices import SchedulingClaim
-from claimctl.wire.scheduling import DisruptionBudget, SchedulingPod
 from tests.support.builders import NOW, after
 from tests.support.devices import (
     HOLD,

@@ -7,7 +7,7 @@ import pytest
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Namespaces, Policy, Profile, RemoveDuplicates
-from claimctl.wire.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
 from tests.support.scheduling import moves, node, observed, pod, reasons
 
 

@@ -25,8 +25,8 @@ from claimctl.reschedule.plan.policy import (
 )
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Record, Round
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from claimctl.wire.base import from_plain
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from tests.support import devices
 from tests.support.alpha import alpha_victims, fit, held_by, least_victims
 from tests.support.resizes import Sizes, grows, sized

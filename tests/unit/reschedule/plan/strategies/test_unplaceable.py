@@ -19,10 +19,10 @@ from claimctl.reschedule.plan.policy import Avoid, Evictor, Policy, Profile, Unp
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, BRAKE_GATE
+from claimctl.reschedule.shapes.records import RecordedAvoidance
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.records import RecordedAvoidance
-from claimctl.wire.scheduling import SchedulingPod
 from tests.support import devices, scheduling
 from tests.support.builders import after
 from tests.support.devices import HOLD, claim, entry, request, reservation, slice_

@@ -18,8 +18,8 @@ from claimctl.reschedule.plan.policy import (
     Profile,
     RemoveDuplicates,
 )
+from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from claimctl.wire.label_selectors import LabelSelector
-from claimctl.wire.scheduling import SchedulingNode, SchedulingPod
 from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import moves, node, observed, pod, reasons
 

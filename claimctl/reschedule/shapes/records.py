@@ -21,6 +21,7 @@ from claimctl.wire.limits import (
     map_list,
 )
 from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import Resource
 
 MAX_WORKLOADS = 500
 MAX_MOVES = 16
@@ -231,3 +232,13 @@ class RescheduleRecord(Wire, frozen=True, kw_only=True):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     status: RescheduleRecordStatus = RescheduleRecordStatus()
+
+
+RESCHEDULERECORDS = Resource(
+    "claimctl.io",
+    "v1alpha1",
+    "reschedulerecords",
+    "RescheduleRecord",
+    RescheduleRecord,
+    namespaced=False,
+)

@@ -1,0 +1,1 @@
+"""What only rescheduling reads or writes of Kubernetes' JSON, as typed structs."""
