@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
-from claimctl.kube.errors import BadAnswer
-from claimctl.wire.base import Object, encode, from_plain
+from claimctl.kube.errors import ApiError, BadAnswer, NotFound, NotServed, from_answer
+from claimctl.wire.base import Object, decode, encode, from_plain
 from claimctl.wire.seams import Query, Transport
 from claimctl.wire.served import ApiResourceList
 
@@ -19,31 +17,6 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 Version = tuple[str, str]
 """apiVersion and kind."""
-
-
-class Refused(Exception):
-    """The server answered with an error; ``status`` is its metav1.Status."""
-
-    def __init__(self, code: int, status: Mapping[str, Any]) -> None:
-        self.code = code
-        self.status = status
-        super().__init__(str(status.get("message") or f"status {code}"))
-
-    @property
-    def causes(self) -> list[str]:
-        """One line for each field at fault; the whole message if the server names no field."""
-        causes = (self.status.get("details") or {}).get("causes") or ()
-        lines = [f"{one.get('field')}: {one.get('message')}" for one in causes if one.get("field")]
-        return list(dict.fromkeys(lines)) or [str(self)]
-
-
-class NotServed(Exception):
-    """The server does not serve a kind."""
-
-    def __init__(self, api_version: str, kind: str) -> None:
-        self.api_version = api_version
-        self.kind = kind
-        super().__init__(f"{api_version} {kind} is not served by this cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +49,7 @@ class DocumentClient:
         """Create an object from a manifest, in the namespace of its metadata.
 
         Raises:
-            Refused: validation or admission refused the object, or it exists already.
+            ApiError: validation or admission refused the object, or it exists already.
             NotServed: the server does not serve the kind.
         """
         served = await self.served(body["apiVersion"], body["kind"])
@@ -90,7 +63,7 @@ class DocumentClient:
         """Create under a subresource of an object, such as ``eviction`` of a pod.
 
         Raises:
-            Refused: the server refused it; an eviction that a budget forbids has the code 429.
+            ApiError: the server refused it; an eviction that a budget forbids has the code 429.
         """
         path = f"{(await self.served(*kind)).at(namespace, name)}/{subresource}"
         return await self._send("POST", path, body)
@@ -115,7 +88,7 @@ class DocumentClient:
         """Patch the sizes of a pod; containers merge by their names.
 
         Raises:
-            Refused: validation or admission refused the change.
+            ApiError: validation or admission refused the change.
         """
         served = await self.served("v1", "Pod")
         path = f"{served.at(namespace, name)}/resize"
@@ -125,7 +98,7 @@ class DocumentClient:
         """Apply a manifest on the server's side; fields of other managers become this manager's.
 
         Raises:
-            Refused: validation or admission refused the object.
+            ApiError: validation or admission refused the object.
             NotServed: the server does not serve the kind.
         """
         served = await self.served(body["apiVersion"], body["kind"])
@@ -150,11 +123,8 @@ class DocumentClient:
         """Delete an object, by default in the background. An object that is gone is no error."""
         served = await self.served(*kind)
         wanted = {"propagationPolicy": "Background"} if options is None else options
-        try:
+        with suppress(NotFound):
             await self._send("DELETE", served.at(namespace, name), wanted)
-        except Refused as refused:
-            if refused.code != 404:
-                raise
 
     async def served(self, api_version: str, kind: str) -> Served:
         """The path of the kind; raises NotServed."""
@@ -169,7 +139,7 @@ class DocumentClient:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             listing = from_plain(await self._send("GET", path), ApiResourceList)
-        except Refused:
+        except ApiError:
             return {}
         except msgspec.MsgspecError as error:
             raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
@@ -192,17 +162,12 @@ class DocumentClient:
         data = encode(body) if body is not None else None
         response = await self.transport.send(method, path, query, headers, data)
         try:
-            answer = _parsed(b"".join([part async for part in response.body]))
+            answer = b"".join([part async for part in response.body])
         finally:
             await response.close()
         if response.status >= 400:
-            raise Refused(response.status, answer)
-        return answer
-
-
-def _parsed(data: bytes) -> Object:
-    try:
-        parsed = json.loads(data)
-    except ValueError:
-        return {"message": data.decode("utf-8", "replace").strip()}
-    return parsed if isinstance(parsed, dict) else {"message": str(parsed)}
+            raise from_answer(method, path, response.status, response.headers, answer)
+        try:
+            return decode(answer, Object)
+        except msgspec.MsgspecError as error:
+            raise BadAnswer(method, path, message=f"unexpected answer: {error}") from error

@@ -65,6 +65,18 @@ class BadAnswer(KubeError):
     """The answer is not JSON, or has not the expected structure."""
 
 
+class NotServed(KubeError):
+    """The server does not serve a kind."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        self.api_version = api_version
+        message = f"{api_version} {kind} is not served by this cluster"
+        super().__init__("GET", f"/apis/{api_version}", message=message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class LostEvent(BadAnswer):
     """A line of a watch cannot be decoded. The event is lost; only a new list helps."""
 
@@ -84,10 +96,13 @@ class UnreadableObject(BadAnswer):
 class ApiError(KubeError):
     """An answer with status 400 or above.
 
-    ``retry_after`` is the number of seconds that the server asks the client to wait, or None.
+    Attributes:
+        retry_after: the number of seconds that the server asks the client to wait, or None.
+        causes: a line for each field at fault; the whole message if the server names no field.
     """
 
     retry_after: float | None = None
+    causes: tuple[str, ...] = ()
 
 
 class BadRequest(ApiError):
@@ -165,6 +180,9 @@ def from_status(
         message=answer.message,
     )
     error.retry_after = _seconds(retry_after, answer)
+    causes = (answer.details and answer.details.causes) or ()
+    lines = [f"{cause.field}: {cause.message}" for cause in causes if cause.field]
+    error.causes = tuple(dict.fromkeys(lines)) or (error.message or str(error),)
     return error
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from claimctl.kube.codec import lines
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Response, Transport
@@ -48,7 +48,7 @@ class Follower:
                 version = await self._list(known)
                 while True:
                     version = await self._watch(version, known)
-            except (KubeError, OSError, Refused, NotServed, _Expired, ValueError):
+            except (KubeError, OSError, _Expired, ValueError):
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _list(self, known: dict[tuple[str, str], Object]) -> str:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from kube_in_process.components.kubelet.nodes import device_class, node_info
 
-from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.features import resource_api
 
@@ -53,7 +54,7 @@ async def join(client: DocumentClient, fleet: Fleet) -> None:
     """Register the DeviceClass, the nodes and their devices. Existing objects stay.
 
     Raises:
-        Refused: the API server refuses one of the objects.
+        ApiError: the API server refuses one of the objects.
     """
     await _create(client, device_class(fleet.resource_api, fleet.device_class, fleet.driver))
     for name in fleet.names:
@@ -101,8 +102,8 @@ def ready(status: str, reason: str) -> Object:
 async def _create(client: DocumentClient, body: Object) -> None:
     try:
         await client.create(body)
-    except Refused as refused:
-        if refused.status.get("reason") != "AlreadyExists":
+    except ApiError as refused:
+        if refused.reason != "AlreadyExists":
             raise
 
 

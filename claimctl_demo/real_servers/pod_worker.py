@@ -37,8 +37,8 @@ from kube_in_process.components.pods import (
     reserved_for,
 )
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused, Version
-from claimctl.kube.errors import KubeError
+from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
+from claimctl.kube.errors import ApiError, KubeError
 from claimctl.wire.base import Object
 
 POD: Version = ("v1", "Pod")
@@ -148,7 +148,7 @@ class PodWorker:
         while not self.gone:
             try:
                 await self._step()
-            except (KubeError, Refused, OSError):
+            except (KubeError, OSError):
                 # the API server is away, or another client wrote the pod: try again
                 await asyncio.sleep(_RETRY_SECONDS)
 
@@ -221,8 +221,8 @@ class PodWorker:
         try:
             async with self.host.slots:
                 return await self.host.client.get(self.host.claims, space, plain)
-        except Refused as refused:
-            if refused.code == 404:
+        except ApiError as refused:
+            if refused.status == 404:
                 return None
             raise
 
@@ -259,7 +259,7 @@ class PodWorker:
         self.runs = False
         try:
             await self.report(finished(self.pod, now(), code, self.restarts))
-        except (KubeError, Refused, OSError):
+        except (KubeError, OSError):
             # the next step reports the end again, and does not start the containers again
             self.runs = True
             raise
@@ -323,7 +323,7 @@ class PodWorker:
             "lastTimestamp": moment,
             "count": 1,
         }
-        with suppress(Refused):
+        with suppress(ApiError):
             await self.host.client.create(body)
 
 

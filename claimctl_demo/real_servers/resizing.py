@@ -25,7 +25,6 @@ from kube_in_process.components.kubelet.statuses import (
 from kube_in_process.components.objects import condition, uid
 from kube_in_process.kinds.pod_requests import amounts
 
-from claimctl.kube.documents import Refused
 from claimctl.kube.errors import KubeError
 from claimctl_demo.real_servers.nodes import NODE
 from claimctl_demo.real_servers.pod_worker import Host, PodWorker, now
@@ -79,7 +78,7 @@ class Resizer:
         """Look once; whether something is left to look at."""
         try:
             return await self._retry(node)
-        except (KubeError, Refused, OSError):
+        except (KubeError, OSError):
             # the API server is away, or the node or pod is gone: look again
             return any(worker.sizes is not None for worker in self.on(node))
 

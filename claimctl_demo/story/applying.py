@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.text import counted
 from claimctl.wire.base import Object
 from claimctl_demo.story.invent import invented
@@ -76,16 +77,16 @@ class Application:
         """Create a namespace that the manifests mention but do not define."""
         try:
             await self.user.create(namespace(name))
-        except Refused as refused:
+        except ApiError as refused:
             self._refused_namespaces.add(name)
             where = next(each.where for each in self._objects() if each.namespace == name)
-            return [f"{where}: metadata.namespace: {refused}"]
+            return [f"{where}: metadata.namespace: {refused.message}"]
         self.printer.text(f"namespace {name} is made")
         return []
 
     async def _invent(self, body: Object) -> None:
         """Create a DeviceClass or ResourceSlice; an invalid name is reported later."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(ApiError):
             await self.user.create(body)
 
     async def _check(self, problems: list[str]) -> None:
@@ -112,7 +113,7 @@ class Application:
             created = await self.user.create(manifest.body, dry_run=dry_run)
         except NotServed as missing:
             return [f"{manifest.where}: {missing}{self._hint(manifest)}"]
-        except Refused as refused:
+        except ApiError as refused:
             return [f"{manifest.where}: {cause}" for cause in refused.causes]
         if not dry_run:
             manifest.body["metadata"]["name"] = created["metadata"]["name"]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from kube_in_process.components.kubelet.admission import REFUSED_ON
 
 from claimctl.commands.install.components import documents
-from claimctl.kube.documents import NotServed
+from claimctl.kube.errors import NotServed
 from claimctl.reschedule.plan.avoidance import ENOUGH
 from claimctl.wire.base import Object
 from claimctl_demo.story import objects

@@ -11,7 +11,6 @@ from kube_in_process.options import Preset
 from claimctl.commands.install.components import ManifestsMissing
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import Phase
-from claimctl.kube.documents import NotServed, Refused
 from claimctl.kube.errors import KubeError
 from claimctl_demo.story import growing, objects, refusing, rescheduling
 from claimctl_demo.story.acts import Acts
@@ -21,7 +20,7 @@ from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.story.stage import Stage, StoryFailed
 from claimctl_demo.witness.world import Key
 
-TROUBLE = (StoryFailed, Refused, NotServed, KubeError, PlanRefused, ManifestsMissing)
+TROUBLE = (StoryFailed, KubeError, PlanRefused, ManifestsMissing)
 
 
 @dataclass(frozen=True, slots=True)

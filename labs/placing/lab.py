@@ -14,7 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from claimctl.kube.documents import DocumentClient, NotServed
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import NotServed
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.kubelet import Kubelets

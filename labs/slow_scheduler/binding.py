@@ -14,7 +14,8 @@ from typing import Any
 
 from kube_in_process.components.pods import allocation_of, reserved_for
 
-from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError
 from claimctl_demo.real_servers.nodes import NODE, Fleet
 from labs.torture_real.bodies import RESERVATION, App, Bodies, Body
 
@@ -99,8 +100,8 @@ class BindingTry:
     async def is_empty(self) -> bool:
         try:
             await self.client.get(POD, self.namespace, "first")
-        except Refused as refused:
-            return refused.code == 404
+        except ApiError as refused:
+            return refused.status == 404
         return False
 
     async def list_ahead(self) -> None:
@@ -168,7 +169,7 @@ class BindingTry:
             (POD, "nowhere"),
             (RESERVATION, self.app.reservation),
         ):
-            with suppress(Refused):
+            with suppress(ApiError):
                 await self.client.delete(kind, self.namespace, name)
 
     async def is_free(self) -> bool:
@@ -178,8 +179,8 @@ class BindingTry:
     async def claim(self) -> Body | None:
         try:
             return await self.client.get(self.fleet.claims, self.namespace, CLAIM)
-        except Refused as refused:
-            if refused.code == 404:
+        except ApiError as refused:
+            if refused.status == 404:
                 return None
             raise
 
@@ -194,8 +195,8 @@ class BindingTry:
             }
             try:
                 await self.client.patch_status(self.fleet.claims, self.namespace, CLAIM, patch)
-            except Refused as refused:
-                if refused.code != 409:
+            except ApiError as refused:
+                if refused.status != 409:
                     raise
             else:
                 return

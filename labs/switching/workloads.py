@@ -9,7 +9,7 @@ from random import Random
 
 from kube_in_process.components.pods import allocation_of, ended, node_name, reserved_for
 
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.nodes import Fleet
@@ -66,7 +66,7 @@ class SharedWorkloads:
         while True:
             await asyncio.sleep(self.rng.uniform(0.2, 1.0))
             # the API server is away while its gates are switched
-            with suppress(Refused, KubeError, OSError):
+            with suppress(KubeError, OSError):
                 await self._act(self.rng.choice(self.names))
                 self.actions += 1
 

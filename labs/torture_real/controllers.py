@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.files import Files
 from claimctl_demo.real_servers.process import Server, free_port
@@ -47,8 +48,8 @@ async def token(transport: Transport) -> str:
 async def _apply(client: DocumentClient, body: dict[str, Any]) -> None:
     try:
         await client.create(body)
-    except Refused as refused:
-        if refused.code != 409:
+    except ApiError as refused:
+        if refused.status != 409:
             raise
 
 

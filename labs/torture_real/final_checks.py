@@ -14,7 +14,8 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import Refused, Version
+from claimctl.kube.documents import Version
+from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
 from claimctl_demo.real_servers.nodes import NODE
 from claimctl_demo.real_servers.pod_worker import POD
@@ -155,7 +156,7 @@ class FinalChecks:
     async def _expel(self, name: str) -> None:
         """Remove the entries of the foreign writer, also while KCM writes the claim in a loop."""
         for _ in range(EXPEL_TRIES):
-            with suppress(Refused):
+            with suppress(ApiError):
                 await self._try_to_expel(name)
                 return
 

@@ -10,7 +10,8 @@ import pytest
 from kube_in_process.storage.store import Address, Author, Revision, Store
 from kube_in_process.virtual import run
 
-from claimctl.kube.documents import Refused, Version
+from claimctl.kube.documents import Version
+from claimctl.kube.errors import Conflict
 from labs.torture_real.controllers import USER
 from labs.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
 from labs.torture_real.judge import RealVerdict
@@ -53,7 +54,7 @@ class Cluster:
     async def put_status(self, claim: dict[str, Any], status: dict[str, Any]) -> None:
         if self.conflicts:
             self.conflicts -= 1
-            raise Refused(409, {"message": "the object has been modified"})
+            raise Conflict("PUT", "", status=409, message="the object has been modified")
         claim["status"] = status
         self.written.append(claim["metadata"]["name"])
 

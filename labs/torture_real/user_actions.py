@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
-from claimctl.kube.errors import KubeError
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import KubeError, NotServed, from_answer
 from claimctl.wire.base import Object, encode
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import NODE
@@ -21,7 +21,7 @@ from labs.torture_real.cluster import SharedCluster
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 POLICIES = ("WhileRunning", "WhileRunning", "WhileRunning", "Persistent", "Manual")
-TROUBLE = (KubeError, Refused, NotServed, OSError, TimeoutError)
+TROUBLE = (KubeError, OSError, TimeoutError)
 """Errors that a request may have while servers are killed."""
 _PATIENCE = 20.0
 _DRIVER_SECONDS = 0.5
@@ -371,11 +371,11 @@ class UserActions:
         headers = {"content-type": "application/json", "user-agent": "people"}
         answer = await self.cluster.transport.send(method, path, (), headers, encode(body))
         try:
-            text = b"".join([part async for part in answer.body]).decode(errors="replace")
+            text = b"".join([part async for part in answer.body])
         finally:
             await answer.close()
         if answer.status >= 400:
-            raise Refused(answer.status, {"message": text[:200]})
+            raise from_answer(method, path, answer.status, {}, text)
 
     # -- choices
 

@@ -25,7 +25,8 @@ from kube_in_process.components.kubelet.statuses import finished
 from kube_in_process.serving.kubeconfig import Access, kubeconfig
 from packaging.utils import canonicalize_name
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused
+from claimctl.kube.documents import STRATEGIC, DocumentClient
+from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
 from generate.sbom import packages
 
@@ -138,7 +139,7 @@ class Containers:
             return
         meta = pod["metadata"]
         status = finished(pod, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), code)
-        with suppress(Refused):
+        with suppress(ApiError):
             patch = {"status": status}
             await client.patch_status(POD, meta["namespace"], meta["name"], patch, STRATEGIC)
 

@@ -17,7 +17,8 @@ from kube_in_process.serving.serve import listen
 
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import ApiError
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.kubelet import Kubelets
@@ -56,7 +57,7 @@ class Site:
 
     async def train(self) -> None:
         """A user's Deployment whose pods share a claim, with the annotation of claimctl."""
-        with suppress(Refused):  # it may be there already
+        with suppress(ApiError):  # it may be there already
             await self.client.create(objects.namespace(TRAIN.namespace))
         await self.client.create(objects.claim("ml", TRAIN.claim, self.resource_api))
         await self.client.create(objects.deployment(TRAIN))
@@ -81,8 +82,8 @@ class Site:
     async def gone(self, kind: tuple[str, str], namespace: str, name: str) -> bool:
         try:
             await self.client.get(kind, namespace, name)
-        except Refused as refused:
-            return refused.code == 404
+        except ApiError as refused:
+            return refused.status == 404
         return False
 
 

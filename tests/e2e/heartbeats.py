@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 
@@ -30,13 +30,13 @@ async def beat(client: DocumentClient, present: Callable[[], Iterable[str]]) -> 
     try:
         while True:
             for node in present():
-                with suppress(KubeError, Refused, OSError):
+                with suppress(KubeError, OSError):
                     await _renew(client, node, new=node not in made)
                     made.add(node)
             await asyncio.sleep(_SECONDS)
     finally:
         for node in made:
-            with suppress(KubeError, Refused, OSError):
+            with suppress(KubeError, OSError):
                 await client.delete(_LEASE, _NAMESPACE, node)
 
 

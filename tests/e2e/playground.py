@@ -17,7 +17,8 @@ from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.transport import HttpTransport
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import CannotStart, find_programs
@@ -104,8 +105,8 @@ async def _define(documents: DocumentClient) -> None:
     for definition in definitions():
         try:
             await documents.create(definition)
-        except Refused as refused:
-            if refused.status.get("reason") != "AlreadyExists":
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
                 raise
     for _ in range(_TRIES):
         if await _served(documents):
@@ -119,6 +120,6 @@ async def _served(documents: DocumentClient) -> bool:
     fresh = DocumentClient(documents.transport, documents.name)
     try:
         await fresh.list(_RESERVATION)
-    except (NotServed, Refused):
+    except (NotServed, ApiError):
         return False
     return True

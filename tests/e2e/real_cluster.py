@@ -17,7 +17,8 @@ from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection, load_connection
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import from_answer
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
@@ -308,10 +309,10 @@ async def _account(admin: Transport, places: Places) -> StaticAuth:
     path = f"/api/v1/namespaces/{places.controllers}/serviceaccounts/claimctl-controller/token"
     body = json.dumps({"spec": {"expirationSeconds": 7200}}).encode()
     answer = await admin.send("POST", path, (), {"content-type": "application/json"}, body)
-    told = json.loads(b"".join([part async for part in answer.body]))
+    text = b"".join([part async for part in answer.body])
     if answer.status != 201:
-        raise Refused(answer.status, told)
-    return StaticAuth(Credentials(f"Bearer {told['status']['token']}"))
+        raise from_answer("POST", path, answer.status, {}, text)
+    return StaticAuth(Credentials(f"Bearer {json.loads(text)['status']['token']}"))
 
 
 async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:

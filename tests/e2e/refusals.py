@@ -10,7 +10,8 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 
-from claimctl.kube.documents import DocumentClient, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError, from_answer
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 
@@ -63,8 +64,8 @@ async def allow_refusals(documents: DocumentClient) -> None:
     for body in (_POLICY, _BINDING):
         try:
             await documents.create(body)
-        except Refused as refused:
-            if refused.status.get("reason") != "AlreadyExists":
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
                 raise
 
 
@@ -121,7 +122,7 @@ class ClaimsController:
         }
         data = json.dumps(body).encode()
         answer = await self.admin.send("POST", path, (("dryRun", "All"),), headers, data)
-        text = b"".join([part async for part in answer.body]).decode()
+        text = b"".join([part async for part in answer.body])
         if answer.status not in (201, 422):
-            raise Refused(answer.status, json.loads(text))
+            raise from_answer("POST", path, answer.status, {}, text)
         return answer.status == 422

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import AlreadyExists, ApiError
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
@@ -94,8 +94,8 @@ async def refused(stage: Stage, name: str, cpu: int) -> str:
     """The message with which the API server refuses a size."""
     try:
         await resize(stage, name, cpu)
-    except Refused as error:
-        return str(error)
+    except ApiError as error:
+        return error.message
     return ""
 
 

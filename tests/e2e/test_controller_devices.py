@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.kube.documents import NotServed
+from claimctl.kube.errors import NotServed
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS, STATEFULSETS
 from tests.e2e import manifests

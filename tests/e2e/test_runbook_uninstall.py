@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.kube.documents import Refused
+from claimctl.kube.errors import ApiError
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
@@ -92,8 +92,8 @@ async def until_gone(served: Cluster, kind: tuple[str, str], name: str) -> None:
         for _ in count():
             try:
                 await served.stage.user.get(kind, "", name)
-            except Refused as error:
-                if error.code == 404:
+            except ApiError as error:
+                if error.status == 404:
                     return
                 raise
             await asyncio.sleep(0.2)

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.refusals import is_braked, refusal
@@ -61,8 +62,8 @@ async def install_policy(stage: Stage) -> bool:
             await client.create(document)
         except NotServed:
             return False
-        except Refused as refused:
-            if refused.code != 409:
+        except ApiError as refused:
+            if refused.status != 409:
                 raise
     return True
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 
 READY, FAILED = "example.com/ready", "example.com/failed"
@@ -68,9 +69,9 @@ class Drivers:
             try:
                 await self.client.patch_status(where, self.namespace, claim, patch)
                 return
-            except Refused as refused:
+            except ApiError as refused:
                 # a busy server gives up after five writes of others
-                if refused.code != 409 or not tries_left:
+                if refused.status != 409 or not tries_left:
                     raise
 
     async def taint(self, pool: str, *taints: Object, device: str = "") -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock
 
@@ -102,10 +103,10 @@ class Installer:
             return await self.client.get(kind, meta.get("namespace", ""), meta["name"])
         except NotServed:
             return None
-        except Refused as refused:
-            if refused.code == 404:
+        except ApiError as refused:
+            if refused.status == 404:
                 return None
-            raise InstallFailed(f"cannot read {_named(document)}: {refused}") from refused
+            raise InstallFailed(f"cannot read {_named(document)}: {refused.message}") from refused
 
     async def _applied(self, document: Object, *, dry_run: bool) -> Applied:
         before = await self._find(document)
@@ -115,8 +116,8 @@ class Installer:
             after = await self.client.apply(document, MANAGER, dry_run=dry_run)
         except NotServed as missing:
             raise InstallFailed(f"{missing}{_advice(missing.api_version)}") from missing
-        except Refused as refused:
-            raise InstallFailed(f"{_named(document)}: {refused}") from refused
+        except ApiError as refused:
+            raise InstallFailed(f"{_named(document)}: {refused.message}") from refused
         if before is None:
             return _told(document, Outcome.CREATED)
         same = _compared(before) == _compared(after)

@@ -16,7 +16,8 @@ from claimctl.cli.session import Session, in_session
 from claimctl.commands.install.apply import MANAGER, Applied, Installer, InstallFailed, NotOurs
 from claimctl.commands.install.choice import print_manifests
 from claimctl.commands.install.components import Choice, ManifestsMissing, chosen
-from claimctl.kube.documents import DocumentClient, NotServed, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 
 ANSWER_SECONDS = 60
@@ -42,7 +43,7 @@ def install(access: Access, plan: Plan) -> None:
     try:
         documents = chosen(plan.choice)
         in_session(access, work)
-    except (InstallFailed, NotOurs, ManifestsMissing, NotServed, Refused) as error:
+    except (InstallFailed, NotOurs, ManifestsMissing, NotServed, ApiError) as error:
         raise CommandFailed(str(error)) from error
     except TimeoutError as error:
         raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error

@@ -24,7 +24,8 @@ from kube_in_process.components.objects import (
 )
 from kube_in_process.components.pods import node_name
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Refused, Version
+from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
+from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
 
 SPACE = "case"
@@ -113,8 +114,8 @@ class CaseStage:
         """Create a pod that is refused, and note the answer."""
         try:
             await self.pod(plain, **given)
-        except Refused as refused:
-            self.rests[f"refused {plain}"] = {"code": refused.code, "message": str(refused)}
+        except ApiError as refused:
+            self.rests[f"refused {plain}"] = {"code": refused.status, "message": refused.message}
 
     async def start(self, minutes: int = 1, only: str = "") -> None:
         """Report that bound pods run and are ready, since some minutes ago."""

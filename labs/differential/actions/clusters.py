@@ -17,8 +17,8 @@ from kube_in_process.components.kubelet.nodes import UNREACHABLE
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import DocumentClient, NotServed, Refused, Version
-from claimctl.kube.errors import KubeError
+from claimctl.kube.documents import DocumentClient, Version
+from claimctl.kube.errors import ApiError, KubeError
 from claimctl.wire.seams import Transport
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.nodes import Fleet, join, leave, report
@@ -246,13 +246,13 @@ class RealCluster:
         lease: Version = ("coordination.k8s.io/v1", "Lease")
         renewed = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec = {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": renewed}
-        with suppress(KubeError, OSError, NotServed):
+        with suppress(KubeError, OSError):
             try:
                 await self.client.patch(lease, "kube-node-lease", node, {"spec": spec})
-            except Refused:
+            except ApiError:
                 meta = {"name": node, "namespace": "kube-node-lease"}
                 body = {"apiVersion": lease[0], "kind": lease[1], "metadata": meta, "spec": spec}
-                with suppress(Refused):
+                with suppress(ApiError):
                     await self.client.create(body)
 
     async def open(self, namespace: str, nodes: int, devices: int, quiet: float) -> RealStage:
@@ -275,7 +275,7 @@ class RealCluster:
         log = self.logs.pop(stage.namespace)
         if self.ends:
             return
-        with suppress(KubeError, OSError, Refused):
+        with suppress(KubeError, OSError):
             for kind in COLLECTIONS:
                 if log.all(kind):
                     await self._clear(stage, kind)
