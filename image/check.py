@@ -7,12 +7,12 @@ as the user of the image. Exit code 3: something is not as promised.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +34,23 @@ import ctypes, pathlib
 places = [pathlib.Path("/usr/lib/python3.11/lib-dynload"), pathlib.Path("/opt/claimctl/lib")]
 print(len([ctypes.PyDLL(str(path)) for place in places for path in place.rglob("*.so")]))
 """
+# imports all of claimctl and every package, so a module of Python that is missing shows
+MODULES = """
+import importlib, importlib.metadata, pkgutil, sys
+import claimctl
+left_out = set(sys.argv[1:])
+names = [each.name for each in pkgutil.walk_packages(claimctl.__path__, "claimctl.")]
+names += importlib.metadata.packages_distributions()
+names += [f"opentelemetry.exporter.otlp.proto.http.{kind}_exporter" for kind in ("metric", "trace")]
+for name in names:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] not in left_out:
+            raise
+print(len(names))
+"""
+LEFT_OUT = ("kubernetes", "jsonpath", "kube_in_process")
 CERTIFICATES = """
 import ssl
 context = ssl.create_default_context()
@@ -71,11 +88,13 @@ def check_commands(root: Path) -> Iterator[str]:
     for name in SHELLS:
         if any((root / folder / name).exists() for folder in ("bin", "sbin", "opt/claimctl/bin")):
             yield f"the image has {name}"
-    for what, code in (("extension modules", EXTENSIONS), ("certificates", CERTIFICATES)):
-        ended = run_read_only(root, "python3", "-c", code)
+    tried = {"modules": MODULES, "extension modules": EXTENSIONS, "certificates": CERTIFICATES}
+    for what, code in tried.items():
+        # the Python of claimctl's environment
+        ended = run_read_only(root, "python", "-c", code, *LEFT_OUT)
         print(f"{what}: {ended.stdout.strip()}")
         if ended.returncode:
-            yield f"{what} do not load: {ended.stderr.strip().splitlines()[-1]}"
+            yield f"{what}: {ended.stderr.strip().splitlines()[-1]}"
     for command in COMMANDS:
         yield from _check_command(root, command)
     if run_read_only(root, "python3", "-c", "open('/tmp/file', 'w')").returncode == 0:
@@ -85,16 +104,22 @@ def check_commands(root: Path) -> Iterator[str]:
 def _check_command(root: Path, command: tuple[str, ...]) -> Iterator[str]:
     seconds = []
     for _ in range(3):
-        began = time.monotonic()
+        before = used_seconds()
         ended = run_read_only(root, *command)
-        seconds.append(time.monotonic() - began)
+        seconds.append(used_seconds() - before)
     words = " ".join(command)
-    print(f"{words}: {min(seconds):.2f} s")
+    print(f"{words}: {min(seconds):.2f} s of a processor")
     if ended.returncode:
         lines = ended.stderr.strip().splitlines() or ["no message"]
         yield f"{words} ends with {ended.returncode}: {lines[-1]}"
     if min(seconds) > START_SECONDS:
-        yield f"{words} takes {min(seconds):.2f} s, more than {START_SECONDS} s"
+        yield f"{words} takes {min(seconds):.2f} s of a processor, more than {START_SECONDS} s"
+
+
+def used_seconds() -> float:
+    """The processor's time of all children: on a busy machine the clock says little."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def compare_with_other_programs(

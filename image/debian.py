@@ -25,15 +25,15 @@ UNWANTED = (
     "usr/lib/x86_64-linux-gnu/gconv/*",
     "usr/lib/x86_64-linux-gnu/engines-3/*",
     "usr/lib/x86_64-linux-gnu/ossl-modules/*",
-    # parts of Python that no controller uses, some of which need further libraries
+    # parts of Python for people at a terminal, and those that need further libraries
     *(f"{_PYTHON}{name}/*" for name in ("test", "lib2to3", "pydoc_data", "ensurepip", "venv")),
-    *(f"{_PYTHON}{name}/*" for name in ("curses", "sqlite3", "dbm", "wsgiref", "xmlrpc")),
-    *(f"{_PYTHON}{name}.py" for name in ("turtle", "pydoc", "doctest", "pickletools", "crypt")),
+    *(f"{_PYTHON}{name}/*" for name in ("curses", "sqlite3")),
+    *(f"{_PYTHON}{name}.py" for name in ("turtle", "crypt")),
     *(
         f"{_PYTHON}lib-dynload/{name}.*"
         for name in (
             *("_test*", "_xx*", "xx*", "_codecs_*", "_curses*", "_dbm", "_gdbm", "_crypt", "nis"),
-            *("_ctypes_test", "_sqlite3", "readline", "ossaudiodev", "audioop"),
+            *("_ctypes_test", "_sqlite3", "readline", "ossaudiodev"),
         )
     ),
 )
