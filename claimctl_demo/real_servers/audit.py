@@ -158,6 +158,12 @@ class AuditLog:
             except msgspec.MsgspecError:
                 continue
 
+    def forget(self) -> None:
+        """Read to the end and forget all writes: etcd goes back, and versions begin again."""
+        self.read()
+        for table in (self._writes, self._removals, self._begun):
+            table.clear()
+
     def _take(self, entry: _Entry) -> None:
         ref, answer = entry.object_ref, entry.response_object
         agent = entry.user_agent.partition("/")[0]

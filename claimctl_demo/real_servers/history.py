@@ -3,6 +3,9 @@
 The versions come from a watch of etcd from the first revision on. The watch stays open while the
 API server is killed. The API server has to store objects as JSON, and its audit log names the
 writers (``Wanted(history=True)``).
+
+If etcd is restored from a backup, the history goes on: what the restore changes is in it as writes
+of ``RESTORE``, and the numbers of the revisions grow on.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from claimctl.wire.base import Object
 from claimctl_demo.real_servers.audit import AUDITED, AuditLog, Write
 
 Listener = Callable[[Revision], None]
+_Address = tuple[str, str, str]
+"""Plural, namespace and name."""
 
 FOLLOWED = frozenset(
     {
@@ -33,6 +38,8 @@ FOLLOWED = frozenset(
 )
 """The plurals of the kinds that are in the history."""
 
+RESTORE = "restore"
+"""The writer of what a restore of etcd changes."""
 _AUDITED = frozenset(name for names in AUDITED.values() for name in names)
 _WAIT_SECONDS = 3.0
 _LOOK_SECONDS = 0.02
@@ -59,6 +66,12 @@ class History:
     managers: Mapping[str, str] = field(default_factory=dict)
     revisions: list[Revision] = field(default_factory=list)
     """In the order in which etcd made them."""
+    _now: dict[_Address, Revision] = field(default_factory=dict)
+    """The last revision of each object that exists."""
+    _ahead: int = 0
+    """How far the numbers are ahead of etcd's, since a restore."""
+    _reading: asyncio.Task[None] | None = None
+    _rewinding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _received: int = 0
     _waiting: deque[tuple[float, Revision]] = field(default_factory=deque)
     _listeners: list[Listener] = field(default_factory=list)
@@ -80,17 +93,63 @@ class History:
             HistoryLost: etcd was compacted beyond this position, or went away.
         """
         async with aiohttp.ClientSession(timeout=_NO_TIMEOUT, read_bufsize=2**20) as session:
-            read = asyncio.create_task(self._read(session), name="history")
-            try:
-                while not read.done():
-                    self._release(time.monotonic())
-                    await asyncio.wait({read}, timeout=_LOOK_SECONDS)
-                await read
-            except aiohttp.ClientError as error:
-                raise HistoryLost(f"etcd at {self.storage_url} went away: {error}") from error
-            finally:
-                read.cancel()
+            while True:
+                await self._follow(session)
+                async with self._rewinding:
+                    pass
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        """Follow until ``rewind`` ends the watch."""
+        read = self._reading = asyncio.create_task(self._read(session), name="history")
+        try:
+            while not read.done():
+                self._release(time.monotonic())
+                await asyncio.wait({read}, timeout=_LOOK_SECONDS)
+            if read.cancelled():
+                return
+            await read
+        except aiohttp.ClientError as error:
+            raise HistoryLost(f"etcd at {self.storage_url} went away: {error}") from error
+        finally:
+            read.cancel()
         raise HistoryLost(f"etcd at {self.storage_url} ended the watch")
+
+    async def rewind(self, restore: Callable[[], int]) -> None:
+        """Restore etcd while the history is followed. The API server must be down already.
+
+        Args:
+            restore: restores etcd, starts the servers, and returns the revision of the backup.
+        """
+        async with self._rewinding:
+            await self.caught_up()
+            if self.audit is not None:
+                self.audit.forget()
+            assert self._reading is not None
+            self._reading.cancel()
+            revision = restore()
+            now = time.time()
+            restored = [
+                made
+                for each in await self._stored(revision)
+                if (made := _revision({"kv": each}, int(each["mod_revision"]), now)) is not None
+            ]
+            for change in restoring(self._now, restored, self._received + 1):
+                self._received = change.number
+                self._emit(change, Write(RESTORE, "update"))
+            self._ahead = self._received - revision
+
+    async def _stored(self, revision: int) -> list[Mapping[str, Any]]:
+        """All keys and values as they were at a revision."""
+        body = {
+            "key": _encoded(_PREFIX),
+            "range_end": _encoded(_PREFIX[:-1] + "0"),
+            "revision": revision,
+        }
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.storage_url}/v3/kv/range", json=body) as answer,
+        ):
+            return list((await answer.json(content_type=None)).get("kvs") or ())
 
     async def caught_up(self) -> None:
         """Wait until everything that has been written so far is in ``revisions``.
@@ -102,7 +161,7 @@ class History:
             aiohttp.ClientSession() as session,
             session.post(f"{self.storage_url}/v3/kv/put", json=body) as answer,
         ):
-            wanted = int((await answer.json(content_type=None))["header"]["revision"])
+            wanted = int((await answer.json(content_type=None))["header"]["revision"]) + self._ahead
         while self.position < wanted:
             self._moved.clear()
             await self._moved.wait()
@@ -112,7 +171,7 @@ class History:
         request = {
             "key": _encoded(first),
             "range_end": _encoded(end),
-            "start_revision": self._received + 1,
+            "start_revision": self._received + 1 - self._ahead,
             "prev_kv": True,
         }
         body = {"create_request": request}
@@ -125,7 +184,7 @@ class History:
             raise HistoryLost(f"etcd begins with revision {result['compact_revision']} now")
         now, arrived = time.time(), time.monotonic()
         for event in result.get("events") or ():
-            number = int(event["kv"]["mod_revision"])
+            number = int(event["kv"]["mod_revision"]) + self._ahead
             revision = _revision(event, number, now)
             if revision is not None:
                 self._waiting.append((arrived, revision))
@@ -150,17 +209,21 @@ class History:
     def _emit(self, revision: Revision, write: Write) -> None:
         known = replace(revision, actor=write.user, verb=write.verb, subresource=write.subresource)
         self.revisions.append(known)
+        if known.type == "DELETED":
+            self._now.pop(_address(known), None)
+        else:
+            self._now[_address(known)] = known
         for listener in self._listeners:
             listener(known)
 
     def _author(self, revision: Revision) -> Write | None:
         if self.audit is None:
             return None
-        address = (revision.plural, revision.namespace, revision.name)
+        address, version = _address(revision), str(revision.number - self._ahead)
         if revision.type != "DELETED":
-            return self.audit.writer(address, str(revision.number))
+            return self.audit.writer(address, version)
         uid = str(decode(revision.data)["metadata"].get("uid", ""))
-        return self.audit.remover(address, str(revision.number), uid)
+        return self.audit.remover(address, version, uid)
 
     def _guess(self, revision: Revision) -> Write:
         """Guess the writer of a revision that the audit log does not explain.
@@ -172,8 +235,7 @@ class History:
         """
         if self.audit is None or not _is_audited(revision):
             return self._by_manager(revision, self.managers)
-        address = (revision.plural, revision.namespace, revision.name)
-        lost = self.audit.lost(address, revision.at)
+        lost = self.audit.lost(_address(revision), revision.at)
         found = self._by_manager(revision, {write.agent: write.user for write in lost})
         if len({write.user for write in lost}) == 1:
             return lost[0]
@@ -197,6 +259,41 @@ def _encoded(key: str) -> str:
     return base64.b64encode(key.encode()).decode()
 
 
+def restoring(
+    now: Mapping[_Address, Revision], restored: Sequence[Revision], first: int
+) -> list[Revision]:
+    """The revisions that lead from the present objects to the restored ones.
+
+    Pods go before the claims change, and pods that come back do so after the claims: in this order
+    no pod is on a claim that has lost its devices.
+
+    Args:
+        now: the last revision of each present object.
+        restored: each restored object.
+        first: the number of the first revision.
+    """
+    kept = {_address(each): each for each in restored}
+    gone = [
+        replace(each, type="DELETED", previous=each.data)
+        for address, each in now.items()
+        if address not in kept
+    ]
+    changed = [
+        replace(each, type="MODIFIED", previous=now[address].data)
+        if address in now
+        else replace(each, type="ADDED", previous=None)
+        for address, each in kept.items()
+        if address not in now or now[address].data != each.data
+    ]
+    gone.sort(key=lambda each: each.plural != "pods")
+    changed.sort(key=lambda each: each.plural == "pods")
+    return [replace(each, number=first + index) for index, each in enumerate((*gone, *changed))]
+
+
+def _address(revision: Revision) -> _Address:
+    return (revision.plural, revision.namespace, revision.name)
+
+
 def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | None:
     """One etcd event as a revision, or None if its kind is not in ``FOLLOWED``."""
     key = base64.b64decode(event["kv"]["key"]).decode()
@@ -209,9 +306,10 @@ def _revision(event: Mapping[str, Any], number: int, now: float) -> Revision | N
     deleted = event.get("type") == "DELETE"
     if deleted and previous is None:
         return None
-    found = previous if deleted else _object(event["kv"]["value"], number)
+    version = int(event["kv"]["mod_revision"])
+    found = previous if deleted else _object(event["kv"]["value"], version)
     assert found is not None
-    shown = {**found, "metadata": {**found["metadata"], "resourceVersion": str(number)}}
+    shown = {**found, "metadata": {**found["metadata"], "resourceVersion": str(version)}}
     meta = found["metadata"]
     change = "DELETED" if deleted else "ADDED" if previous is None else "MODIFIED"
     return Revision(

@@ -68,9 +68,12 @@ class Kubelets:
     async def run(self, joined: asyncio.Event | None = None) -> None:
         """Register the nodes, then play their kubelets until cancelled.
 
+        If it runs again, it looks at the pods anew, as kubelets that are restarted.
+
         Args:
             joined: set as soon as all nodes are registered.
         """
+        self._pods.clear()
         await join(self.client, self.fleet)
         if joined is not None:
             joined.set()

@@ -125,8 +125,11 @@ class ControlPlane:
         self._start_servers()
 
     def _start_servers(self) -> None:
-        for name in (ETCD, API_SERVER):
-            self.servers[name].start()
+        self.servers[ETCD].start()
+        self._start_clients()
+
+    def _start_clients(self) -> None:
+        self.servers[API_SERVER].start()
         self.wait_until_ready()
         clients = [
             server for name, server in self.servers.items() if name not in (ETCD, API_SERVER)
@@ -149,8 +152,13 @@ class ControlPlane:
         Raises:
             OSError: etcd gives no answer.
         """
-        revision = self._ask_storage("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        revision = self._revision()
         self._ask_storage("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def _revision(self) -> str:
+        """The revision at which etcd is now."""
+        header = self._ask_storage("/v3/kv/range", {"key": "AA=="})["header"]
+        return str(header["revision"])
 
     def _ask_storage(self, path: str, body: Mapping[str, Any]) -> Any:
         asked = urllib.request.Request(f"{self.storage_url}{path}", json.dumps(body).encode())
@@ -183,8 +191,11 @@ class ControlPlane:
         finally:
             etcd.resume()
 
-    def restore(self) -> None:
+    def restore(self) -> int:
         """Kill all servers, put the copy of etcd's data back, and start them.
+
+        Returns:
+            The revision of the copy.
 
         Raises:
             CannotStart: a server does not start again.
@@ -193,7 +204,21 @@ class ControlPlane:
             server.kill()
         shutil.rmtree(self._data)
         shutil.copytree(self._backup, self._data)
-        self._start_servers()
+        self.servers[ETCD].start()
+        revision = int(self._when_storage_answers())
+        self._start_clients()
+        return revision
+
+    def _when_storage_answers(self) -> str:
+        end = time.monotonic() + READY_SECONDS
+        while True:
+            self.servers[ETCD].check()
+            try:
+                return self._revision()
+            except OSError as error:
+                if time.monotonic() > end:
+                    raise CannotStart(f"{ETCD} gives no answer: {error}") from error
+            time.sleep(_LOOK_SECONDS)
 
     @property
     def _data(self) -> Path:

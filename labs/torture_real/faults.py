@@ -28,6 +28,11 @@ ASLEEP = (0.5, 2.0, 6.0, 12.0)
 SCHEDULER_ASLEEP = (0.5, 2.0, 6.0, 9.0)
 """Seconds for which the scheduler is paused: longer than the settle time, shorter than
 ``--binding-seconds``. A slower scheduler may strand pods, see docs/safety.md."""
+BACKUP_AGES = (3.0, 8.0, 20.0)
+"""The age of a backup that is restored, in seconds."""
+_CAUGHT_UP = 3.0
+"""Seconds in which all watches show the state of a backup, before it is made."""
+_SERVERS = frozenset({API_SERVER, CONTROLLER_MANAGER, SCHEDULER})
 PLAN: Version = ("claimctl.io/v1alpha1", "DowngradePlan")
 _READY_SECONDS = 60.0
 Fault = Callable[[], Awaitable[None]]
@@ -44,6 +49,12 @@ class Faults:
     counts: Counter[str] = field(default_factory=Counter)
     log: list[tuple[float, str]] = field(default_factory=list)
     """Time (seconds of the wall clock) and text of each fault."""
+    elect: bool = False
+    """Whether the controllers have a Lease, by which they notice a restore. Others are restarted,
+    as Kubernetes asks for all components."""
+    restored: Callable[[], Awaitable[None]] | None = None
+    """Called when etcd has been restored and the servers run again."""
+    _restoring: bool = False
     _down: set[str] = field(default_factory=set)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -68,11 +79,12 @@ class Faults:
             (f"{SCHEDULER} stopped", self._stop(SCHEDULER)),
             (f"{SCHEDULER} paused", self._pause(SCHEDULER, SCHEDULER_ASLEEP)),
             *[("etcd compacted", self._compact)] * 2,
+            *[("etcd restored", self._restore)] * 2,
             ("downgrade plan set and removed", self._freeze),
         ]
         name, fault = self.rng.choice(faults)
         victim = name.split()[0]
-        if victim in self._down:
+        if victim in self._down or self._restoring:
             return
         self.counts[name] += 1
         self.log.append((self.cluster.now(), name))
@@ -158,6 +170,29 @@ class Faults:
         # The history must have read the revisions that etcd drops.
         await self.cluster.history.caught_up()
         await asyncio.to_thread(self.cluster.plane.compact)
+
+    async def _restore(self) -> None:
+        """Restore etcd from a backup of some seconds ago, when no other fault lasts."""
+        self._restoring = True
+        try:
+            others = set(self._tasks) - {asyncio.current_task()}
+            await asyncio.gather(*filter(None, others))
+            await asyncio.sleep(_CAUGHT_UP)
+            await asyncio.to_thread(self.cluster.plane.back_up)
+            await asyncio.sleep(self.rng.choice(BACKUP_AGES))
+            self._down |= _SERVERS
+            self._server(API_SERVER).kill()
+            await self.cluster.history.rewind(self.cluster.plane.restore)
+            self.controllers.outage = asyncio.get_running_loop().time()
+            if not self.elect or self.rng.random() < 0.5:
+                for name in sorted(self.controllers.running):
+                    self.controllers.kill(name)
+                    self.controllers.start(name)
+            if self.restored is not None:
+                await self.restored()
+        finally:
+            self._down -= _SERVERS
+            self._restoring = False
 
     # -- claimctl
 

@@ -57,6 +57,7 @@ class Schedule:
         self._users = UserActions(cluster, bodies, self._kubelets, client, self._rng)
         self._waits = Random(f"binding {seed}").random() < BINDING_SHARE
         self._tasks: list[asyncio.Task[None]] = []
+        self._playing: asyncio.Task[None] | None = None
         self._began = 0
         self._concluded = False
 
@@ -71,14 +72,30 @@ class Schedule:
         await self._users.client.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         )
-        joined = asyncio.Event()
-        self._tasks.append(asyncio.create_task(self._kubelets.run(joined), name=f"kubelets {name}"))
-        await joined.wait()
+        await self._start_kubelets()
         if self._cluster.plane.programs.version >= BINDING_SINCE and self._waits:
             await self._users.bind_devices()
             driving = asyncio.create_task(self._users.drive(), name=f"driver {name}")
             self._tasks.append(driving)
         await self._users.attempt(self._users.begin)
+
+    async def _start_kubelets(self) -> None:
+        joined = asyncio.Event()
+        name = f"kubelets {self._users.namespace}"
+        self._playing = asyncio.create_task(self._kubelets.run(joined), name=name)
+        self._tasks.append(self._playing)
+        waiting = asyncio.create_task(joined.wait())
+        await asyncio.wait({waiting, self._playing}, return_when=asyncio.FIRST_COMPLETED)
+        if not joined.is_set():
+            waiting.cancel()
+            self._playing.result()
+
+    async def restart_kubelets(self) -> None:
+        """Let the kubelets look at the pods anew."""
+        if self._playing is not None:
+            self._playing.cancel()
+            await asyncio.gather(self._playing, return_exceptions=True)
+            await self._start_kubelets()
 
     async def play(self) -> None:
         """Do one action after another until cancelled."""

@@ -44,7 +44,8 @@ class Wave:
         self.faults = Faults(self.cluster, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
         """The names of the controllers."""
-        self.elect = self.rng.random() < ELECT
+        self.elect = self.faults.elect = self.rng.random() < ELECT
+        self.faults.restored = self._restart_kubelets
 
     async def play(self, left: float, tally: RealTally) -> None:
         """Play the wave, from the first process to the last verdict.
@@ -94,6 +95,9 @@ class Wave:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.faults.calm()
+
+    async def _restart_kubelets(self) -> None:
+        await asyncio.gather(*(each.restart_kubelets() for each in self.schedules))
 
     async def _leave(self, supervisor: asyncio.Task[None]) -> None:
         supervisor.cancel()

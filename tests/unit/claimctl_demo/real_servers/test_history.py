@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_in_process.storage.store import Revision
 
 from claimctl_demo.real_servers.audit import AuditLog
-from claimctl_demo.real_servers.history import History, HistoryLost
+from claimctl_demo.real_servers.history import RESTORE, History, HistoryLost, restoring
 
 CLAIM, POD = "/registry/resourceclaims/team/slice", "/registry/pods/team/train-0"
 
@@ -198,3 +200,60 @@ def test_custom_resources_and_nodes_have_their_plural(tmp_path: Path) -> None:
 def test_a_compaction_ahead_of_the_history_is_an_end() -> None:
     with pytest.raises(HistoryLost, match="begins with revision 100 now"):
         History("")._take({"compact_revision": "100"})
+
+
+def named(plural: str, name: str, version: int) -> Revision:
+    value = stored("v1" if plural == "pods" else "resource.k8s.io/v1", version)
+    value["metadata"]["name"] = name
+    history = History("")
+    history._take({"events": [event(f"/registry/{plural}/team/{name}", version, value)]})
+    history._release(history._waiting[0][0] + 10.0)
+    return history.revisions[0]
+
+
+def test_what_a_restore_changes_is_told_in_an_order_that_accuses_nobody() -> None:
+    """Pods go before the claims change, and those that come back do so after the claims."""
+    present = [named("resourceclaims", "slice", 9), named("pods", "new", 8), named("pods", "a", 2)]
+    backup = [named("pods", "old", 3), named("resourceclaims", "slice", 4), named("pods", "a", 2)]
+    told = restoring({(each.plural, "team", each.name): each for each in present}, backup, 10)
+    assert [(each.number, each.type, each.name) for each in told] == [
+        (10, "DELETED", "new"),
+        (11, "MODIFIED", "slice"),
+        (12, "ADDED", "old"),
+    ]
+    assert [each.previous for each in told] == [present[1].data, present[0].data, None]
+
+
+def test_after_a_restore_numbers_grow_on_and_versions_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, claim = tmp_path / "log", stored("resource.k8s.io/v1", 0)
+    written = [audited("create", "5", "anna"), audited("update", "7", "before", asked="5")]
+    history = read(log, written, [event(CLAIM, 5, claim), event(CLAIM, 7, claim, 5)])
+    backup = [{**event(CLAIM, 5, claim)["kv"]}]
+
+    async def answers(*_: object) -> list[Any]:
+        return backup
+
+    async def caught_up(*_: object) -> None:
+        pass
+
+    async def restored() -> None:
+        history._reading = asyncio.create_task(asyncio.sleep(60))
+        await history.rewind(lambda: 6)
+
+    monkeypatch.setattr(History, "_stored", answers)
+    monkeypatch.setattr(History, "caught_up", caught_up)
+    asyncio.run(restored())
+    with log.open("a") as more:
+        more.write(audited("update", "7", "after", asked="5") + "\n")
+    history._take({"events": [event(CLAIM, 7, claim, 5)]})
+    history._release(history._waiting[0][0])
+    assert [(each.number, each.actor) for each in history.revisions] == [
+        (5, "anna"),
+        (7, "before"),
+        (8, RESTORE),
+        (9, "after"),
+    ]
+    versions = [each.object()["metadata"]["resourceVersion"] for each in history.revisions]
+    assert versions == ["5", "7", "5", "7"]
