@@ -30,7 +30,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.snapshots import CacheView, Knowledge
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.blockers import all_on_record
+from claimctl.reservation.users.ghosts import all_on_record
 from claimctl.wire.coordination import Lease
 from claimctl.wire.meta import reaches
 from claimctl.wire.reservations import ClaimReservation

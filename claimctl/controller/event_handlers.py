@@ -20,9 +20,9 @@ from claimctl.controller.observations.observations import (
 )
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
-from claimctl.reservation.facts.pods import claim_names, is_bound, is_done, is_finished
+from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done, is_finished
 from claimctl.reservation.facts.references import is_pod_group
-from claimctl.reservation.facts.workloads import group_of, named_claims, observe
+from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta

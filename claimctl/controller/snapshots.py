@@ -138,7 +138,9 @@ class Snapshots:
             claim,
             ghosts,
             seen.arrivals.ages(pending),
-            noted=seen.claims.openings.noted(claim, self._know.caches.pods.version),
+            history_complete=seen.claims.openings.history_complete(
+                claim, self._know.caches.pods.version
+            ),
             done_pods=seen.ghosts.done(filter(is_pod, claim.status.reserved_for)),
         )
 

@@ -16,8 +16,9 @@ from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import MAX_NAME
 from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.pods import group_of
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.workloads import INJECT, group_of, named_claims
+from claimctl.reservation.facts.workloads import INJECT, named_claims
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.workloads import Job, Workload
 

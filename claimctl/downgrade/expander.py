@@ -146,7 +146,7 @@ class Expander:
             rules=self.rules,
             binding_conditions=True,  # nobody has asked, so devices may have some
         )
-        pending = snapshot.consumers().pending.values()
+        pending = snapshot.consumers.pending.values()
         return max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
 
     def _decided(

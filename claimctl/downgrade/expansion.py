@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
+from claimctl.reservation.facts.pods import Consumers, claim_names, group_of, is_done, is_finished
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
@@ -25,7 +25,6 @@ from claimctl.reservation.facts.references import (
     uids_written_by,
 )
 from claimctl.reservation.facts.unreadable import claims_named
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.unreadable import Unreadable

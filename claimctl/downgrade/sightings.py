@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from claimctl.reservation.facts.pods import group_of
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     last_write_of,
     uids_written_by,
 )
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 

@@ -7,52 +7,60 @@ before statuses that only report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from math import inf
 
-from msgspec.structs import replace
-
-from claimctl.reservation.assessment.assess import assess, kcm_time_left
+from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.assessment.assessment import Assessment, Phase
-from claimctl.reservation.assessment.holds import lacks_tombstones, write_list
-from claimctl.reservation.assessment.retention import Action, begun
+from claimctl.reservation.assessment.retention import Action, has_begun
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
+    ConfirmPods,
     ConfirmWorkload,
     Decision,
+    ListLivePods,
     ListReservations,
     Need,
     Precaution,
     ReadClaim,
     SetFinalizer,
+    Step,
     Write,
     WriteList,
 )
+from claimctl.reservation.facts.membership import needing_tombstones
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import (
     WORKLOAD_RESOURCES,
+    is_pod,
+    is_tombstone,
+    only_tombstones,
     same_name,
     unanswered,
     workload_reference,
 )
-from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.reservation.release import claim_lifecycle as lifecycle
-from claimctl.reservation.release import finalizers
-from claimctl.reservation.release.handing_over import leave_to_group
+from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release.protocol import (
-    fenced,
     finalizer_step,
+    is_fenced,
     leave_to_others,
     next_step,
 )
-from claimctl.reservation.status.desired import leave_alone, with_statuses
+from claimctl.reservation.reserved_for.listing_ahead import scheduler_busy_left
+from claimctl.reservation.status.desired import decide_statuses, leave_alone
 from claimctl.reservation.status.version_skew import look_again
-from claimctl.reservation.users.waiting import asks_to_reallocate
+from claimctl.reservation.users.binding import closed_age
+from claimctl.reservation.users.withdrawal import leave_to_group
+from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION
 
 CACHE_CATCHES_UP = 0.5
 """Seconds to wait when a live LIST shows what the caches do not show yet."""
+FIGHT_REST = 300.0
+"""Seconds to wait before claimctl writes a list again that another client keeps undoing."""
 _PASSES = frozenset(
     {
         Reason.HISTORY_UNKNOWN,
@@ -68,28 +76,68 @@ only this version of claimctl cannot read an object."""
 def decide(snapshot: Snapshot) -> Decision:
     """Decide what to do about one claim now. Equal snapshots give equal decisions."""
     # 1. Leave the claim alone when something about it cannot be read.
-    if unread := about_claim(snapshot.unreadable):
+    if snapshot.unreadable and (unread := about_claim(snapshot.unreadable)):
         return leave_alone(snapshot, unread)
     # 2. Put the reservations in order, before anything is held for them.
-    if (write := _reservation_first(snapshot)) is not None:
-        return Decision(write=write)
+    for held in snapshot.reservations:
+        meta = held.reservation.metadata
+        if not meta.deleting and FINALIZER not in meta.finalizers:
+            return Decision(write=SetFinalizer(held.reservation, present=True))
+        if held.requests_met:
+            return Decision(write=ClearReleaseRequest(held.reservation, held.requests_met[0]))
     # 3. Ask for live reads of workloads for which the caches may be outdated.
-    if needs := tuple(_unseen(snapshot)):
+    if needs := tuple(_outdated_workloads(snapshot)):
         return Decision(needs=needs)
     # 4. Assess: who holds the claim, why it is released, which list it should have, what blocks.
-    found = assess(snapshot)
+    facts = assess(snapshot)
+    decision = Decision(releasing=facts.releasing)
+    decision.blockers = facts.blockers if facts.releasing is not None else ()
     # 5. Do what the claim's phase asks for: at most one write, or a question that comes before it.
-    found = _PHASES[found.phase](found)
-    if not found.needs and (ended := _ended_request(found)) is not None:
-        found = replace(found, write=ended)
-    if found.decided and not snapshot.allocated:
-        return found.decision()
+    match facts.phase:
+        case Phase.ABSENT:
+            lifecycle.make(facts, decision)
+        case Phase.UNALLOCATED:
+            # the recorded release shows that claimctl deallocated. If another controller has
+            # cleared the record since, this process's memory shows it
+            step = finalizer_step(snapshot, on_record=facts.on_record)
+            decision.take(step)
+            decision.again_within(*(blocker.after for blocker in step.blockers))
+        case Phase.KEPT:
+            if not _is_group_unrecorded(facts):
+                write_list(facts, decision)
+            decision.again_within(*(r.blocker.after for r in facts.retentions if r.blocker))
+            if snapshot.dialect.groups:
+                decision.again_within(look_again(snapshot))
+        case Phase.LEFT_TO_KCM if not facts.live_pod_entries:
+            # KCM should be done by then. If listed pods are alive, their events come
+            decision.again_within(max(facts.kcm_time_left, 1.0))
+        case Phase.LEFT_TO_GROUP:
+            write_list(facts, decision)
+        case Phase.BLOCKED:
+            _keep_while_blocked(facts, decision)
+        case Phase.RELEASING if _lacks_tombstones(facts):
+            write_list(facts, decision)
+        case Phase.RELEASING:
+            # the intent is recorded first, by a status
+            decision.step = _current_step(facts)
+            if facts.on_record and facts.reason is not None:
+                step = next_step(snapshot, facts.reason, facts.own)
+                decision.take(step)
+                decision.blockers = step.blockers
+                for blocker in step.blockers[:1]:
+                    decision.again_within(blocker.after or CACHE_CATCHES_UP)
+    if not decision.needs and (ended := _ended_request(facts, decision)) is not None:
+        decision.write = ended
+    if decision.decided and not snapshot.allocated:
+        return decision
     # 6. Compute the reservations' statuses; write one if there is no other write.
-    found = with_statuses(found)
+    decide_statuses(facts, decision)
     # 7. Tidy up: a claim without allocation, then deleted reservations that hold nothing.
-    if found.phase is Phase.UNALLOCATED and not found.decided:
-        found = replace(found, write=lifecycle.tidy(found))
-    return finalizers.remove_reservation_finalizers(found).decision()
+    if facts.phase is Phase.UNALLOCATED and not decision.decided:
+        decision.write = lifecycle.tidy(facts)
+    if not decision.decided and any(h.reservation.metadata.deleting for h in snapshot.reservations):
+        lifecycle.remove_reservation_finalizers(facts, decision)
+    return decision
 
 
 def reads_before(snapshot: Snapshot, write: Write | None) -> tuple[Precaution, ...]:
@@ -120,74 +168,88 @@ def serves(asked: Write, write: Write | None) -> bool:
     return isinstance(write, WriteList) if isinstance(asked, WriteList) else write == asked
 
 
-def _reservation_first(snapshot: Snapshot) -> Write | None:
-    for held in snapshot.reservations:
-        meta = held.reservation.metadata
-        if not meta.deleting and FINALIZER not in meta.finalizers:
-            return SetFinalizer(held.reservation, present=True)
-        if held.requests_met:
-            return ClearReleaseRequest(held.reservation, held.requests_met[0])
-    return None
+def write_list(facts: Assessment, decision: Decision) -> None:
+    """Write the desired list if it differs from the present one.
 
-
-def _ended_request(found: Assessment) -> ClearReleaseRequest | None:
-    """The end of a request to give the devices up: that was done, or a pod came meanwhile.
-
-    It ends before the recorded release does. Otherwise a controller that starts between the two
-    could take it for a request to give up the next allocation, too.
+    This never empties the list of an allocated claim: no component would deallocate that claim.
     """
-    snapshot = found.snapshot
-    for retention in found.retentions:
-        held, stops = retention.held, found.step is None or retention.action is not Action.RELEASE
-        failed = stops and begun(snapshot, held, Reason.REALLOCATED)
-        if (failed or not snapshot.allocated) and asks_to_reallocate(snapshot.claim, held):
-            return ClearReleaseRequest(held.reservation, REALLOCATE_ANNOTATION)
-    return None
+    plan, snapshot = facts.plan, facts.snapshot
+    assert plan is not None
+    version, present = facts.claim.metadata.resource_version, snapshot.references
+    decision.again_within(plan.look_again)
+    if plan.confirm:
+        decision.needs = (ConfirmPods(plan.confirm),)
+    elif snapshot.fights:
+        # also if the list is in order now: nothing else tells that the fight is over
+        decision.again_within(FIGHT_REST)
+    elif plan.reserved_for and plan.reserved_for != present:
+        if snapshot.consumers.pending and (busy := scheduler_busy_left(snapshot)) > 0:
+            decision.again_within(busy)
+            return
+        if _leaves_pods_alone(snapshot, plan.reserved_for):
+            live = snapshot.live(vanished=False)
+            if live is None:
+                decision.needs = (ListLivePods(version, vanished=False),)
+                return
+            if not snapshot.table_of(live.pods).bound.keys() <= snapshot.listed_uids:
+                return
+        if snapshot.evidence.last_attempt or not only_tombstones(present, plan.reserved_for):
+            present = ()
+        decision.write = WriteList(version, plan.reserved_for, present=present)
 
 
-def _unseen(snapshot: Snapshot) -> Iterable[Need]:
-    for held in snapshot.reservations:
-        ref = held.reservation.spec.workload_ref
-        if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
-            continue
-        if held.workload.phase is WorkloadPhase.UNSEEN or _may_be_outdated(snapshot, held):
-            yield ConfirmWorkload(workload_reference(ref, ""))
+def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
+    """Whether the hold leaves a list of pods while others may be bound that are not listed any
+    more.
+
+    KCM lists such a pod again. Until then, it would deallocate with the last listed pod.
+    """
+    if not snapshot.lists_each_pod or not snapshot.no_pods or not all(map(is_pod, left)):
+        return False
+    alive = snapshot.consumers.alive.items()
+    unlisted = (pod for uid, pod in alive if uid not in snapshot.listed_uids)
+    return any(closed_age(snapshot, pod) < inf for pod in unlisted)
 
 
-def _may_be_outdated(snapshot: Snapshot, held: Held) -> bool:
-    """Whether the claim names another incarnation of the workload than the cache shows.
+def _lacks_tombstones(facts: Assessment) -> bool:
+    """Whether tombstones have to be written before the hold is released.
+
+    KCM removes and adds a finished pod without a tombstone again and again. It does so faster than
+    claimctl can list the pods, so each write of the release would conflict. It does not so if the
+    pod's group is gone.
+    """
+    snapshot, pods = facts.snapshot, facts.snapshot.consumers
+    if facts.plan is None or snapshot.fights or not pods.finished:
+        return False
+    planned = {entry.uid for entry in facts.plan.reserved_for if is_tombstone(entry)}
+    planned -= {entry.uid for entry in snapshot.no_pods if is_tombstone(entry)}
+    grouped = pods.groups if snapshot.dialect.groups else {}
+    return any(
+        uid in planned and (uid in snapshot.listed_uids or uid not in grouped)
+        for uid in needing_tombstones(pods)
+    )
+
+
+def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
+    """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
 
     The claim may name an earlier incarnation, or one that the cache does not show yet.
     """
-    if snapshot.claim is None or not held.workload.exists or held.workload.confirmed:
-        return False
-    seen = workload_reference(held.reservation.spec.workload_ref, held.workload.uid)
-    created_for = snapshot.claim.spec.reserved_for
-    known = (*snapshot.no_pods, *((created_for,) if created_for else ()))
-    return any(same_name(each, seen) and each.uid != seen.uid for each in known)
+    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
+    named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
+    for held in snapshot.reservations:
+        ref, workload = held.reservation.spec.workload_ref, held.workload
+        if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
+            continue
+        cached = workload_reference(ref, workload.uid)
+        doubtful = workload.exists and not workload.confirmed
+        if workload.phase is WorkloadPhase.UNSEEN or (
+            doubtful and any(same_name(n, cached) and n.uid != cached.uid for n in named)
+        ):
+            yield ConfirmWorkload(workload_reference(ref, ""))
 
 
-def _end(found: Assessment) -> Assessment:
-    """Remove the finalizer from a claim that claimctl deallocated.
-
-    The recorded release shows that. Another controller may have cleared the record after this
-    process deallocated; then this process's memory shows it.
-    """
-    step = finalizer_step(found.snapshot, on_record=found.on_record)
-    found = replace(found, write=step.write)
-    return found.sooner(step.blockers[0].after if step.blockers else None)
-
-
-def _keep(found: Assessment) -> Assessment:
-    """Keep the list of a claim in order that is not released."""
-    if not _group_unrecorded(found):
-        found = write_list(found)
-    for retention in found.retentions:
-        found = found.sooner(retention.blocker.after if retention.blocker else None)
-    return found.sooner(look_again(found.snapshot, found.consumers))
-
-
-def _group_unrecorded(found: Assessment) -> bool:
+def _is_group_unrecorded(facts: Assessment) -> bool:
     """Whether a status has to record the name of the workload's PodGroup before the hold is added.
 
     After the workload is gone, only this record shows which workload the PodGroup belongs to.
@@ -195,67 +257,57 @@ def _group_unrecorded(found: Assessment) -> bool:
     return any(
         retention.action is Action.HOLD
         and retention.reference is not None
-        and not found.listed(retention.reference)
+        and not retention.is_listed
         and retention.held.workload.pod_group != retention.held.reservation.status.pod_group_name
-        for retention in found.retentions
+        for retention in facts.retentions
         if retention.held.workload.pod_group
     )
 
 
-def _leave_to_kcm(found: Assessment) -> Assessment:
-    """Decide again when KCM should be done. If listed pods are alive, wait for their events."""
-    return found if found.live_pod_entries() else found.sooner(max(kcm_time_left(found), 1.0))
-
-
-def _wait(found: Assessment) -> Assessment:
+def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
     """Keep the list in order while something blocks the release.
 
     Keep the recorded intent while only time blocks the release. For another controller that time
     may be over: it may be deallocating now, and needs the record to remove the finalizer.
     """
-    if found.on_record and all(blocker.reason in _PASSES for blocker in found.blockers):
-        found = replace(found, step=_current_step(found))
-    by_others_alone = all(each.reason is Reason.UNKNOWN_REFERENCES for each in found.blockers)
-    if found.reason is not None and by_others_alone:
-        step = leave_to_others(found.snapshot, found.reason, found.own)
-        if step.needs or step.write is not None:
-            return replace(found, needs=step.needs, write=step.write)
-    step = leave_to_group(found.snapshot, found.own)
-    if step.needs or (step.write is not None and not found.fights):
-        return replace(found, needs=step.needs, write=step.write)
-    found = write_list(found)
-    retained = (each.blocker for each in found.retentions)
-    for blocker in (*found.blockers, *step.blockers, *retained):
-        found = found.sooner(blocker.after if blocker else None)
-    return found
+    snapshot, reasons = facts.snapshot, {blocker.reason for blocker in facts.blockers}
+    if facts.on_record and reasons <= _PASSES:
+        decision.step = _current_step(facts)
+    if facts.reason is not None and reasons == {Reason.UNKNOWN_REFERENCES}:
+        step = leave_to_others(snapshot, facts.reason, facts.own)
+        if decision.take(step):
+            return
+    step = leave_to_group(snapshot, facts.own) if snapshot.group_listed else Step()
+    if not (snapshot.fights and step.write is not None) and decision.take(step):
+        return
+    write_list(facts, decision)
+    retained = [retention.blocker for retention in facts.retentions if retention.blocker]
+    blockers = (*facts.blockers, *step.blockers, *retained)
+    decision.again_within(*(blocker.after for blocker in blockers))
 
 
-def _release(found: Assessment) -> Assessment:
-    """Release a claim for which the caches show no blocker: record the intent, then the steps."""
-    if lacks_tombstones(found):
-        return write_list(found)
-    found = replace(found, step=_current_step(found))
-    if not found.on_record:
-        return found
-    assert found.reason is not None
-    step = next_step(found.snapshot, found.reason, found.own)
-    found = replace(found, needs=step.needs, write=step.write, blockers=step.blockers)
-    return found.sooner(step.blockers[0].after or CACHE_CATCHES_UP if step.blockers else None)
-
-
-def _current_step(found: Assessment) -> ReleaseStep:
+def _current_step(facts: Assessment) -> ReleaseStep:
     """The step of the release that the claim's list shows."""
-    snapshot = found.snapshot
-    is_fenced = fenced(snapshot, found.own) and snapshot.no_pods == snapshot.references
-    return ReleaseStep.FENCED if is_fenced else ReleaseStep.INTENT
+    snapshot = facts.snapshot
+    only_others = snapshot.no_pods == snapshot.references
+    return (
+        ReleaseStep.FENCED if only_others and is_fenced(snapshot, facts.own) else ReleaseStep.INTENT
+    )
 
 
-_PHASES = {
-    Phase.ABSENT: lifecycle.make,
-    Phase.UNALLOCATED: _end,
-    Phase.KEPT: _keep,
-    Phase.LEFT_TO_KCM: _leave_to_kcm,
-    Phase.LEFT_TO_GROUP: write_list,
-    Phase.BLOCKED: _wait,
-    Phase.RELEASING: _release,
-}
+def _ended_request(facts: Assessment, decision: Decision) -> ClearReleaseRequest | None:
+    """The end of a request to give the devices up: that was done, or a pod came meanwhile.
+
+    It ends before the recorded release does. Otherwise a controller that starts between the two
+    could take it for a request to give up the next allocation, too.
+    """
+    snapshot = facts.snapshot
+    for retention in facts.retentions:
+        held, stops = (
+            retention.held,
+            decision.step is None or retention.action is not Action.RELEASE,
+        )
+        failed = stops and has_begun(snapshot, held, Reason.REALLOCATED)
+        if (failed or not snapshot.allocated) and held.asks_to_reallocate(snapshot.claim):
+            return ClearReleaseRequest(held.reservation, REALLOCATE_ANNOTATION)
+    return None

@@ -14,10 +14,9 @@ from claimctl.reservation.reserved_for import listing_ahead
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
 from claimctl.reservation.users import binding
 from claimctl.reservation.users import blockers as verdict
-from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from labs.model.dialects import Hold
-from labs.model.mutation import Mutation
+from labs.model.mutation import Mutation, without
 from labs.model.scenarios import (
     CORDONED,
     CORDONED_TWICE,
@@ -87,15 +86,17 @@ def _lists_while_waiting(found: Assessment) -> DesiredHolds:
     return replace(wishes, pod_owners=owners)
 
 
-def _bound_only(
-    snapshot: Snapshot, reason: Reason, consumers: object
-) -> tuple[list[Pod], list[Pod], list[Pod]]:
-    return list(snapshot.consumers().bound.values()), [], []
+def _bound_only(snapshot: Snapshot, reason: Reason, consumers: object) -> binding.Users:
+    return binding.Users(list(snapshot.consumers.bound.values()), [], [])
 
 
-def _nothing(*_: object) -> tuple[Reference, ...]:
-    return ()
-
+ENTRIES_GO = without(
+    release,
+    "next_step",
+    "[entry for entry in snapshot.references if not _may_go(entry, own, gone)]",
+    "[]",
+)
+"""Whatever the LIST shows of the pods of the list."""
 
 AHEAD_MUTATIONS = (
     Mutation(
@@ -116,7 +117,7 @@ AHEAD_MUTATIONS = (
         Bounds(pods=1, crashes=0, actions=1, kinds=frozenset({"end", "withdraw"})),
         (
             (verdict, "users_among", _bound_only),
-            (release, "_unreleasable_entries", _nothing),
+            ENTRIES_GO,
         ),
     ),
     Mutation(

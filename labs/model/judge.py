@@ -24,7 +24,7 @@ from claimctl.reservation.facts.decision import Write as RealWrite
 from claimctl.reservation.facts.snapshot import Evidence, Held, LiveList, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.facts.workloads import WorkloadState
-from claimctl.reservation.users import blockers
+from claimctl.reservation.users import ghosts
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from labs.model import grouping, objects
 from labs.model.dialects import Conditions, Dialect
@@ -89,7 +89,7 @@ class Judge:
         if key not in self._on_record:
             snapshot = _Scene(process, self._dialect).snapshot()
             names = (f"uid-{objects.name_of(pod)}" for pod, named in enumerate(told) if named)
-            self._on_record[key] = blockers.all_on_record(snapshot, frozenset(names))
+            self._on_record[key] = ghosts.all_on_record(snapshot, frozenset(names))
         return self._on_record[key]
 
     def __len__(self) -> int:

@@ -6,26 +6,38 @@ from dataclasses import replace
 
 from claimctl.reservation import decide
 from claimctl.reservation.assessment import assess
-from claimctl.reservation.assessment.assessment import Assessment
 from claimctl.reservation.assessment.holds import holds_while_waiting
+from claimctl.reservation.facts.decision import Step
 from claimctl.reservation.pod_groups import lifecycle as grouping
-from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release import protocol as release
 from labs.model.dialects import Grouped, Hold, Native
-from labs.model.mutation import Mutation
+from labs.model.mutation import Mutation, without
 from labs.model.server import Bounds
 
 
-def _no_step(*_: object, **__: object) -> release.Step:
-    return release.Step()
+def _no_step(*_: object, **__: object) -> Step:
+    return Step()
 
 
 def _nothing(*_: object) -> grouping.GroupDecision:
     return grouping.NOTHING
 
 
-def _unchanged(found: Assessment) -> Assessment:
-    return found
+def _unchanged(*_: object) -> None:
+    return None
+
+
+NEVER_SETTLED = without(
+    release,
+    "next_step",
+    """
+    if settle and (left := snapshot.settling_left) > 0:
+        text = "waits until every scheduler sees this version of the claim"
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
+    """,
+    "if settle: return Step()",
+)
 
 
 SMALL = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1)
@@ -37,7 +49,7 @@ LEAKS = (
         Hold(),
         replace(ENDING, yield_reason=True),
     ),
-    Mutation("fence and never deallocate", Native(), ENDING, ((release, "_settle", _no_step),)),
+    Mutation("fence and never deallocate", Native(), ENDING, (NEVER_SETTLED,)),
     Mutation(
         "never take the scheduler's finalizer off",
         Hold(),
@@ -48,7 +60,7 @@ LEAKS = (
         "never take the reservation's finalizer off",
         Hold(),
         replace(SMALL, kinds=frozenset({"withdraw"})),
-        ((parting, "remove_reservation_finalizers", _unchanged),),
+        ((lifecycle, "remove_reservation_finalizers", _unchanged),),
     ),
     Mutation(
         "never take the group's finalizer off",

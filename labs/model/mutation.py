@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -12,6 +15,22 @@ from labs.model.dialects import Dialect
 from labs.model.search import Found, Search
 from labs.model.server import Bounds
 from labs.model.space import Model
+from labs.torture.planting import Mutant
+
+Patch = tuple[Any, str, Callable[..., Any]]
+
+
+def without(module: ModuleType, function: str, old: str, new: str) -> Patch:
+    """A patch that replaces a piece of a function (see ``Mutant``)."""
+    tree = Mutant(function, module.__name__, function, old, new).planted(
+        ast.parse(inspect.getsource(module))
+    )
+    tree.body = [each for each in tree.body if getattr(each, "name", "") == function]
+    # its annotations are not evaluated, as in every module
+    tree.body.insert(0, ast.parse("from __future__ import annotations").body[0])
+    made: dict[str, Any] = {}
+    exec(compile(tree, module.__name__, "exec"), vars(module), made)  # the project's own source
+    return module, function, made[function]
 
 
 @dataclass(frozen=True)
@@ -21,7 +40,7 @@ class Mutation:
     name: str
     dialect: Dialect
     bounds: Bounds
-    patches: tuple[tuple[Any, str, Callable[..., Any]], ...] = ()
+    patches: tuple[Patch, ...] = ()
 
     @contextmanager
     def applied(self) -> Iterator[None]:

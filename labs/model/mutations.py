@@ -6,24 +6,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from claimctl.reservation import decide
-from claimctl.reservation.facts.decision import Blocker, ListLivePods, WriteList
+from claimctl.reservation.facts.decision import Blocker, ListLivePods, Step
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod, pod_reference
-from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.pod_groups import lifecycle as grouping
-from claimctl.reservation.release import claim_lifecycle as absent
-from claimctl.reservation.release import finalizers as parting
+from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.reserved_for import consistency
 from claimctl.reservation.users import blockers as verdict
+from claimctl.reservation.users import ghosts
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
-from labs.model.ahead import AHEAD_MUTATIONS
+from claimctl.wire.pods import Pod
+from labs.model.ahead import AHEAD_MUTATIONS, ENTRIES_GO
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.gates import GATE_MUTATIONS
 from labs.model.leaks import LEAKS
-from labs.model.mutation import Mutation
+from labs.model.mutation import Mutation, without
 from labs.model.requests import REQUEST_MUTATIONS
 from labs.model.restarts import CHECKPOINT_MUTATIONS
 from labs.model.server import Bounds
@@ -31,23 +32,6 @@ from labs.model.traps import TRAP_MUTATIONS
 from labs.model.waiters import WAITER_MUTATIONS
 from labs.model.windows import REFUSED, WINDOWS
 from labs.model.withdrawals import WITHDRAWALS
-
-
-def _unsettled(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> release.Step:
-    return release._checked(snapshot, reason, own, settled=False)
-
-
-_checked = release._checked
-
-
-def _in_two_writes(
-    snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled: bool
-) -> release.Step:
-    step = _checked(snapshot, reason, own, settled=settled)
-    write = step.write
-    if isinstance(write, WriteList) and snapshot.references:
-        return replace(step, write=replace(write, deallocate=False))
-    return step
 
 
 def _list_only(claim_version: str, settled: bool = False, vanished: bool = True) -> ListLivePods:
@@ -60,7 +44,7 @@ def _any_list(snapshot: Snapshot, *, settled: bool = False, vanished: bool = Tru
 
 
 _live = Snapshot.live
-_proven = release._proven
+_proven = release.is_proven
 
 
 def _proven_beside_pending(snapshot: Snapshot, own: frozenset[str]) -> bool:
@@ -82,7 +66,7 @@ def _only_bound(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Ite
 _finalizer_step = release.finalizer_step
 
 
-def _anybodys_finalizer(snapshot: Snapshot, *, on_record: bool) -> release.Step:
+def _anybodys_finalizer(snapshot: Snapshot, *, on_record: bool) -> Step:
     del on_record
     ours = replace(snapshot, memory=replace(snapshot.memory, deallocated=True))
     return _finalizer_step(ours, on_record=True)
@@ -92,8 +76,8 @@ def _nothing(*_: object) -> Iterator[Blocker]:
     return iter(())
 
 
-def _none(*_: object) -> tuple[Blocker, ...]:
-    return ()
+def _no_pods(*_: object) -> dict[str, Pod]:
+    return {}
 
 
 def _yes(*_: object) -> bool:
@@ -115,6 +99,13 @@ def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
 
 _missing = grouping._missing
 
+UNSETTLED = without(release, "next_step", "not fence and (deleting or closed)", "False")
+IN_TWO_WRITES = without(
+    release,
+    "next_step",
+    "WriteList(version, (), deallocate=True, reason=reason)",
+    "WriteList(version, (), deallocate=not snapshot.references, reason=reason)",
+)
 SMALL = Bounds(pods=1, crashes=0, actions=1)
 ENDING = replace(SMALL, cache_lag=1, finish=False, kinds=frozenset({"end"}))
 """Pods run until the workload has ended."""
@@ -125,13 +116,13 @@ NAMED = (
         "skip the settle wait",
         Native(),
         replace(SMALL, pods=2, cache_lag=0),
-        ((release, "_settle", _unsettled),),
+        (UNSETTLED,),
     ),
     Mutation(
         "skip the settle wait",
         Grouped(),
         replace(LATE, pods=2),
-        ((release, "_settle", _unsettled),),
+        (UNSETTLED,),
     ),
     Mutation("drop the precondition", Hold(), replace(ENDING, pods=2, forced=frozenset({"list"}))),
     Mutation(
@@ -147,18 +138,18 @@ NAMED = (
         Bounds(pods=1, crashes=0, actions=2),
         ((release, "ListLivePods", _list_only), (Snapshot, "live", _any_list)),
     ),
-    Mutation("deallocate in two writes", Hold(), SMALL, ((release, "_checked", _in_two_writes),)),
+    Mutation("deallocate in two writes", Hold(), SMALL, (IN_TWO_WRITES,)),
     Mutation(
         "deallocate in two writes",
         Grouped(),
         replace(LATE, finish=True),
-        ((release, "_checked", _in_two_writes),),
+        (IN_TWO_WRITES,),
     ),
     Mutation(
         "fence beside a finished pod",
         Grouped(),
         replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
-        ((release, "needing_tombstones", _none),),
+        ((release, "needing_tombstones", _no_pods),),
     ),
     Mutation(
         "recreate a group under its old name",
@@ -177,19 +168,19 @@ FURTHER = (
         "leave dead pods in the list beside the fence",
         Native(),
         replace(ENDING, pods=2, held=True),
-        ((release, "_left_at_fence", _dead_pods),),
+        ((release, "left_at_fence", _dead_pods),),
     ),
     Mutation(
         "ignore ghosts",
         Hold(),
         replace(SMALL, actions=2, held=True),
-        ((verdict, "_ghosts", _nothing),),
+        tuple((module, "ghost_blockers", _nothing) for module in (verdict, ghosts)),
     ),
     Mutation(
         "ignore what happened before the start",
         Native(),
         replace(SMALL, crashes=1, actions=2, held=True),
-        ((verdict, "_unseen_history", _nothing),),
+        tuple((module, "unseen_history", _nothing) for module in (verdict, ghosts)),
     ),
     Mutation(
         "note only the pods of the latest version",
@@ -208,7 +199,7 @@ FURTHER = (
         "deallocate at once beside a pod that is pending in the cache",
         Hold(ahead=True),
         REFUSED,
-        ((release, "_proven", _proven_beside_pending),),
+        ((release, "is_proven", _proven_beside_pending),),
     ),
     Mutation(
         "ignore pods that are pending and listed",
@@ -216,7 +207,7 @@ FURTHER = (
         SMALL,
         (
             (verdict, "users", _only_bound),
-            (release, "_unreleasable_entries", _none),
+            ENTRIES_GO,
         ),
     ),
     Mutation(
@@ -253,13 +244,13 @@ FURTHER = (
         ((grouping, "_remove_guard", _unlisted),),
     ),
     Mutation(
-        "let reservations go at once", Hold(), SMALL, ((parting, "_finished_with_claim", _yes),)
+        "let reservations go at once", Hold(), SMALL, ((lifecycle, "is_finished_with_claim", _yes),)
     ),
     Mutation(
         "part from a reservation that another claimctl may be holding for",
         Hold(),
         replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
-        ((parting, "in_doubt", _no_time), (absent, "in_doubt", _no_time)),
+        ((Held, "withdrawal_settles_in", _no_time),),
     ),
 )
 

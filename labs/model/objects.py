@@ -261,7 +261,7 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
         arrivals=_arrivals(process),
         blind_age=0.0 if process.blind else None,
         deallocated=bool(process.deallocated),
-        noted=process.whole == 1,
+        history_complete=process.whole == 1,
         done_pods=frozenset(
             f"uid-{name_of(pod)}"
             for pod, known in enumerate(process.ghosts)

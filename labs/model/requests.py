@@ -67,6 +67,6 @@ REQUEST_MUTATIONS = (
         "leave a request to the next allocation, after a crash",
         HOLD,
         ANEW,
-        ((decide, "begun", _no),),
+        ((decide, "has_begun", _no),),
     ),
 )

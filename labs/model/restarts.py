@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users import blockers as verdict
+from claimctl.reservation.users import ghosts
 from labs.model import checkpoints, views
 from labs.model.dialects import Dialect
 from labs.model.mutation import Mutation
@@ -57,11 +57,11 @@ LARGER_CHECKPOINT_SCENARIOS = (
 
 
 def _recorded_only(snapshot: Snapshot, recorded: frozenset[str]) -> bool:
-    return all(each.uid in recorded for each in verdict.present_ghosts(snapshot))
+    return ghosts.present_ghosts(snapshot).keys() <= recorded
 
 
 def _seen_only(snapshot: Snapshot, recorded: frozenset[str]) -> bool:
-    return next(verdict._unseen_history(snapshot), None) is None
+    return next(ghosts.unseen_history(snapshot), None) is None
 
 
 def _believed(mark: Process, world: World, dialect: Dialect, *, claims: bool) -> Process:
@@ -88,13 +88,13 @@ CHECKPOINT_MUTATIONS = tuple(
         (
             "note a checkpoint while blind",
             TWICE,
-            (verdict, "all_on_record", _recorded_only),
+            (ghosts, "all_on_record", _recorded_only),
             (HOLD, NATIVE),
         ),
         (
             "note a checkpoint before a ghost is on record",
             RESTARTED,
-            (verdict, "all_on_record", _seen_only),
+            (ghosts, "all_on_record", _seen_only),
             (HOLD, NATIVE),
         ),
         (

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.assessment import assessment, holds, retention
+from claimctl.reservation import decide
+from claimctl.reservation.assessment import assess, holds, retention
+from claimctl.reservation.release import lifecycle
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp
 from claimctl.reservation.users import binding
 from labs.model.dialects import Grouped, Hold, Native
-from labs.model.mutation import Mutation
+from labs.model.mutation import Mutation, without
 from labs.model.scenarios import LEFT_LISTED, Scenario
 from labs.model.server import Bounds
 
@@ -87,8 +89,15 @@ def _nothing(*_: object) -> GivenUp:
     return GivenUp()
 
 
-def _none(*_: object) -> frozenset[str]:
-    return frozenset()
+NOBODY_YIELDS = without(binding, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
+STAYS = without(
+    holds, "holds_while_waiting", "not by_fence and bool(facts.blockers) and only_listed", "False"
+)
+NONE_AHEAD = (
+    without(holds, "_has_lost_its_hold", "snapshot.consumers.ahead", "()"),
+    without(assess, "_is_left_to_kcm", "snapshot.consumers.ahead", "()"),
+    without(lifecycle, "is_finished_with_claim", "snapshot.consumers.ahead", "frozenset()"),
+)
 
 
 def _no_time(*_: object) -> float:
@@ -101,7 +110,7 @@ TRAP_MUTATIONS = (
             "count pods that a hold keeps out",
             dialect,
             bounds,
-            ((binding, "is_stuck", _no), (retention, "stuck_since", _never)),
+            (NOBODY_YIELDS, (retention, "stuck_since", _never)),
         )
         for dialect, bounds in (
             (Hold(others=1), SHARED),
@@ -123,7 +132,7 @@ TRAP_MUTATIONS = (
         "stay beside a pod that a scheduler left listed",
         Hold(),
         LEFT_LISTED,
-        ((holds, "_only_schedulers_block", _no),),
+        (STAYS,),
     ),
     *(
         Mutation(
@@ -138,7 +147,7 @@ TRAP_MUTATIONS = (
         "leave entries listed ahead behind",
         Hold(ahead=True),
         LEAVING,
-        ((holds, "GivenUp", _nothing), (assessment, "listed_ahead", _none)),
+        ((holds, "GivenUp", _nothing), *NONE_AHEAD),
     ),
     Mutation(
         "leave before pods are bound whose entries were taken out",
@@ -150,6 +159,6 @@ TRAP_MUTATIONS = (
         "leave pods alone of which others may be bound",
         Hold(ahead=True),
         LEAVING_IDLE,
-        ((holds, "_leaves_pods_alone", _no),),
+        ((decide, "_leaves_pods_alone", _no),),
     ),
 )

@@ -7,13 +7,11 @@ Unschedulable before stays so in its status; from Kubernetes 1.35 on, its status
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import replace
 
 from claimctl.reservation.users import binding
-from claimctl.wire.claims import ResourceClaim
 from labs.model.dialects import Conditions, Grouped, Hold
-from labs.model.mutation import Mutation
+from labs.model.mutation import Mutation, without
 from labs.model.scenarios import Scenario
 from labs.model.server import Bounds
 
@@ -62,9 +60,13 @@ def _no(*_: object) -> bool:
     return False
 
 
-def _anybodys(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
-    """Entries of schedulers, too."""
-    return frozenset(each.uid for each in claim.status.reserved_for if each.uid in pending)
+ANYBODYS = without(
+    binding,
+    "entries_to_take_out",
+    "consumers.ahead & _yielding(snapshot, reason, consumers)",
+    "snapshot.listed_uids & _yielding(snapshot, reason, consumers)",
+)
+"""Entries of schedulers, too."""
 
 
 WAITER_MUTATIONS = (
@@ -85,6 +87,6 @@ WAITER_MUTATIONS = (
         "take out an entry that a scheduler wrote",
         Hold(conditions=Conditions.OTHER),
         REFUSED,
-        ((binding, "listed_ahead", _anybodys),),
+        (ANYBODYS,),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
@@ -12,7 +13,6 @@ from claimctl.reservation.release import protocol as release
 from claimctl.reservation.users import binding
 from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
-from claimctl.wire.pods import Pod
 from labs.model.dialects import Dialect, Grouped, Hold, Native
 from labs.model.mutation import Mutation
 from labs.model.scenarios import AGAIN, CORDONED, CORDONED_GROUP
@@ -22,16 +22,13 @@ LATE = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1, finish=False)
 RESTARTED = replace(CORDONED, crashes=0)
 REFUSED = replace(LATE, held=True, idle=True, kinds=frozenset({"refuse"}))
 _users_among = binding.users_among
-_left_at_fence = release._left_at_fence
+_left_at_fence = release.left_at_fence
 
 
-Users = tuple[list[Pod], list[Pod], list[Pod]]
-
-
-def uncounted(ignored: Reason) -> Callable[..., Users]:
-    def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Users:
-        using, kept, may_be_bound = _users_among(snapshot, reason, consumers)
-        return using, kept, [] if reason is ignored else may_be_bound
+def uncounted(ignored: Reason) -> Callable[..., binding.Users]:
+    def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> binding.Users:
+        pods = _users_among(snapshot, reason, consumers)
+        return replace(pods, binding=[]) if reason is ignored else pods
 
     return users
 
@@ -42,9 +39,9 @@ def _ignoring(reason: Reason, dialect: Dialect, bounds: Bounds) -> Mutation:
     return Mutation(f"ignore pods that may be bound: {reason}", dialect, bounds, (patch,))
 
 
-def _no_holds(*of: object) -> tuple[Reference, ...]:
+def _no_holds(*of: Any) -> tuple[Reference, ...]:
     """A fence that takes the hold out with the group."""
-    kept = _left_at_fence(*of)  # type: ignore[arg-type]  # whatever the fence is given
+    kept = _left_at_fence(*of)
     return tuple(each for each in kept if each.resource == "finishedpods")
 
 
@@ -65,6 +62,6 @@ WINDOWS = (
         "take the hold out at a fence",
         Grouped(),
         CORDONED_GROUP,
-        ((release, "_left_at_fence", _no_holds),),
+        ((release, "left_at_fence", _no_holds),),
     ),
 )

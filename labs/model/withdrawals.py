@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from claimctl.reservation.assessment import assess, holds
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.release import handing_over
 from claimctl.reservation.users import withdrawal
 from claimctl.wire.claims import Reference
-from claimctl.wire.pods import Pod
 from labs.model.dialects import Grouped
 from labs.model.mutation import Mutation
 from labs.model.scenarios import LEFT_RUNNING
 
 
-def _any_group(snapshot: Snapshot, _: Iterable[Pod]) -> tuple[Reference, ...]:
-    return tuple(withdrawal._present(snapshot))
+def _any_group(snapshot: Snapshot, _: object) -> tuple[Reference, ...]:
+    return withdrawal.present_groups(snapshot)
 
 
 def _no(_: Snapshot) -> bool:
@@ -31,7 +28,7 @@ WITHDRAWALS = (
         "leave a claim to a group of which no pod is bound",
         Grouped(),
         SMALL,
-        ((withdrawal, "running_groups", _any_group), (handing_over, "running_groups", _any_group)),
+        ((withdrawal, "running_groups", _any_group),),
     ),
     Mutation(
         "leave a claim to a group whose pods were only in the cache",

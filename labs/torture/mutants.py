@@ -30,16 +30,16 @@ MUTANTS = (
     Mutant(
         "skip the settle wait",
         RELEASE,
-        "_settle",
-        "return Step(blockers=(Blocker(Reason.SETTLING, text, left),))",
-        "return _checked(snapshot, reason, own, settled=False)",
+        "next_step",
+        "settle = not fence and (deleting or closed)",
+        "settle = False",
     ),
     Mutant(
         "deallocate without a fence",
         RELEASE,
         "next_step",
-        "if begins_with_fence(snapshot): return _fence(snapshot, reason, own)",
-        "if begins_with_fence(snapshot): return _checked(snapshot, reason, own, settled=False)",
+        "(bool(taken_out) or (begins_with_fence(snapshot) and not closed))",
+        "bool(taken_out)",
     ),
     Mutant(
         "drop the resourceVersion precondition",
@@ -66,12 +66,12 @@ MUTANTS = (
     Mutant(
         "deallocate in two writes",
         RELEASE,
-        "_deallocate",
+        "next_step",
         "WriteList(version, (), deallocate=True, reason=reason)",
         "WriteList(version, (), deallocate=not snapshot.references, reason=reason)",
     ),
-    Mutant("ignore ghosts", BLOCKERS, "blockers", "_ghosts(snapshot)", "()"),
-    Mutant("forget the blind wait", BLOCKERS, "blockers", "_unseen_history(snapshot)", "()"),
+    Mutant("ignore ghosts", BLOCKERS, "blockers", "ghost_blockers(snapshot)", "()"),
+    Mutant("forget the blind wait", BLOCKERS, "blockers", "unseen_history(snapshot)", "()"),
     Mutant(
         "believe the cache after a gap",
         CLAIMS,
@@ -110,12 +110,8 @@ MUTANTS = (
         "remove what is not known",
         LIST,
         "_Draft.take",
-        """
-        self._take(reference)
-        if reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
-            self.unknown.append(reference)
-        """,
-        "if reference.uid in self.holds.keep: self._take(reference)",
+        "self.unknown.append(reference)",
+        "entry = None",
     ),
     Mutant(
         "remove pods that the cache lacks, unasked",
@@ -134,16 +130,16 @@ MUTANTS = (
     Mutant(
         "write the status in every pass",
         "claimctl.reservation.status.desired",
-        "with_statuses",
-        "if reservation.status == status or _goes_anyway(found, reservation): continue",
+        "decide_statuses",
+        "if reservation.status == status or _is_wasted(facts, reservation): continue",
         "",
     ),
     Mutant(
         "take the finalizer without a record",
         "claimctl.reservation.decide",
-        "_end",
-        "found.on_record",
-        "True",
+        "decide",
+        "finalizer_step(snapshot, on_record=facts.on_record)",
+        "finalizer_step(snapshot, on_record=True)",
     ),
     Mutant(
         "leave the finalizer",
@@ -155,7 +151,7 @@ MUTANTS = (
     Mutant(
         "hold on when a Job has ended",
         "claimctl.reservation.facts.workloads",
-        "_finished_job",
+        "is_finished_job",
         """{"Complete", "Failed"}""",
         """{"Done"}""",
     ),
@@ -169,7 +165,7 @@ MUTANTS = (
     Mutant(
         "give up no device that cannot be reached",
         "claimctl.reservation.assessment.retention",
-        "_trapped",
+        "_give_up_if_unreachable",
         "since is None or timeout is None",
         "True",
     ),
@@ -185,16 +181,16 @@ MUTANTS = (
     ),
     Mutant(
         "let a reservation go before its release",
-        "claimctl.reservation.release.finalizers",
+        "claimctl.reservation.release.lifecycle",
         "remove_reservation_finalizers",
-        "if not _finished_with_claim(found, retention): continue",
+        "if not is_finished_with_claim(facts, retention): continue",
         "",
     ),
     Mutant(
         "forget who is being released after a restart",
-        "claimctl.reservation.assessment.assessment",
-        "Assessment.on_record",
-        "record is not None and record.claim_uid == uid",
+        "claimctl.reservation.assessment.assess",
+        "assess",
+        "record and record.claim_uid == claim.metadata.uid",
         "False",
     ),
     Mutant(
@@ -214,9 +210,9 @@ MUTANTS = (
     Mutant(
         "take a conflict for done",
         "claimctl.controller.reconcilers.claim",
-        "ClaimReconciler._write",
-        "if findings.no_template: raise",
-        "return DONE",
+        "ClaimReconciler._round",
+        "OVERTAKEN",
+        "DONE",
     ),
     Mutant(
         "list a pod again whose entry was removed",
@@ -229,8 +225,8 @@ MUTANTS = (
         "list a pod ahead that has a PodGroup",
         "claimctl.reservation.reserved_for.listing_ahead",
         "_is_simple",
-        "grouped = bool(group_of(spec)) or spec.workload_ref is not None",
-        "grouped = False",
+        "pod.metadata.uid in snapshot.consumers.groups or spec.workload_ref is not None",
+        "False",
     ),
     Mutant(
         "list pods ahead without the hold",
@@ -260,15 +256,15 @@ MUTANTS = (
         "take out the entry of a pod that a scheduler listed",
         "claimctl.reservation.users.binding",
         "entries_to_take_out",
-        "listed_ahead(claim, _yielding(snapshot, reason, consumers))",
+        "consumers.ahead & _yielding(snapshot, reason, consumers)",
         "frozenset(snapshot.listed_uids & consumers.pending.keys())",
     ),
     Mutant(
         "let a hold that is asked to go and a pod that it keeps out wait for each other",
         "claimctl.reservation.users.binding",
         "_yielding",
-        "is_stuck(pod)",
-        "False",
+        "frozenset(consumers.stuck)",
+        "frozenset()",
     ),
     *(
         Mutant(

@@ -197,8 +197,10 @@ def _behind(found: Assessment, retention: RetentionDecision) -> Found:
         seen = status.observed_generation or "none"
         text = f"has a status for generation {seen}, but a spec of generation {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != found.consumers.count and not found.snapshot.unreadable:
-        text = f"reports {status.consumers} consumers, but there are {found.consumers.count}"
+    elif status.consumers != found.snapshot.consumers.count and not found.snapshot.unreadable:
+        text = (
+            f"reports {status.consumers} consumers, but there are {found.snapshot.consumers.count}"
+        )
         yield Sign.STATUS_BEHIND, text
 
 
@@ -239,7 +241,7 @@ def _unheld(found: Assessment, retention: RetentionDecision) -> Found:
     if not found.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
         return
     explained = reserved is not None and reserved.reason in _NOT_LISTED
-    if not found.listed(reference) and not explained:
+    if not retention.is_listed and not explained:
         yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
 
 

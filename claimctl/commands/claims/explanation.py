@@ -167,7 +167,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     found = assess(snapshot)
     under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
-    obstacles = blockers(snapshot, asked, found.consumers, found.own) if found.retentions else ()
+    obstacles = tuple(blockers(snapshot, asked, found.own)) if found.retentions else ()
     uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
     unreadable_here = tuple(each for each in snapshot.unreadable if each.resource is PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_here)

@@ -17,9 +17,9 @@ from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
     NEAR_LIMIT,
+    describe,
     is_tombstone,
 )
-from claimctl.reservation.users.blockers import describe
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event

@@ -27,6 +27,7 @@ from claimctl.reservation.facts.dialects import Group
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
+    describe,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -37,7 +38,7 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.snapshot import Evidence, Memory, Openings, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import against_release
 from claimctl.reservation.release.protocol import next_step
-from claimctl.reservation.users.blockers import describe, users
+from claimctl.reservation.users.blockers import users
 from claimctl.text import counted, listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION

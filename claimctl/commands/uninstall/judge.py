@@ -18,10 +18,9 @@ from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import shares
-from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
+from claimctl.reservation.facts.pods import Consumers, claim_names, group_of, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.reservation.users.binding import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -295,7 +294,7 @@ def _freed(
     if orphan is None:
         return "goes after the annotation of its workload is removed", None
     snapshot = snapshot_of(scanned, times)
-    pending = snapshot.consumers().pending.values()
+    pending = snapshot.consumers.pending.values()
     binding = max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
     if orphan.blockers:
         left = max(times.settle_seconds + binding - run, 0.0) if binding else 0.0

@@ -12,10 +12,10 @@ from claimctl.controller.caches.transforms import naming_a_claim, owning, specia
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names, group_of
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
-from claimctl.reservation.facts.workloads import group_of, named_claims
+from claimctl.reservation.facts.workloads import named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod

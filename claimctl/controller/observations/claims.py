@@ -304,14 +304,14 @@ class Memories:
         ghosts: Ghosts,
         pod_age: Mapping[str, float] | None = None,
         *,
-        noted: bool = False,
+        history_complete: bool = False,
         done_pods: frozenset[str] = frozenset(),
     ) -> Memory:
         """The memory of a claim. A claim that is not known counts as seen for the first time.
 
         Args:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
-            noted, done_pods: see ``Memory``.
+            history_complete, done_pods: see ``Memory``.
         """
         now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
         observed = self._claims.get(key) or _first_observed(claim, now)
@@ -334,7 +334,7 @@ class Memories:
             due_age=self._due_age(key, now),
             repeated_statuses=repeats,
             evicting=observed.evicting,
-            noted=noted,
+            history_complete=history_complete,
             done_pods=done_pods,
             deallocated=observed.deallocated == claim.metadata.resource_version,
             repeated_writes=_repeats(observed.writes, now),

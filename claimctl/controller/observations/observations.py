@@ -24,12 +24,11 @@ from claimctl.reservation.facts.decision import (
     Write,
     WriteList,
     WriteStatus,
-    is_last,
 )
 from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.reserved_for.consistency import left_by_kcm
+from claimctl.reservation.reserved_for.consistency import is_left_by_kcm
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.nodes import Node
@@ -140,7 +139,8 @@ class Observations:
         """
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
-            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=is_last(write))
+            last = isinstance(write, WriteStatus) and write.last
+            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=last)
         match write:
             case WriteList(deallocate=True) if written is not None:
                 self.claims.deallocated(written)
@@ -155,7 +155,7 @@ class Observations:
                     self.claims.statuses_due(key, ())
 
     def _learn(self, snapshot: Snapshot, write: WriteList) -> None:
-        if left_by_kcm(snapshot, write):
+        if is_left_by_kcm(snapshot, write):
             self.kcm_left_dead_references = True
             log.info("kube-controller-manager leaves dead references: claimctl removes them")
 

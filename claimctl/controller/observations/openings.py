@@ -5,7 +5,8 @@ Each version of a claim is one watch event, so nothing is missed while the watch
 skip versions: after a LIST that shows another version, the claim counts as seen for the first time.
 
 The same holds for the pods that the list names: each of them is noted at the event that brings it
-(``GhostLedger.observe_list``). ``noted`` tells for which allocations this process has noted all.
+(``GhostLedger.observe_list``). ``history_complete`` tells for which allocations this process has
+noted all.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class OpeningsSeen:
         for seen in self._seen.values():
             seen.noted_from = ""
 
-    def noted(self, claim: ResourceClaim, pods: str) -> bool:
+    def history_complete(self, claim: ResourceClaim, pods: str) -> bool:
         """Whether every pod that the present allocation ever listed is noted.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum, auto
 
 import structlog
 
@@ -21,6 +22,7 @@ from claimctl.kube.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    KubeError,
     NotFound,
     UnreadableObject,
 )
@@ -36,14 +38,12 @@ from claimctl.reservation.facts.decision import (
     Write,
     WriteList,
     WriteStatus,
-    is_last,
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.reservation.status.desired import Refusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
-from claimctl.wire.meta import ObjectMeta
 
 log = structlog.get_logger(__name__)
 
@@ -51,10 +51,36 @@ MAX_ROUNDS = 12
 """The most decisions in one reconcile, each with the answers to the needs of the last."""
 SOON = 0.5
 """Seconds to wait until a watch shows what this process knows already."""
+OVERTAKEN = After(SOON)
+"""The outcome when another client wrote first: the watch shows it."""
 WATCHDOG = 15.0
 """Seconds after a write until the next reconcile, even if no watch shows the write."""
 TEMPLATE_RETRY = 30.0
 """Seconds until a missing template is read again. Templates are not watched."""
+
+
+class Consequence(Enum):
+    """What follows from a write that failed."""
+
+    AGAIN_SOON = auto()
+    """Another client wrote first; the watch shows it."""
+    AGAIN_ON_LIVE_CLAIM = auto()
+    """Another client is writing the list. Read the claim live, decide and write at once."""
+    WITHOUT_TEMPLATE = auto()
+    """Decide again, knowing that the template is missing or refused."""
+    REPORT_REFUSAL = auto()
+    """Write into the statuses what the API server refuses, and back off."""
+    BACK_OFF = auto()
+
+
+_CONSEQUENCES: tuple[tuple[tuple[type[Exception], ...], type, Consequence], ...] = (
+    ((TemplateMissing,), CreateClaim, Consequence.WITHOUT_TEMPLATE),
+    ((Invalid, BadRequest, UnreadableObject), CreateClaim, Consequence.WITHOUT_TEMPLATE),
+    ((Forbidden, Invalid, BadRequest), object, Consequence.REPORT_REFUSAL),
+    ((Conflict,), WriteList, Consequence.AGAIN_ON_LIVE_CLAIM),
+    ((Conflict, NotFound, AlreadyExists), object, Consequence.AGAIN_SOON),
+)
+"""The consequence of each error for each kind of write. The first row that fits counts."""
 
 
 class ClaimReconciler:
@@ -101,44 +127,83 @@ class ClaimReconciler:
         snapshot = self._snapshots.build(key, findings)
         # 3. Decide. A claim that was read live may be used only for the write that needed it.
         decision = decide(snapshot)
-        if findings.claim_read_for is not None and (
-            decision.needs or not serves(findings.claim_read_for, decision.write)
-        ):
+        write, read_for = decision.write, findings.claim_read_for
+        if read_for is not None and (decision.needs or not serves(read_for, write)):
             return After(SOON)
         if decision.needs:
             return await self._read_live(snapshot, decision.needs, findings)
         self._report(key, snapshot, decision, span)
         # 4. Do the live reads that the write needs. A claim that is gone changes nothing.
-        if needs := reads_before(snapshot, decision.write):
+        if needs := reads_before(snapshot, write):
             step = await self._read_live(snapshot, needs, findings)
             if not isinstance(step, Findings) or not step.claim_gone:
                 return step
         if findings.held_for_another:
             return After(WATCHDOG)
-        # 5. Write, and record what was written.
-        if decision.write is not None:
-            return await self._write(snapshot, decision, decision.write, findings)
+        if write is None and findings.no_template:
+            return _within(TEMPLATE_RETRY, decision)
+        if write is None:
+            return DONE if decision.after is None else After(decision.after)
+        # 5. Write: at most one request. What follows from an error is in one table.
+        try:
+            written = await self._writer.apply(snapshot, write)
+        except (KubeError, TemplateMissing) as error:
+            match _consequence(error, write, findings):
+                case Consequence.AGAIN_SOON:
+                    return OVERTAKEN
+                case Consequence.AGAIN_ON_LIVE_CLAIM:
+                    return await self._read_live(snapshot, (ReadClaim(write),), findings)
+                case Consequence.WITHOUT_TEMPLATE if isinstance(error, TemplateMissing):
+                    return replace(findings, template_missing=True)
+                case Consequence.WITHOUT_TEMPLATE:
+                    return replace(findings, template_refused=str(error))
+                case Consequence.REPORT_REFUSAL:
+                    await self._report_refusal(snapshot, decision, error)
+            raise
+        # 6. Record the write in the observations, and tell people. Pods may wait for the step after
+        # a write that adds the hold or lists pods: then the reconcile goes on without a delay.
+        begins = isinstance(write, WriteList) and bool(listed_by(snapshot, write))
+        begins |= isinstance(write, SetFinalizer) or decision.releasing is not None
+        self._know.observations.wrote(snapshot, write, written, hurried=begins)
+        self._metrics.wrote(snapshot, write, self._know.observations.claims)
+        tell = log.debug if isinstance(write, WriteStatus) else log.info
+        tell("written", write=type(write).__name__)
+        self._announce(snapshot, write, decision)
+        # 7. When is the claim looked at again?
         if findings.no_template:
             return _within(TEMPLATE_RETRY, decision)
-        return DONE if decision.after is None else After(decision.after)
+        # the server drops fields of a status that its CRD lacks
+        before = write.reservation.metadata if isinstance(write, WriteStatus) else None
+        stored = not (before and written and written.resource_version == before.resource_version)
+        if begins and stored and not self._snapshots.lagging(key):
+            # the watch was faster than the answer: its event did not look like our own
+            return After(0.0)
+        last = isinstance(write, WriteStatus) and write.last
+        return DONE if last else _within(WATCHDOG, decision)
 
     async def _read_live(
         self, snapshot: Snapshot, needs: tuple[Need | Precaution, ...], findings: Findings
     ) -> Findings | Outcome:
-        found = await self._know.investigator.answer(snapshot, needs, findings)
-        if found.live is not None and not found.live.claim_version:
+        answers = await self._know.investigator.answer(snapshot, needs, findings)
+        if answers.live is not None and not answers.live.claim_version:
             log.info("requeued", reason="the pod cache is late", seconds=SOON)
             return After(SOON)
-        if found.reservation_ended:
+        if answers.reservation_ended:
             log.info("requeued", reason="the cache of ClaimReservations is late", seconds=SOON)
             return After(SOON)
-        return replace(found, claim=snapshot.claim)
+        return replace(answers, claim=snapshot.claim)
 
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
         self._metrics.count(key, snapshot, decision)
         if decision.statuses:
             # without them, a write came first, and the statuses are due as before
-            self._know.observations.claims.statuses_due(key, _due(snapshot, decision))
+            due = [
+                held.name
+                for held in snapshot.reservations
+                if decision.statuses.get(held.name, held.reservation.status)
+                != held.reservation.status
+            ]
+            self._know.observations.claims.statuses_due(key, due)
         for blocker in decision.blockers:
             if blocker.reason is Reason.SETTLING and blocker.after is not None:
                 # a LIST follows, which counts only once the pod cache has reached its version
@@ -149,61 +214,18 @@ class ClaimReconciler:
             claimctl__claim__blockers=",".join(blocker.reason for blocker in decision.blockers),
         )
 
-    async def _write(
-        self, snapshot: Snapshot, decision: Decision, write: Write, findings: Findings
-    ) -> Findings | Outcome:
-        try:
-            written = await self._writer.apply(snapshot, write)
-            hurried = decision.releasing is not None or _begins(snapshot, write)
-            self._record(snapshot, write, written, hurried=hurried)
-            self._announce(snapshot, write, decision)
-        except (Conflict, NotFound, AlreadyExists) as error:
-            if findings.no_template:
-                # nothing waits for it, so the pauses may grow
-                raise
-            if not isinstance(error, Conflict) or not _by_live_claim(write, findings):
-                return After(SOON)
-            return await self._read_live(snapshot, (ReadClaim(write),), findings)
-        except TemplateMissing:
-            return replace(findings, template_missing=True)
-        except (Forbidden, Invalid, BadRequest, UnreadableObject) as error:
-            if isinstance(write, CreateClaim) and not isinstance(error, Forbidden):
-                return replace(findings, template_refused=str(error))
-            if isinstance(error, ApiError):
-                await self._report_refusal(snapshot, decision, error)
-            raise
-        if findings.no_template:
-            return _within(TEMPLATE_RETRY, decision)
-        if hurried and _changed(write, written) and not self._snapshots.lagging(_key_of(snapshot)):
-            # the watch was faster than the answer: its event did not look like our own
-            return After(0.0)
-        return DONE if is_last(write) else _within(WATCHDOG, decision)
-
-    def _record(
-        self,
-        snapshot: Snapshot,
-        write: Write,
-        written: ObjectMeta | None,
-        *,
-        hurried: bool = False,
-    ) -> None:
-        """Note the write in the observations, and measure it."""
-        self._know.observations.wrote(snapshot, write, written, hurried=hurried)
-        self._metrics.wrote(snapshot, write, self._know.observations.claims)
-        tell = log.debug if isinstance(write, WriteStatus) else log.info
-        tell("written", write=type(write).__name__)
-
     def _announce(self, snapshot: Snapshot, write: Write, decision: Decision) -> None:
-        """Record the Events of a status that was written, or that its reservation went without."""
+        """Emit the Events for a status, also when the reservation is removed before the status is
+        written."""
         if isinstance(write, WriteStatus):
             announce(self._events, snapshot, write.reservation, write.status)
         elif isinstance(write, SetFinalizer) and write.reservation.status.release is not None:
-            made = write.reservation
-            last = decision.statuses.get(made.metadata.name, made.status)
-            announce(self._events, snapshot, made, last)
+            gone = write.reservation
+            last = decision.statuses.get(gone.metadata.name, gone.status)
+            announce(self._events, snapshot, gone, last)
 
     async def _report_refusal(
-        self, snapshot: Snapshot, decision: Decision, error: ApiError
+        self, snapshot: Snapshot, decision: Decision, error: Exception
     ) -> None:
         """Write into the reservations' statuses what the API server refuses.
 
@@ -213,58 +235,40 @@ class ClaimReconciler:
         reason = Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID
         stays = isinstance(decision.write, WriteStatus) and reason is Reason.INVALID
         for held in snapshot.reservations:
-            current = held.reservation.status
+            reservation, current = held.reservation, held.reservation.status
             wanted = current if stays else decision.statuses.get(held.name, current)
-            status = refused_status(
-                held.reservation, wanted, Refusal(reason, str(error)), snapshot.now
-            )
-            if status != current:
-                await self._write_refusal(snapshot, WriteStatus(held.reservation, status))
-
-    async def _write_refusal(self, snapshot: Snapshot, write: WriteStatus) -> None:
-        try:
-            self._record(snapshot, write, await self._writer.apply(snapshot, write))
-        except ApiError as error:
-            log.warning("status not written", error=str(error))
-        announce(self._events, snapshot, write.reservation, write.status)
-
-
-def _changed(write: Write, written: ObjectMeta | None) -> bool:
-    """Whether the server stored anything. It drops fields of a status that its CRD lacks."""
-    before = write.reservation.metadata.resource_version if isinstance(write, WriteStatus) else ""
-    return written is None or written.resource_version != before
+            refusal = Refusal(reason, str(error))
+            status = refused_status(reservation, wanted, refusal, snapshot.now)
+            if status == current:
+                continue
+            write = WriteStatus(reservation, status)
+            try:
+                written = await self._writer.apply(snapshot, write)
+                self._know.observations.wrote(snapshot, write, written)
+            except ApiError as failure:
+                log.warning("status not written", error=str(failure))
+            announce(self._events, snapshot, reservation, status)
 
 
-def _due(snapshot: Snapshot, decision: Decision) -> list[str]:
-    """The reservations whose status should change."""
-    wanted = decision.statuses
-    return [
-        held.name
-        for held in snapshot.reservations
-        if held.name in wanted and held.reservation.status != wanted[held.name]
-    ]
+def _consequence(error: Exception, write: Write, findings: Findings) -> Consequence:
+    """What follows from an error, by the table, and by what this reconcile has done already."""
+    consequence = next(
+        (
+            consequence
+            for errors, writes, consequence in _CONSEQUENCES
+            if isinstance(error, errors) and isinstance(write, writes)
+        ),
+        Consequence.BACK_OFF,
+    )
+    # a LIST takes too long between a live read of the claim and the write
+    listed = findings.live is not None or findings.claim_reads >= LIVE_ATTEMPTS
+    if consequence is Consequence.AGAIN_ON_LIVE_CLAIM and listed:
+        consequence = Consequence.AGAIN_SOON
+    again = consequence in (Consequence.AGAIN_SOON, Consequence.AGAIN_ON_LIVE_CLAIM)
+    # nothing waits for a claim without a template, so the pauses may grow
+    return Consequence.BACK_OFF if again and findings.no_template else consequence
 
 
 def _within(seconds: float, decision: Decision) -> After:
     """Reconcile again when the decision asks for it, and after ``seconds`` at the latest."""
     return After(min(decision.after or seconds, seconds))
-
-
-def _key_of(snapshot: Snapshot) -> ClaimKey:
-    return ClaimKey(snapshot.namespace, snapshot.name)
-
-
-def _begins(snapshot: Snapshot, write: Write) -> bool:
-    """Whether pods may wait for the next write: the hold, or more pods that are listed ahead."""
-    listing = isinstance(write, WriteList) and bool(listed_by(snapshot, write))
-    return listing or isinstance(write, SetFinalizer)
-
-
-def _by_live_claim(write: Write, findings: Findings) -> bool:
-    """Whether to read the claim live, decide and write at once, because another client is writing.
-
-    A decision that needs a LIST waits instead, because a LIST takes too long between the read and
-    the write.
-    """
-    listed = findings.live is not None or findings.claim_reads >= LIVE_ATTEMPTS
-    return isinstance(write, WriteList) and not listed

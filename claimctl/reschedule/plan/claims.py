@@ -12,14 +12,13 @@ from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
-from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
+from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
     uids_written_by,
 )
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import DeviceRequestAllocationResult, NodeSelector, Reference
 from claimctl.wire.pods import PodResourceClaim
 from claimctl.wire.reservations import ClaimReservation

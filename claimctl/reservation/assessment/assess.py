@@ -1,9 +1,13 @@
-"""Assess a claim: compute from a snapshot everything that a decision needs."""
+"""Assess a claim: compute from a snapshot everything that a decision needs.
+
+The answers depend on each other in one direction: what each reservation asks for, which entries
+are claimctl's, what blocks a release, which list the claim should have, and from all of that the
+claim's phase. Nothing here says what to do; ``decide`` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace as replaced
+from dataclasses import replace as replace_decision
 
 from msgspec.structs import replace
 
@@ -16,76 +20,76 @@ from claimctl.reservation.assessment.holds import (
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.facts.membership import own_groups
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import (
-    is_pod_group,
-    is_workload,
-    same_name,
-    uids_written_by,
-)
+from claimctl.reservation.facts.references import is_pod_group, is_workload, same_name
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import consistent_list
 from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.withdrawal import hold_has_left
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import CLAIM_FINALIZER
 
 
 def assess(snapshot: Snapshot) -> Assessment:
     """Assess the claim; ``decide`` adds what to do."""
-    consumers, claim = snapshot.consumers(), snapshot.claim
+    claim = snapshot.claim
     if claim is None:
-        absent = (
+        retentions = tuple(
             RetentionDecision(held, Action.NONE, Reason.CLAIM_NOT_FOUND)
             for held in snapshot.reservations
         )
-        return Assessment(snapshot, consumers, Phase.ABSENT, tuple(absent))
+        return Assessment(snapshot, Phase.ABSENT, retentions)
     # 1. Does each reservation hold the claim, release it, or ask for nothing?
-    groups = own_groups(snapshot)
-    retentions = tuple(
-        decide_retention(snapshot, held, consumers, groups) for held in snapshot.reservations
-    )
-    if any(retention.action is Action.HOLD for retention in retentions):
-        retentions = tuple(map(_stays, retentions))
-    # 2. Which entries of the list are claimctl's, and why is the claim released, if it is?
-    found = Assessment(
+    groups = own_groups(snapshot) if snapshot.group_listed else frozenset()
+    retentions = tuple(decide_retention(snapshot, held, groups) for held in snapshot.reservations)
+    is_held = any(retention.action is Action.HOLD for retention in retentions)
+    if is_held:
+        # no devices are given up for waiting pods while another reservation holds the claim
+        retentions = tuple(
+            replace_decision(retention, action=Action.HOLD, reason=Reason.HELD)
+            if retention.reason is Reason.REALLOCATED
+            else retention
+            for retention in retentions
+        )
+    # 2. Why is the claim released, if it is? Devices that are given up for waiting pods come first.
+    reasons = [each.reason for each in retentions if each.action is Action.RELEASE and not is_held]
+    given_up = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
+    reason = next(iter(sorted(reasons, key=lambda reason: reason not in given_up)), None)
+    records = [held.reservation.status.release for held in snapshot.reservations]
+    on_record = any(record and record.claim_uid == claim.metadata.uid for record in records)
+    facts = Assessment(
         snapshot,
-        consumers,
         Phase.UNALLOCATED,
         retentions,
-        own=_own(snapshot, claim, retentions) | groups,
+        held=is_held,
+        own=_own_entries(snapshot, retentions) | groups,
         groups=groups,
-        reason=_release_reason(retentions),
+        reason=reason,
+        on_record=on_record,
     )
     if not snapshot.allocated:
-        return found
+        has_finalizer = CLAIM_FINALIZER in claim.metadata.finalizers
+        return replace(facts, finalizer_left=on_record and has_finalizer)
     # 3. What blocks its release, and which list should it have?
-    found = replace(found, steps_aside=holds_step_aside(found))
-    if found.reason is None:
-        plan = consistent_list(snapshot, consumers, holds_while_held(found))
-        return replace(found, plan=plan, phase=Phase.KEPT)
+    facts = replace(facts, steps_aside=holds_step_aside(facts))
+    if reason is None:
+        plan = consistent_list(snapshot, holds_while_held(facts))
+        return replace(facts, plan=plan, phase=Phase.KEPT)
     to_group = hold_has_left(snapshot)
     if not to_group:
-        found = replace(found, blockers=blockers(snapshot, found.reason, consumers, found.own))
-    found = replace(found, plan=consistent_list(snapshot, consumers, holds_while_waiting(found)))
-    if to_group:
-        return replace(found, phase=Phase.LEFT_TO_GROUP)
+        facts = replace(facts, blockers=tuple(blockers(snapshot, reason, facts.own)))
+    facts = replace(facts, plan=consistent_list(snapshot, holds_while_waiting(facts)))
     # 4. In which phase is it?
-    if _is_left_to_kcm(found):
-        return replace(found, phase=Phase.LEFT_TO_KCM)
-    return replace(found, phase=Phase.BLOCKED if found.blockers else Phase.RELEASING)
+    if to_group:
+        return replace(facts, phase=Phase.LEFT_TO_GROUP)
+    if _is_left_to_kcm(facts):
+        return replace(facts, phase=Phase.LEFT_TO_KCM)
+    phase = Phase.BLOCKED if facts.blockers else Phase.RELEASING
+    return replace(facts, phase=phase, releasing=reason)
 
 
-def _stays(retention: RetentionDecision) -> RetentionDecision:
-    """Hold instead of giving up unreachable devices: another reservation holds the claim."""
-    if retention.reason is Reason.REALLOCATED:
-        return replaced(retention, action=Action.HOLD, reason=Reason.HELD)
-    return retention
-
-
-def _own(
-    snapshot: Snapshot, claim: ResourceClaim, retentions: Iterable[RetentionDecision]
-) -> frozenset[str]:
-    uids = set(uids_written_by(claim))
-    created_for = claim.spec.reserved_for
+def _own_entries(snapshot: Snapshot, retentions: tuple[RetentionDecision, ...]) -> frozenset[str]:
+    """UIDs of the listed workloads that claimctl wrote, or that a status records."""
+    uids = set(snapshot.written_uids)
+    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
     for retention in retentions:
         recorded = retention.held.reservation.status.reserved_for
         uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
@@ -95,34 +99,17 @@ def _own(
     return frozenset(ref.uid for ref in listed if ref.uid in uids)
 
 
-def _release_reason(retentions: tuple[RetentionDecision, ...]) -> Reason | None:
-    """Why the claim is released; None if a reservation holds it or none releases it.
-
-    If the devices are given up for waiting pods, that reason comes first.
-    """
-    if any(retention.action is Action.HOLD for retention in retentions):
-        return None
-    reasons = [each.reason for each in retentions if each.action is Action.RELEASE]
-    given_up = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
-    return next(iter(sorted(reasons, key=lambda reason: reason not in given_up)), None)
-
-
-def _is_left_to_kcm(found: Assessment) -> bool:
+def _is_left_to_kcm(facts: Assessment) -> bool:
     """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
     KCM deallocates when it removes the last entry, so the list must have only pods. These cases are
     excluded: KCM has not removed dead pods in time; or the list has only pending pods, and claimctl
     listed some of them, or the claim is being deleted. KCM does not remove pending pods.
     """
-    references = found.snapshot.references
-    if not references or found.snapshot.no_pods:
+    snapshot = facts.snapshot
+    if not snapshot.references or snapshot.no_pods:
         return False
-    if found.live_pod_entries():
-        return found.lists_bound_pods or not (found.claim.metadata.deleting or found.ahead)
-    return kcm_time_left(found) > 0
-
-
-def kcm_time_left(found: Assessment) -> float:
-    """Seconds that KCM still has to remove the dead pods of the list."""
-    ages, limit = found.snapshot.memory.dead_age, found.snapshot.rules.dead_reference_seconds
-    return limit - min(ages.get(reference.uid, 0.0) for reference in found.snapshot.references)
+    if facts.live_pod_entries:
+        ahead = snapshot.consumers.ahead
+        return facts.lists_bound_pods or not (facts.claim.metadata.deleting or ahead)
+    return facts.kcm_time_left > 0

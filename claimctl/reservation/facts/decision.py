@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import (
     RELEASE_ANNOTATION,
@@ -87,11 +87,6 @@ class WriteStatus:
     """Whether nothing is left to do after this write until something else changes."""
 
 
-def is_last(write: object) -> bool:
-    """Whether nothing is left to do after this write until something else changes."""
-    return isinstance(write, WriteStatus) and write.last
-
-
 @dataclass(frozen=True, slots=True)
 class ClearReleaseRequest:
     """Remove the request for a release from a reservation, because it was met or has failed."""
@@ -147,8 +142,20 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """The next step of a release. If no field is set, there is nothing to do."""
+
+    needs: tuple[Need, ...] = ()
+    write: Write | None = None
+    blockers: tuple[Blocker, ...] = ()
+
+
+@dataclass(slots=True)
 class Decision:
-    """At most one write. If there are ``needs``, decide again with their answers."""
+    """At most one write. If there are ``needs``, decide again with their answers.
+
+    ``decide`` begins with an empty decision and fills it step by step. Nobody else changes it.
+    """
 
     needs: tuple[Need, ...] = ()
     write: Write | None = None
@@ -156,5 +163,22 @@ class Decision:
     """Seconds after which to decide again even if nothing changes."""
     releasing: Reason | None = None
     blockers: tuple[Blocker, ...] = ()
+    """The blockers of the release, from the caches or from a live LIST."""
+    step: ReleaseStep | None = None
+    """The step of the release to record; None while time alone does not end every blocker."""
     statuses: Mapping[str, ClaimReservationStatus] = field(default_factory=dict)
     """The status that each reservation should have, by name."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is a write, or a need to be answered first."""
+        return self.write is not None or bool(self.needs)
+
+    def again_within(self, *times: float | None) -> None:
+        """Decide again after the least of these seconds at the latest; None changes nothing."""
+        self.after = min((each for each in (self.after, *times) if each is not None), default=None)
+
+    def take(self, step: Step) -> bool:
+        """Take the needs and the write of a step; return whether it has any."""
+        self.needs, self.write = step.needs or self.needs, step.write or self.write
+        return bool(step.needs) or step.write is not None

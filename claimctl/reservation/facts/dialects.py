@@ -1,26 +1,26 @@
-"""The dialects of the reservation API: which claims may have a workload reference."""
+"""The dialects of the reservation API: how a cluster lets a workload hold a claim.
+
+A snapshot has the dialect of its cluster. Decisions ask it in the words of the protocol: may pods
+start on this list without a write to the claim, and which entries stay at a fence?
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf
 from typing import Protocol
 
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import same_name
+from claimctl.reservation.facts.references import is_pod, same_name
 from claimctl.wire.claims import Reference, ResourceClaim
+
+References = tuple[Reference, ...]
 
 
 class Dialect(Protocol):
-    """How a cluster lets a workload hold a claim."""
-
     name: str
     groups: bool
     """Whether pods can share a claim through PodGroups."""
-    lists_beside_others: bool
-    """Whether the scheduler adds pods to a list that has entries that are no pods.
-
-    If it does not, claimctl has to fence such a claim; only then does the scheduler write to the
-    claim before it binds a pod.
-    """
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         """Why the claim cannot be reserved for this incarnation of the workload, or None."""
@@ -28,6 +28,30 @@ class Dialect(Protocol):
 
     def created_for(self, workload: Reference) -> Reference | None:
         """The ``spec.reservedFor`` of a claim that claimctl creates for the workload."""
+        ...
+
+    def lists_each_pod(self, claim: ResourceClaim) -> bool:
+        """Whether schedulers list each pod that has no PodGroup before they bind it."""
+        ...
+
+    def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
+        """Whether schedulers bind any pod beside these entries without a write to the claim.
+
+        Then claimctl has to fence the claim before a release: only without these entries do
+        schedulers write to it.
+        """
+        ...
+
+    def unlisted_age(self, holder_age: float) -> float:
+        """Seconds since the list last admitted pods that it does not name.
+
+        Args:
+            holder_age: seconds since the list last had an entry that is no pod.
+        """
+        ...
+
+    def leaves_at_fence(self, entries: References) -> References:
+        """Which of the claim's holds and tombstones stay in the list at a fence."""
         ...
 
 
@@ -40,7 +64,6 @@ class Native:
 
     name = "native"
     groups = False
-    lists_beside_others = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         created_for = claim.spec.reserved_for
@@ -58,19 +81,43 @@ class Native:
     def created_for(self, workload: Reference) -> Reference | None:
         return workload
 
+    def lists_each_pod(self, claim: ResourceClaim) -> bool:
+        return False
+
+    def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
+        return not all(map(is_pod, entries))
+
+    def unlisted_age(self, holder_age: float) -> float:
+        return holder_age
+
+    def leaves_at_fence(self, entries: References) -> References:
+        return ()
+
 
 class Hold:
     """Clusters without KEP-5194: the workload's reference is listed beside the pods'."""
 
     name = "hold"
     groups = False
-    lists_beside_others = True
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         return None
 
     def created_for(self, workload: Reference) -> Reference | None:
         return None
+
+    def lists_each_pod(self, claim: ResourceClaim) -> bool:
+        allocation = claim.status.allocation
+        return allocation is None or not allocation.reserved_for_any_pod
+
+    def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
+        return False
+
+    def unlisted_age(self, holder_age: float) -> float:
+        return inf
+
+    def leaves_at_fence(self, entries: References) -> References:
+        return entries
 
 
 class Group(Hold):

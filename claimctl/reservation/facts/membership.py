@@ -13,14 +13,10 @@ which removes the group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.pods import Consumers, group_of
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT, is_pod_group, is_tombstone
 from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -36,7 +32,7 @@ def made_by_claimctl(group: PodGroup) -> bool:
 
 def shares(group: PodGroup, claim_name: str) -> bool:
     """Whether the group's spec names the claim, so that its pods share the claim."""
-    return any(each.resource_claim_name == claim_name for each in group.spec.resource_claims)
+    return any(entry.resource_claim_name == claim_name for entry in group.spec.resource_claims)
 
 
 def group_names(snapshot: Snapshot) -> frozenset[str]:
@@ -44,21 +40,16 @@ def group_names(snapshot: Snapshot) -> frozenset[str]:
 
     A pod template names the group, or a status records it, or claimctl made it for a workload.
     """
-    return frozenset(_group_names(snapshot))
-
-
-def _group_names(snapshot: Snapshot) -> Iterator[str]:
+    names, workloads = set(), set()
     for held in snapshot.reservations:
-        yield from filter(None, (held.workload.pod_group, held.reservation.status.pod_group_name))
-    for group in snapshot.groups:
-        if made_by_claimctl(group) and any(_belongs(group, held) for held in snapshot.reservations):
-            yield group.metadata.name
-
-
-def _belongs(group: PodGroup, held: Held) -> bool:
-    ref = held.reservation.spec.workload_ref
-    owners = group.metadata.owner_references
-    return any((owner.kind, owner.name) == (ref.kind, ref.name) for owner in owners)
+        names |= {held.workload.pod_group, held.reservation.status.pod_group_name}
+        ref = held.reservation.spec.workload_ref
+        workloads.add((ref.kind, ref.name))
+    for group in filter(made_by_claimctl, snapshot.groups):
+        owners = {(owner.kind, owner.name) for owner in group.metadata.owner_references}
+        if owners & workloads:
+            names.add(group.metadata.name)
+    return frozenset(filter(None, names))
 
 
 def own_groups(snapshot: Snapshot) -> frozenset[str]:
@@ -68,7 +59,7 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
     that name the group.
     """
     names = group_names(snapshot)
-    made = {group.metadata.uid for group in snapshot.groups if made_by_claimctl(group)}
+    made = {group.metadata.uid for group in filter(made_by_claimctl, snapshot.groups)}
     return frozenset(
         reference.uid
         for reference in snapshot.no_pods
@@ -76,21 +67,22 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
+def is_listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
     name = group_of(pod.spec)
     if not name:
         return False
-    if any(is_pod_group(each) and each.name == name for each in snapshot.no_pods):
+    if any(is_pod_group(entry) and entry.name == name for entry in snapshot.no_pods):
         return True
     return any(
         group.metadata.name == name and shares(group, snapshot.name) for group in snapshot.groups
     )
 
 
-def needing_tombstones(snapshot: Snapshot, pods: Consumers) -> tuple[Pod, ...]:
-    """The finished pods that need a tombstone. KCM never adds a pod that is being deleted."""
-    return tuple(pod for pod in pods.finished.values() if not pod.metadata.deleting)
+def needing_tombstones(pods: Consumers) -> dict[str, Pod]:
+    """The finished pods that need a tombstone, by UID. KCM never adds a pod that is being
+    deleted."""
+    return {uid: pod for uid, pod in pods.finished.items() if not pod.metadata.deleting}
 
 
 def too_many_finished(snapshot: Snapshot) -> bool:
@@ -99,9 +91,8 @@ def too_many_finished(snapshot: Snapshot) -> bool:
     Then the group has to be deleted before the claim is released: KCM writes nothing for the pods
     of a group that does not exist.
     """
-    tombstones = {each.uid for each in snapshot.no_pods if is_tombstone(each)}
-    finished = {pod.metadata.uid for pod in needing_tombstones(snapshot, snapshot.consumers())}
-    return len(tombstones | finished) > LIMIT
+    tombstones = {entry.uid for entry in snapshot.no_pods if is_tombstone(entry)}
+    return len(tombstones | needing_tombstones(snapshot.consumers).keys()) > LIMIT
 
 
 def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
@@ -109,24 +100,32 @@ def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
 
     In a cluster that serves no PodGroups, the result is empty.
     """
-    if not DIALECTS[snapshot.rules.dialect].groups:
+    if not snapshot.dialect.groups or not snapshot.group_listed:
         return ()
     known = {group.metadata.uid for group in snapshot.groups}
     names = group_names(snapshot)
     return tuple(
-        each
-        for each in snapshot.no_pods
-        if is_pod_group(each) and each.name in names and each.uid not in known
+        entry
+        for entry in snapshot.no_pods
+        if is_pod_group(entry) and entry.name in names and entry.uid not in known
     )
+
+
+_LISTED = f"its pods are listed one by one, at most {LIMIT - 1}"
 
 
 def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
     """Why the workload's pods do not share the claim through a PodGroup, and what to do."""
-    workload = held.workload
+    workload, ref = held.workload, held.reservation.spec.workload_ref
     if not workload.exists or workload.ended or not workload.names_claim:
         return None
+    if not workload.pod_group and ref.kind == "Job":
+        why = Reason.POD_TEMPLATE_IMMUTABLE if workload.injects else Reason.NO_SCHEDULING_GROUP
+        field = f"spec.schedulingGroup.podGroupName: {ref.name}"
+        return why, f"{_LISTED}; to share: recreate the Job with {field} in its template"
     if not workload.pod_group:
-        return _without_group(held)
+        add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
+        return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"
     group = next((g for g in snapshot.groups if g.metadata.name == workload.pod_group), None)
     if group is None:
         text = f"PodGroup {workload.pod_group} will be created; pods wait for it"
@@ -139,18 +138,3 @@ def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
     text = f"PodGroup {workload.pod_group} does not share this claim, and its claims are immutable"
     advice = "name another group in the pod template"
     return Reason.CLAIM_NOT_IN_POD_GROUP, f"{text}: {advice}; {_LISTED}"
-
-
-_LISTED = f"its pods are listed one by one, at most {LIMIT - 1}"
-
-
-def _without_group(held: Held) -> tuple[Reason, str]:
-    ref = held.reservation.spec.workload_ref
-    add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
-    if ref.kind == "Job":
-        add = f"recreate the Job with spec.schedulingGroup.podGroupName: {ref.name} in its template"
-        reason = (
-            Reason.POD_TEMPLATE_IMMUTABLE if held.workload.injects else Reason.NO_SCHEDULING_GROUP
-        )
-        return reason, f"{_LISTED}; to share: {add}"
-    return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 from claimctl.wire.meta import find_condition
-from claimctl.wire.pods import ContainerStatus, Pod, PodResourceClaim, PodResourceClaimStatus
+from claimctl.wire.pods import (
+    ContainerStatus,
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+)
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
@@ -28,7 +34,13 @@ def claim_names(pod: Pod) -> frozenset[str]:
 @lru_cache(maxsize=10_000)
 def _named(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
     """The names in the entries. The pods of a workload have equal entries."""
-    return frozenset(filter(None, (each.resource_claim_name for each in claims)))
+    return frozenset(filter(None, (claim.resource_claim_name for claim in claims)))
+
+
+def group_of(spec: PodSpec) -> str:
+    """The PodGroup that a pod or a pod template names, or ''."""
+    group = spec.scheduling_group
+    return (group.pod_group_name or "") if group is not None else ""
 
 
 def is_bound(pod: Pod) -> bool:
@@ -43,21 +55,13 @@ def is_done(pod: Pod) -> bool:
     condition if an administrator has tainted the node as out of service; by this taint, the
     administrator states that nothing runs there.
     """
-    if pod.status.phase in TERMINAL_PHASES:
-        if is_bound(pod) and _swept(pod):
-            return _all_terminated(pod)
-        return not any(container.state.running for container in _containers(pod))
-    return pod.metadata.deleting and not is_bound(pod)
-
-
-def _swept(pod: Pod) -> bool:
+    if pod.status.phase not in TERMINAL_PHASES:
+        return pod.metadata.deleting and not is_bound(pod)
     condition = find_condition(pod.status.conditions, DISRUPTED)
-    return condition is not None and condition.reason == SWEPT
-
-
-def _all_terminated(pod: Pod) -> bool:
-    terminated = all(container.state.terminated for container in _containers(pod))
-    return terminated and bool(pod.status.container_statuses)
+    if is_bound(pod) and condition is not None and condition.reason == SWEPT:
+        ended = all(container.state.terminated for container in _containers(pod))
+        return ended and bool(pod.status.container_statuses)
+    return not any(container.state.running for container in _containers(pod))
 
 
 def is_finished(pod: Pod) -> bool:
@@ -108,7 +112,10 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
 
 @dataclass(frozen=True, slots=True)
 class Consumers:
-    """The pods that name one claim, by state, each with its UID as key."""
+    """The table of the pods that name one claim. A snapshot makes it once.
+
+    Each of the first four columns has the pods of one state, by UID.
+    """
 
     bound: dict[str, Pod]
     pending: dict[str, Pod]
@@ -116,23 +123,46 @@ class Consumers:
     finished: dict[str, Pod]
     dropped: dict[str, Pod]
     """Pods that are being deleted and were never bound."""
+    stuck: dict[str, datetime]
+    """By UID of a pending pod for which a scheduler found no node: since when."""
+    groups: dict[str, str]
+    """By UID of a pod that is in a PodGroup: the group's name."""
+    ahead: frozenset[str] = frozenset()
+    """UIDs of the pending pods whose entries in the claim's list claimctl wrote."""
 
     @classmethod
-    def of(cls, pods: Iterable[Pod]) -> Consumers:
-        sorted_ = cls({}, {}, {}, {})
-        for pod in pods:
-            sorted_._place(pod)[pod.metadata.uid] = pod
-        return sorted_
+    def of(cls, pods: Iterable[Pod], written: Container[str] = frozenset()) -> Consumers:
+        """Sort the pods by state.
 
-    def _place(self, pod: Pod) -> dict[str, Pod]:
-        if is_done(pod):
-            return self.finished if is_bound(pod) else self.dropped
-        return self.bound if is_bound(pod) else self.pending
+        Args:
+            written: the UIDs of the pods that claimctl listed.
+        """
+        table = cls({}, {}, {}, {}, {}, {})
+        for pod in pods:
+            uid, bound = pod.metadata.uid, is_bound(pod)
+            if is_done(pod):
+                (table.finished if bound else table.dropped)[uid] = pod
+            elif bound:
+                table.bound[uid] = pod
+            else:
+                table.pending[uid] = pod
+                since = unschedulable_since(pod)
+                if since is not None and is_stuck(pod):
+                    table.stuck[uid] = since
+            if name := group_of(pod.spec):
+                table.groups[uid] = name
+        ahead = frozenset(uid for uid in table.pending if uid in written)
+        return replace(table, ahead=ahead) if ahead else table
 
     @property
     def count(self) -> int:
         """The number of pods that use the claim, or will soon."""
-        return len(self.bound) + sum(not is_stuck(pod) for pod in self.pending.values())
+        return len(self.bound) + len(self.pending) - len(self.stuck)
+
+    @property
+    def alive(self) -> dict[str, Pod]:
+        """The pods that use the claim, or may start to use it."""
+        return {**self.bound, **self.pending}
 
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the bound pods, sorted."""

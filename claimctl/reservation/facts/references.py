@@ -6,7 +6,7 @@ which entry, even after writes of the scheduler and of kube-controller-manager (
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -14,7 +14,7 @@ import msgspec
 
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ManagedFieldsEntry, ObjectMeta
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     TOMBSTONE_GROUP,
@@ -76,9 +76,9 @@ def only_tombstones(before: Sequence[Reference], after: Sequence[Reference]) -> 
     finished pod up to a hundred times a second: the version is nearly always a new one, and the
     list is one of two.
     """
-    old = {each.uid: each for each in before}
-    changed = [each for each in after if old.get(each.uid) != each]
-    kept = old.keys() <= {each.uid for each in after}
+    old = {entry.uid: entry for entry in before}
+    changed = [entry for entry in after if old.get(entry.uid) != entry]
+    kept = old.keys() <= {entry.uid for entry in after}
     return bool(before) and kept and bool(changed) and all(map(is_tombstone, changed))
 
 
@@ -92,13 +92,19 @@ def workload_reference(ref: WorkloadRef, uid: str) -> Reference:
     return Reference(api_group=ref.api_group, resource=resource, name=ref.name, uid=uid)
 
 
-def same_name(one: Reference, other: Reference) -> bool:
+def same_name(reference: Reference, other: Reference) -> bool:
     """Whether both have the same group, resource and name, whatever their UIDs."""
-    return (one.api_group, one.resource, one.name) == (
+    return (reference.api_group, reference.resource, reference.name) == (
         other.api_group,
         other.resource,
         other.name,
     )
+
+
+def describe(reference: Reference) -> str:
+    """The reference as text: resource.group/name."""
+    group = f".{reference.api_group}" if reference.api_group else ""
+    return f"{reference.resource}{group}/{reference.name}"
 
 
 MANAGER = "claimctl"
@@ -106,12 +112,14 @@ MANAGER = "claimctl"
 
 def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[str]:
     """UIDs of the entries that the field manager wrote, by managedFields."""
-    return frozenset(
-        uid
-        for entry in claim.metadata.managed_fields
-        if entry.manager == manager and entry.subresource == "status"
-        for uid in _uids(entry)
-    )
+    uids: set[str] = set()
+    for entry in claim.metadata.managed_fields:
+        if entry.manager == manager and entry.subresource == "status":
+            # an entry that cannot be decoded names nobody
+            with suppress(msgspec.DecodeError):
+                keys = decode(entry.fields_v1, _Fields).status.reserved_for
+                uids.update(decode(k[2:].encode(), _Key).uid for k in keys if k.startswith("k:"))
+    return frozenset(uids)
 
 
 def last_write_of(claim: ResourceClaim, manager: str) -> datetime | None:
@@ -133,8 +141,9 @@ def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str
     Args:
         pending: the UIDs of the pending pods.
     """
-    waiting = {each.uid for each in claim.status.reserved_for if is_pod(each)}
-    waiting = {uid for uid in waiting if uid in pending}
+    waiting = {
+        entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
+    }
     return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
@@ -159,11 +168,11 @@ def uids_on_record(
 ) -> frozenset[str]:
     """UIDs of the references that statuses of reservations record for this claim (by its UID)."""
     return frozenset(
-        one.status.reserved_for.uid
-        for one in reservations
-        if one.status.reserved_for is not None
-        and one.metadata.namespace == claim.metadata.namespace
-        and one.status.claim_uid == claim.metadata.uid
+        reservation.status.reserved_for.uid
+        for reservation in reservations
+        if reservation.status.reserved_for is not None
+        and reservation.metadata.namespace == claim.metadata.namespace
+        and reservation.status.claim_uid == claim.metadata.uid
     )
 
 
@@ -173,24 +182,16 @@ def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     The reservation of such a hold is gone, or it is new: another controller has seen it, and these
     reservations were read before.
     """
-    refs = [one.spec.workload_ref for one in reservations]
-    made = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
+    refs = [reservation.spec.workload_ref for reservation in reservations]
+    named = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
     own = uids_written_by(claim)
     return frozenset(
-        each.uid
-        for each in claim.status.reserved_for
-        if is_workload(each)
-        and each.uid in own
-        and (each.api_group, each.resource, each.name) not in made
+        entry.uid
+        for entry in claim.status.reserved_for
+        if is_workload(entry)
+        and entry.uid in own
+        and (entry.api_group, entry.resource, entry.name) not in named
     )
-
-
-def _uids(entry: ManagedFieldsEntry) -> Iterator[str]:
-    """The UIDs in the entry; none if it cannot be decoded."""
-    with suppress(msgspec.DecodeError):
-        for key in decode(entry.fields_v1, _Fields).status.reserved_for:
-            if key.startswith("k:"):
-                yield decode(key[2:].encode(), _Key).uid
 
 
 class _Key(msgspec.Struct):

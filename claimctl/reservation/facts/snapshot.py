@@ -9,14 +9,15 @@ from functools import cached_property
 from math import inf
 
 from claimctl.reservation.facts.decision import Write
+from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
 from claimctl.wire.unreadable import Unreadable
 
 
@@ -50,7 +51,7 @@ class Rules:
     """If more pods of a claim are pending, claimctl lists all of them ahead. Otherwise, only those
     at which a scheduler failed."""
     status_seconds: float = 10.0
-    """Least time between two status writes that only report."""
+    """Minimum seconds between status writes that only update counters."""
     fight_limit: int = 3
     """After so many writes of the same list, claimctl assumes that another client undoes them."""
 
@@ -162,9 +163,9 @@ class Memory:
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
     once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
-    noted: bool = False
-    """Whether this process saw every version of the claim since before its allocation, and noted
-    every pod that the list ever had."""
+    history_complete: bool = False
+    """Whether this process has watched the claim without a gap since it was allocated, so it knows
+    every pod ever listed."""
     done_pods: frozenset[str] = frozenset()
     """UIDs of listed pods that are gone and that this process saw done before."""
     deallocated: bool = False
@@ -195,6 +196,24 @@ class Held:
     @property
     def name(self) -> str:
         return self.reservation.metadata.name
+
+    def asks_to_reallocate(self, claim: ResourceClaim | None) -> bool:
+        """Whether a user asked to give the claim's devices up without waiting for a timeout."""
+        asked = self.reservation.metadata.annotation(REALLOCATE_ANNOTATION)
+        return claim is not None and asked == claim.metadata.uid
+
+    @property
+    def may_reallocate(self) -> bool:
+        """Whether the reservation ever lets claimctl give up devices that its pods cannot use."""
+        return self.reservation.spec.reallocate_timeout_seconds is not None
+
+    def withdrawal_settles_in(self, settle_seconds: float) -> float:
+        """Seconds for which another controller may still add the reservation's hold.
+
+        Its cache may not show the deletion yet, and its write cannot conflict, because claimctl has
+        not written the claim for this reservation. Such a hold would be an orphan.
+        """
+        return settle_seconds - self.withdrawn_age
 
     @property
     def withdrawn(self) -> bool:
@@ -255,10 +274,20 @@ class Snapshot:
         allocation = self.claim.status.allocation if self.claim else None
         return allocation is not None and allocation.reserved_for_any_pod
 
+    @property
+    def dialect(self) -> Dialect:
+        """How the cluster lets a workload hold a claim."""
+        return DIALECTS[self.rules.dialect]
+
+    @property
+    def lists_each_pod(self) -> bool:
+        """Whether schedulers list each pod that has no PodGroup before they bind it."""
+        return self.claim is not None and self.dialect.lists_each_pod(self.claim)
+
     @cached_property
     def no_pods(self) -> tuple[Reference, ...]:
         """The listed references that are no pods. A list has few of them."""
-        return tuple(each for each in self.references if not is_pod(each))
+        return tuple(reference for reference in self.references if not is_pod(reference))
 
     @property
     def group_listed(self) -> bool:
@@ -267,14 +296,27 @@ class Snapshot:
 
     @cached_property
     def listed_uids(self) -> frozenset[str]:
-        return frozenset(each.uid for each in self.references)
-
-    def consumers(self) -> Consumers:
-        return self._consumers
+        return frozenset(reference.uid for reference in self.references)
 
     @cached_property
-    def _consumers(self) -> Consumers:
-        return Consumers.of(self.pods)
+    def written_uids(self) -> frozenset[str]:
+        """UIDs of the entries that claimctl wrote, by the claim's managedFields."""
+        return uids_written_by(self.claim) if self.claim is not None else frozenset()
+
+    @cached_property
+    def consumers(self) -> Consumers:
+        """The table of the cached pods."""
+        return self.table_of(self.pods)
+
+    def table_of(self, pods: tuple[Pod, ...]) -> Consumers:
+        """The table of these pods, of the cache or of a live LIST."""
+        listed = (reference.uid for reference in self.references if is_pod(reference))
+        return Consumers.of(pods, self.written_uids.intersection(listed))
+
+    @property
+    def fights(self) -> bool:
+        """Whether another client keeps undoing claimctl's writes."""
+        return self.memory.repeated_writes >= self.rules.fight_limit
 
     @property
     def settling_left(self) -> float:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.facts.pods import claim_names
-from claimctl.wire.pods import Pod, PodSpec, PodTemplateSpec
+from claimctl.reservation.facts.pods import claim_names, group_of
+from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, Workload
 
@@ -78,35 +78,23 @@ def observe(
     Args:
         replica_sets: the ReplicaSets that may make pods with the claim; None if unknown.
     """
-    wants = wanted_pods(workload)
-    if workload.metadata.deleting and isinstance(workload, Deployment):
-        known = replica_sets is not None
-        left = orphaned_replica_sets_of(workload.metadata.uid, claim_name, replica_sets or ())
-        wants = wants if left or not known else 0
+    wants, uid = wanted_pods(workload), workload.metadata.uid
+    owners = frozenset((uid,))
+    if isinstance(workload, Deployment):
+        metas = [replica_set.metadata for replica_set in replica_sets or ()]
+        owners = frozenset(m.uid for m in metas if (owner := m.controller()) and owner.uid == uid)
+        if workload.metadata.deleting and replica_sets is not None:
+            wants = wants if orphaned_replica_sets_of(uid, claim_name, replica_sets) else 0
     phase = WorkloadPhase.ACTIVE if wants else WorkloadPhase.IDLE
     return WorkloadState(
-        phase=WorkloadPhase.ENDED if _finished_job(workload) else phase,
-        uid=workload.metadata.uid,
+        phase=WorkloadPhase.ENDED if is_finished_job(workload) else phase,
+        uid=uid,
         wants=wants,
         names_claim=template_names(workload.spec.template, claim_name),
         pod_group=group_of(workload.spec.template.spec),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
-        pod_owners=_pod_owners(workload, replica_sets or ()),
+        pod_owners=owners,
     )
-
-
-def _pod_owners(workload: Workload, replica_sets: Iterable[ReplicaSet]) -> frozenset[str]:
-    uid = workload.metadata.uid
-    if not isinstance(workload, Deployment):
-        return frozenset((uid,))
-    controllers = ((each.metadata.uid, each.metadata.controller()) for each in replica_sets)
-    return frozenset(made for made, owner in controllers if owner is not None and owner.uid == uid)
-
-
-def group_of(spec: PodSpec) -> str:
-    """The PodGroup that a pod or a pod template names, or ''."""
-    group = spec.scheduling_group
-    return (group.pod_group_name or "") if group is not None else ""
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:
@@ -117,15 +105,13 @@ def wanted_pods(workload: Workload | ReplicaSet) -> int:
     if workload.metadata.deleting and not isinstance(workload, Deployment):
         return 0
     if isinstance(workload, Job):
-        return 0 if workload.spec.suspend else _default_one(workload.spec.parallelism)
-    return _default_one(workload.spec.replicas)
-
-
-def _default_one(number: int | None) -> int:
+        number = 0 if workload.spec.suspend else workload.spec.parallelism
+    else:
+        number = workload.spec.replicas
     return 1 if number is None else number
 
 
-def _finished_job(workload: Workload) -> bool:
+def is_finished_job(workload: Workload) -> bool:
     return isinstance(workload, Job) and any(
         condition.type in {"Complete", "Failed"} and condition.status == "True"
         for condition in workload.status.conditions
@@ -157,11 +143,6 @@ def orphaned_replica_sets_of(
             for replica_set in replica_sets
             if wanted_pods(replica_set)
             and template_names(replica_set.spec.template, claim_name)
-            and _left_by(replica_set, uid)
+            and ((owner := replica_set.metadata.controller()) is None or owner.uid == uid)
         )
     )
-
-
-def _left_by(replica_set: ReplicaSet, uid: str) -> bool:
-    owner = replica_set.metadata.controller()
-    return owner is None or owner.uid == uid

@@ -9,10 +9,10 @@ from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import made_by_claimctl
-from claimctl.reservation.facts.pods import claim_names, is_done
+from claimctl.reservation.facts.pods import claim_names, group_of, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import group_of, observe
+from claimctl.reservation.facts.workloads import observe
 from claimctl.reservation.pod_groups.lifecycle import (
     NOTHING,
     Asking,

@@ -6,7 +6,7 @@ The hard race: claimctl decides that there is no consumer while a pod is created
   race. It carries the claim's version from before the live LIST, so it conflicts with the
   scheduler's write.
 - If, besides, this process noted every pod that the list ever had and saw each of them done, it
-  needs neither a LIST nor a wait (``_proven``): any other pod needs a write to the claim first.
+  needs neither a LIST nor a wait (``is_proven``): any other pod needs a write to the claim first.
 - If pods of a workload or group share the claim without being listed, the fence comes first. It
   removes the entries that let pods in and keeps the allocation. From then on, the scheduler must
   write to the claim before it binds a pod.
@@ -14,36 +14,33 @@ The hard race: claimctl decides that there is no consumer while a pod is created
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from claimctl.reservation.facts.decision import (
     Blocker,
     ListLivePods,
-    Need,
     RemoveClaimFinalizer,
-    Write,
+    Step,
     WriteList,
 )
-from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.membership import needing_tombstones
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
     LIMIT,
+    describe,
     is_pod,
     is_pod_group,
     is_tombstone,
     tombstone,
 )
-from claimctl.reservation.facts.snapshot import LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.binding import (
+    admits_unlisted,
     begins_with_fence,
     entries_to_take_out,
-    keeps_pods_out,
+    is_listed_one_by_one,
     may_share_by_group,
-    one_by_one,
 )
-from claimctl.reservation.users.blockers import describe, live_users, no_room_for_finished
+from claimctl.reservation.users.blockers import is_foreign, live_users, no_room_for_finished
 from claimctl.text import listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference
 
@@ -51,45 +48,78 @@ FIGHT_PAUSE = 30.0
 """Seconds to wait if another client keeps undoing the fence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The next step of a release. If no field is set, there is nothing to do."""
-
-    needs: tuple[Need, ...] = ()
-    write: Write | None = None
-    blockers: tuple[Blocker, ...] = ()
-
-
-def fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
+def is_fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
     """Whether the scheduler has to write to the claim before it binds a pod.
 
     If pods may share a claim through their PodGroup, a fence leaves the workload's reference.
     """
-    if snapshot.group_listed or keeps_pods_out(snapshot):
+    if snapshot.group_listed or admits_unlisted(snapshot):
         return False
     holds_stay = may_share_by_group(snapshot) and not snapshot.shared
-    return holds_stay or not any(reference.uid in own for reference in snapshot.references)
+    return holds_stay or snapshot.listed_uids.isdisjoint(own)
 
 
 def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """The next step for an allocated claim for which the caches show no blocker."""
-    assert snapshot.claim is not None
-    if snapshot.claim.metadata.deleting:
-        return _settle(snapshot, reason, own)
-    if entries_to_take_out(snapshot, reason, snapshot.consumers()):
-        return _fence(snapshot, reason, own)
-    if not fenced(snapshot, own):
-        if begins_with_fence(snapshot):
-            return _fence(snapshot, reason, own)
-        if _proven(snapshot, own):
-            return _deallocate(snapshot, reason)
-        return _checked(snapshot, reason, own, settled=False)
-    # The claim is fenced, or its group has left the list. In the latter case PostFilter may just
-    # have removed the group, and a scheduler whose cache still shows it binds pods without a write.
-    return _settle(snapshot, reason, own)
+    """The next step for an allocated claim for which the caches show no blocker.
+
+    Args:
+        own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
+    """
+    claim = snapshot.claim
+    assert claim is not None
+    version, deleting = claim.metadata.resource_version, claim.metadata.deleting
+    # 1. Which step is it? A fence comes first where pods may be bound without a write to the claim,
+    # and where entries that claimctl listed ahead have to go. After it, or after the claim's
+    # deletion, the claim settles. (A claim whose group has left the list is closed, too: PostFilter
+    # may just have removed the group, and a scheduler whose cache still shows it binds pods.)
+    closed = is_fenced(snapshot, own)
+    taken_out = entries_to_take_out(snapshot, reason, snapshot.consumers)
+    fence = not deleting and (bool(taken_out) or (begins_with_fence(snapshot) and not closed))
+    settle = not fence and (deleting or closed)
+    # 2. Deallocate at once if the claim's own versions prove that no pod uses it.
+    deallocation = WriteList(version, (), deallocate=True, reason=reason)
+    if not fence and not settle and is_proven(snapshot, own):
+        return Step(write=deallocation)
+    # 3. Settle: wait until every scheduler sees the claim's present version.
+    if settle and (left := snapshot.settling_left) > 0:
+        text = "waits until every scheduler sees this version of the claim"
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
+    # 4. List the pods live. Pods that vanished just before do not matter yet if a fence leaves a
+    # hold, which keeps their devices: the LIST after the settle time shows them. Without a hold,
+    # kube-controller-manager or the scheduler may deallocate the claim after the fence.
+    stays = bool(snapshot.dialect.leaves_at_fence(snapshot.no_pods)) and not snapshot.shared
+    vanished = not (fence and stays)
+    live = snapshot.live(settled=settle, vanished=vanished)
+    if live is None:
+        return Step(needs=(ListLivePods(version, settle, vanished),))
+    # 5. A pod that uses the claim, or that may be bound to it, ends the release.
+    pods = snapshot.table_of(live.pods)
+    if blockers := live_users(snapshot, reason, live, pods):
+        return Step(blockers=blockers)
+    # 6. Entries must stay whose pods exist and are not done, and entries of other clients.
+    going = entries_to_take_out(snapshot, reason, pods) if fence else frozenset[str]()
+    if deleting:
+        going = frozenset(pods.pending)
+    done = pods.finished.keys() | pods.dropped.keys() | going
+    gone = {entry.uid for entry in snapshot.references if entry.uid not in live.uids} | done
+    if staying := [entry for entry in snapshot.references if not _may_go(entry, own, gone)]:
+        text = f"listed, and still existing: {listed(map(describe, staying))}"
+        wait = snapshot.rules.dead_reference_seconds
+        return Step(blockers=(Blocker(Reason.CONSUMERS_LEFT, text, wait),))
+    # 7. Deallocate: the allocation and the whole list go in one write.
+    if not fence:
+        return Step(write=deallocation)
+    # 8. Fence: take out what lets pods in. The claim stays allocated.
+    left_entries = left_at_fence(snapshot, pods, own)
+    if len(left_entries) > LIMIT:
+        return Step(blockers=(no_room_for_finished(),))
+    if snapshot.fights:
+        text = "another client keeps reverting the release"
+        return Step(blockers=(Blocker(Reason.FIGHTING_WRITER, text, FIGHT_PAUSE),))
+    return Step(write=WriteList(version, left_entries, reason=reason, fence=True))
 
 
-def _proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
+def is_proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
     """Whether the claim's own versions prove that no pod uses it and none may begin to.
 
     - The scheduler writes each pod into the list before it binds the pod, so a pod that was never
@@ -103,87 +133,25 @@ def _proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
 
     It holds where pods were listed one by one through the whole allocation.
     """
-    memory, consumers = snapshot.memory, snapshot.consumers()
-    watched = memory.noted and snapshot.evidence.claim_read_for is None
+    memory, pods = snapshot.memory, snapshot.consumers
+    watched = memory.history_complete and snapshot.evidence.claim_read_for is None
     seen = all(ghost.node_name for ghost in snapshot.ghosts)
-    ended = memory.done_pods | consumers.finished.keys() | consumers.dropped.keys()
-    listed = all(_may_go(each, own, gone=each.uid in ended) for each in snapshot.references)
-    return one_by_one(snapshot) and watched and seen and not consumers.pending and listed
+    ended = memory.done_pods | pods.finished.keys() | pods.dropped.keys()
+    all_ended = all(_may_go(entry, own, ended) for entry in snapshot.references)
+    one_by_one = is_listed_one_by_one(snapshot)
+    return one_by_one and watched and seen and not pods.pending and all_ended
 
 
-def _deallocate(snapshot: Snapshot, reason: Reason) -> Step:
-    assert snapshot.claim is not None
-    version = snapshot.claim.metadata.resource_version
-    return Step(write=WriteList(version, (), deallocate=True, reason=reason))
+def _may_go(reference: Reference, own: frozenset[str], gone: frozenset[str] | set[str]) -> bool:
+    if is_pod(reference):
+        return reference.uid in gone
+    return is_tombstone(reference) or reference.uid in own
 
 
-def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """Remove claimctl's holds from a list that other clients hold, too; theirs stay.
-
-    The claim stays allocated. The client that removes the last entry also deallocates. claimctl
-    leaves only when nothing else blocks the release. Tombstones and entries of pods that exist
-    wait until the pods are gone, because kube-controller-manager would move those of finished pods
-    for ever. Entries of pending pods that claimctl listed ahead go first. Then the binding time
-    blocks the release, and the hold keeps the claim allocated meanwhile.
-    """
-    claim = snapshot.claim
-    assert claim is not None
-    others = tuple(each for each in snapshot.references if _is_foreign(each, own))
-    held = any(not _is_foreign(each, own) and not is_pod(each) for each in snapshot.references)
-    if not others or not held or not one_by_one(snapshot) or claim.metadata.deleting:
-        return Step()
-    live = snapshot.live()
-    if live is None:
-        return Step(needs=(ListLivePods(claim.metadata.resource_version),))
-    if found := tuple(live_users(snapshot, reason, live)):
-        return Step(blockers=found)
-    version, listed = claim.metadata.resource_version, snapshot.references
-    if waiting := entries_to_take_out(snapshot, reason, Consumers.of(live.pods)):
-        kept = tuple(each for each in listed if each.uid not in waiting)
-        return Step(write=WriteList(version, kept, reason=reason))
-    pods = (each for each in listed if is_pod(each) or is_tombstone(each))
-    if any(each.uid in live.uids for each in pods):
-        return Step()
-    return Step(write=WriteList(version, others, reason=reason))
-
-
-def _is_foreign(reference: Reference, own: frozenset[str]) -> bool:
-    return not is_pod(reference) and not is_tombstone(reference) and reference.uid not in own
-
-
-def _fence(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """Take out what lets pods in. The claim stays allocated.
-
-    Pods that vanished just before do not matter yet if the fence leaves a hold, which keeps their
-    devices: the LIST after the settle time shows them. Without a hold, kube-controller-manager or
-    the scheduler may deallocate the claim after the fence.
-    """
-    claim = snapshot.claim
-    assert claim is not None
-    vanished = not _leaves_entries(snapshot)
-    live = snapshot.live(vanished=vanished)
-    if live is None:
-        return Step(needs=(ListLivePods(claim.metadata.resource_version, vanished=vanished),))
-    if found := tuple(live_users(snapshot, reason, live)):
-        return Step(blockers=found)
-    waiting = entries_to_take_out(snapshot, reason, Consumers.of(live.pods))
-    if undead := _unreleasable_entries(snapshot, live, own, waiting):
-        return Step(blockers=undead)
-    left = _left_at_fence(snapshot, live, own)
-    if (against := _against_fence(snapshot, left)) is not None:
-        return Step(blockers=(against,))
-    return Step(write=WriteList(claim.metadata.resource_version, left, reason=reason, fence=True))
-
-
-def _leaves_entries(snapshot: Snapshot) -> bool:
-    """Whether a fence leaves entries in the list that are no pods."""
-    return DIALECTS[snapshot.rules.dialect].lists_beside_others and not snapshot.shared
-
-
-def _left_at_fence(
-    snapshot: Snapshot, live: LiveList, own: frozenset[str]
+def left_at_fence(
+    snapshot: Snapshot, pods: Consumers, own: frozenset[str]
 ) -> tuple[Reference, ...]:
-    """The entries that a fence leaves: tombstones and holds.
+    """The entries that a fence leaves: tombstones and holds, if the dialect lets them stay.
 
     - A hold stays. While another pod is still being bound, it keeps the scheduler (PostFilter) from
       deallocating for an unschedulable pod, and kube-controller-manager (KCM) from deallocating a
@@ -193,77 +161,49 @@ def _left_at_fence(
     - A finished pod gets a tombstone. Without one, KCM would list the pod or its group again,
       except if the allocation admits any pod.
 
-    If the scheduler lists no pod beside other entries, the fence leaves nothing.
+    Args:
+        pods: the pods of a live LIST.
     """
-    if not DIALECTS[snapshot.rules.dialect].lists_beside_others:
-        return ()
-    left = {each.uid: each for each in snapshot.no_pods if is_tombstone(each)}
-    if not snapshot.shared:
-        for pod in needing_tombstones(snapshot, Consumers.of(live.pods)):
-            left.setdefault(pod.metadata.uid, tombstone(pod.metadata))
-    holds = [each for each in snapshot.references if each.uid in own and not is_pod_group(each)]
-    stay = holds if not snapshot.shared and len(left) + len(holds) <= LIMIT else []
-    return (*stay, *left.values())
+    left = {entry.uid: entry for entry in snapshot.no_pods if is_tombstone(entry)}
+    holds = [e for e in snapshot.no_pods if e.uid in own and not is_pod_group(e)]
+    if snapshot.shared:
+        holds = []
+    else:
+        for uid, pod in needing_tombstones(pods).items():
+            left.setdefault(uid, tombstone(pod.metadata))
+    stay = holds if len(left) + len(holds) <= LIMIT else []
+    return snapshot.dialect.leaves_at_fence((*stay, *left.values()))
 
 
-def _against_fence(snapshot: Snapshot, left: tuple[Reference, ...]) -> Blocker | None:
-    if len(left) > LIMIT:
-        return no_room_for_finished()
-    if snapshot.memory.repeated_writes >= snapshot.rules.fight_limit:
-        text = "another client keeps reverting the release"
-        return Blocker(Reason.FIGHTING_WRITER, text, FIGHT_PAUSE)
-    return None
+def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
+    """Remove claimctl's holds from a list that other clients hold, too; theirs stay.
 
-
-def _settle(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
-    """Wait until every scheduler sees the claim's present version, then check the pods again."""
-    left = snapshot.settling_left
-    if left > 0:
-        text = "waits until every scheduler sees this version of the claim"
-        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
-    return _checked(snapshot, reason, own, settled=True)
-
-
-def _checked(snapshot: Snapshot, reason: Reason, own: frozenset[str], *, settled: bool) -> Step:
+    The claim stays allocated. The client that removes the last entry also deallocates. claimctl
+    leaves only when nothing else blocks the release. Entries of existing pods stay until the pods
+    are deleted: without our hold, KCM would remove and re-add finished pods in a loop. Entries of
+    pending pods that claimctl listed ahead go first. Then the binding time blocks the release, and
+    the hold keeps the claim allocated meanwhile.
+    """
     claim = snapshot.claim
     assert claim is not None
-    version = claim.metadata.resource_version
-    live = snapshot.live(settled=settled)
+    others = tuple(entry for entry in snapshot.no_pods if is_foreign(entry, own))
+    held = len(others) < len(snapshot.no_pods)
+    one_by_one = is_listed_one_by_one(snapshot)
+    if not others or not held or not one_by_one or claim.metadata.deleting:
+        return Step()
+    version, live = claim.metadata.resource_version, snapshot.live()
     if live is None:
-        return Step(needs=(ListLivePods(version, settled),))
-    if found := tuple(live_users(snapshot, reason, live)):
-        return Step(blockers=found)
-    waiting = frozenset(Consumers.of(live.pods).pending if claim.metadata.deleting else ())
-    if undead := _unreleasable_entries(snapshot, live, own, waiting):
-        return Step(blockers=undead)
-    return _deallocate(snapshot, reason)
-
-
-def _unreleasable_entries(
-    snapshot: Snapshot, live: LiveList, own: frozenset[str], waiting: frozenset[str]
-) -> tuple[Blocker, ...]:
-    """A blocker for entries that must stay: pods that exist and are not done, and unknown entries.
-
-    Args:
-        waiting: UIDs of the pending pods whose entries may be removed.
-    """
-    pods = Consumers.of(live.pods)
-    done = pods.finished.keys() | pods.dropped.keys() | waiting
-    names = [
-        describe(reference)
-        for reference in snapshot.references
-        if not _may_go(reference, own, gone=reference.uid not in live.uids or reference.uid in done)
-    ]
-    if not names:
-        return ()
-    text = f"listed, and still existing: {listed(names)}"
-    return (Blocker(Reason.CONSUMERS_LEFT, text, snapshot.rules.dead_reference_seconds),)
-
-
-def _may_go(reference: Reference, own: frozenset[str], *, gone: bool) -> bool:
-    if is_pod(reference):
-        return gone
-    return is_tombstone(reference) or reference.uid in own
+        return Step(needs=(ListLivePods(version),))
+    pods = snapshot.table_of(live.pods)
+    if blockers := live_users(snapshot, reason, live, pods):
+        return Step(blockers=blockers)
+    if waiting := entries_to_take_out(snapshot, reason, pods):
+        kept = tuple(entry for entry in snapshot.references if entry.uid not in waiting)
+        return Step(write=WriteList(version, kept, reason=reason))
+    of_pods = (entry for entry in snapshot.references if is_pod(entry) or is_tombstone(entry))
+    if any(entry.uid in live.uids for entry in of_pods):
+        return Step()
+    return Step(write=WriteList(version, others, reason=reason))
 
 
 def finalizer_step(snapshot: Snapshot, *, on_record: bool) -> Step:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.membership import (
     gone_groups,
-    listed_by_group,
+    is_listed_by_group,
     needing_tombstones,
 )
-from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
@@ -62,8 +61,8 @@ class ListPlan:
 class _Draft:
     """Builds the desired list and collects what to confirm and to report."""
 
-    def __init__(self, snapshot: Snapshot, consumers: Consumers, holds: DesiredHolds) -> None:
-        self.snapshot, self.pods, self.holds = snapshot, consumers, holds
+    def __init__(self, snapshot: Snapshot, holds: DesiredHolds) -> None:
+        self.snapshot, self.pods, self.holds = snapshot, snapshot.consumers, holds
         self.entries: dict[str, Reference] = {}
         self.confirm: list[Reference] = []
         self.unknown: list[Reference] = []
@@ -71,8 +70,8 @@ class _Draft:
         self.held = self._has_holder()
         self.folds = snapshot.shared and self.held and not snapshot.frozen
         """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
-        self.gone_groups = gone_groups(snapshot)
-        self.staying = {pod.metadata.uid: pod for pod in needing_tombstones(snapshot, consumers)}
+        self.gone_groups = gone_groups(snapshot) if snapshot.group_listed else ()
+        self.staying = needing_tombstones(snapshot.consumers) if self.pods.finished else {}
 
     def _has_holder(self) -> bool:
         """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes.
@@ -80,37 +79,34 @@ class _Draft:
         So it is if the list has a hold, if this write can add one, or if the list has the
         tombstone of a finished pod.
         """
-        listed = self.snapshot.listed_uids
-        if listed & self.holds.keep.keys() or self._has_tombstone():
+        snapshot, finished = self.snapshot, self.pods.finished
+        listed = snapshot.listed_uids
+        if listed & self.holds.keep.keys():
             return True
-        if not self.holds.keep or self.snapshot.frozen or not _may_add(self.snapshot):
+        if not snapshot.shared and any(
+            is_tombstone(entry) and entry.uid in finished for entry in snapshot.no_pods
+        ):
+            return True
+        if not self.holds.keep or snapshot.frozen or not _may_add(snapshot):
             return False
-        folds = self.snapshot.shared and self.snapshot.no_pods != self.snapshot.references
+        folds = snapshot.shared and snapshot.no_pods != snapshot.references
         return len(listed) < LIMIT or folds
 
-    def _has_tombstone(self) -> bool:
-        finished = self.pods.finished
-        return not self.snapshot.shared and any(
-            is_tombstone(each) and each.uid in finished for each in self.snapshot.no_pods
-        )
-
     def take(self, reference: Reference) -> None:
+        """Take over an entry of the present list, changed, or leave it out."""
+        entry: Reference | None = reference
         if is_pod(reference):
-            self._take(self._pod(reference))
+            entry = self._pod(reference)
         elif is_tombstone(reference):
-            self._take(self._tombstone(reference))
+            entry = self._tombstone(reference)
         elif reference.uid in self.holds.drop:
-            return
+            entry = None
         elif reference in self.gone_groups and self.held:
-            self._take(self._absent(reference))
-        else:
-            self._take(reference)
-            if reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
-                self.unknown.append(reference)
-
-    def _take(self, reference: Reference | None) -> None:
-        if reference is not None:
-            self.entries[reference.uid] = reference
+            entry = self._absent(reference)
+        elif reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
+            self.unknown.append(reference)
+        if entry is not None:
+            self.entries[entry.uid] = entry
 
     def _pod(self, reference: Reference) -> Reference | None:
         """The new entry of a listed pod: the same, a tombstone, or None to remove it."""
@@ -122,14 +118,11 @@ class _Draft:
         if uid in pods.finished and self.folds:
             return None
         if uid in self.staying:
-            return self._as_tombstone(reference)
+            # if the API accepts no additions, the pod's present entry stays
+            return tombstone(reference) if _may_add(self.snapshot) else reference
         if uid in pods.finished or uid in pods.dropped:
             return None if self._overdue(reference) else reference
         return self._absent(reference)
-
-    def _as_tombstone(self, reference: Reference) -> Reference:
-        """A tombstone for the pod if the API accepts additions, else the pod's present entry."""
-        return tombstone(reference) if _may_add(self.snapshot) else reference
 
     def _absent(self, reference: Reference) -> Reference | None:
         return self._unless_gone(reference) if self._overdue(reference) else reference
@@ -146,14 +139,13 @@ class _Draft:
         elif reference.uid not in ages:
             # an unreadable pod may be this one; its next event brings the claim back
             return False
+        elif len(self.snapshot.listed_uids | self.pods.pending.keys()) >= LIMIT:
+            left = 0.0
         else:
-            left = 0.0 if self._places_are_needed() else MOMENT - max(ages.values())
+            left = MOMENT - max(ages.values())
         if left > 0:
             self.waits.append(left)
         return left <= 0
-
-    def _places_are_needed(self) -> bool:
-        return len(self.snapshot.listed_uids | self.pods.pending.keys()) >= LIMIT
 
     def _tombstone(self, reference: Reference) -> Reference | None:
         """The new entry for a tombstone. A tombstone stays as long as the finished pod's object.
@@ -189,13 +181,13 @@ class _Draft:
                 yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
         elif self.held:
             for pod in self.staying.values():
-                if not listed_by_group(self.snapshot, pod):
+                if not is_listed_by_group(self.snapshot, pod):
                     yield tombstone(pod.metadata)
 
 
-def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHolds) -> ListPlan:
+def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:
     """The desired list of an allocated claim. The API forbids additions to a deleted claim."""
-    draft = _Draft(snapshot, consumers, holds)
+    draft = _Draft(snapshot, holds)
     for reference in snapshot.references:
         draft.take(reference)
     missing = [ref for ref in draft.additions() if ref.uid not in draft.entries]
@@ -203,8 +195,11 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHold
         missing = []
     room = max(LIMIT - len(draft.entries), 0)
     draft.entries |= {reference.uid: reference for reference in missing[:room]}
-    ahead = pods_to_list(snapshot, consumers, _owners(holds, draft.entries), draft.entries)
-    draft.entries |= {reference.uid: reference for reference in ahead}
+    if snapshot.consumers.pending:
+        # only beside the hold of the pod's own workload
+        beside = (owners for uid, owners in holds.pod_owners.items() if uid in draft.entries)
+        ahead = pods_to_list(snapshot, frozenset().union(*beside), draft.entries)
+        draft.entries |= {reference.uid: reference for reference in ahead}
     if holds.given_up.after is not None:
         draft.waits.append(holds.given_up.after)
     return ListPlan(
@@ -216,20 +211,14 @@ def consistent_list(snapshot: Snapshot, consumers: Consumers, holds: DesiredHold
     )
 
 
-def _owners(holds: DesiredHolds, entries: Mapping[str, Reference]) -> frozenset[str]:
-    """UIDs of the controllers of pods whose workload's hold is in the list."""
-    listed = (owners for uid, owners in holds.pod_owners.items() if uid in entries)
-    return frozenset().union(*listed)
-
-
-def left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
+def is_left_by_kcm(snapshot: Snapshot, write: WriteList) -> bool:
     """Whether the write removes dead pods that KCM has not removed in time."""
-    rules, kept = snapshot.rules, {each.uid for each in write.reserved_for}
+    rules, kept = snapshot.rules, {entry.uid for entry in write.reserved_for}
     ages = snapshot.memory.dead_age
     return rules.kcm_cleans_mixed_lists and any(
-        ages.get(each.uid, 0.0) >= rules.dead_reference_seconds
-        for each in snapshot.references
-        if each.uid not in kept and is_pod(each)
+        ages.get(entry.uid, 0.0) >= rules.dead_reference_seconds
+        for entry in snapshot.references
+        if entry.uid not in kept and is_pod(entry)
     )
 
 

@@ -29,17 +29,9 @@ from dataclasses import dataclass
 from math import inf
 
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.reservation.facts.pods import Consumers, failed_to_bind, is_stuck
-from claimctl.reservation.facts.references import (
-    LIMIT,
-    is_pod,
-    is_workload,
-    listed_ahead,
-    pod_reference,
-)
-from claimctl.reservation.facts.snapshot import Rules, Snapshot
-from claimctl.reservation.facts.workloads import group_of
-from claimctl.reservation.users.binding import schedulers_list_pods
+from claimctl.reservation.facts.pods import failed_to_bind
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload, pod_reference
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
@@ -53,10 +45,7 @@ first seen."""
 
 
 def pods_to_list(
-    snapshot: Snapshot,
-    consumers: Consumers,
-    owners: Collection[str],
-    listed: Mapping[str, Reference],
+    snapshot: Snapshot, owners: Collection[str], listed: Mapping[str, Reference]
 ) -> tuple[Reference, ...]:
     """The entries of the pods to list ahead, the oldest pods first.
 
@@ -65,71 +54,68 @@ def pods_to_list(
             in the desired list.
         listed: the entries of the desired list without these pods, by UID.
     """
-    if not owners or not _may_list(snapshot) or until_in_vain(snapshot, consumers) == 0:
+    claim, rules, pending = snapshot.claim, snapshot.rules, snapshot.consumers.pending
+    if claim is None or not snapshot.allocated or claim.metadata.deleting:
         return ()
-    waiting = [uid for uid in consumers.pending if uid not in listed]
-    ages = snapshot.memory.arrivals.pod_age
-    crowded = len(consumers.pending) > snapshot.rules.crowd
+    if not owners or not rules.list_ahead or snapshot.frozen or not snapshot.lists_each_pod:
+        return ()
+    if until_in_vain(snapshot) == 0:
+        return ()
+    waiting = [uid for uid in pending if uid not in listed]
+    ages, crowded = snapshot.memory.arrivals.pod_age, len(pending) > rules.crowd
     ours = [
         uid
         for uid in waiting
-        if (crowded or failed_to_bind(consumers.pending[uid]))
-        and _was_never_listed(snapshot, consumers.pending[uid], owners)
+        if (crowded or failed_to_bind(pending[uid]))
+        and _is_simple(snapshot, pending[uid])
+        and _was_never_listed(snapshot, pending[uid], owners)
     ]
-    ours.sort(key=lambda uid: (-ages[uid], consumers.pending[uid].metadata.name))
+    ours.sort(key=lambda uid: (-ages[uid], pending[uid].metadata.name))
     room = LIMIT - len(listed) - (len(waiting) - len(ours))
-    return tuple(pod_reference(consumers.pending[uid].metadata) for uid in ours[: max(room, 0)])
+    return tuple(pod_reference(pending[uid].metadata) for uid in ours[: max(room, 0)])
 
 
 def listed_by(snapshot: Snapshot, write: WriteList) -> frozenset[str]:
     """UIDs of the pending pods that a write lists ahead."""
-    pending, listed = snapshot.consumers().pending, snapshot.listed_uids
+    pending, listed = snapshot.consumers.pending, snapshot.listed_uids
     return frozenset(
-        each.uid
-        for each in write.reserved_for
-        if each.uid in pending and each.uid not in listed and is_pod(each)
+        entry.uid
+        for entry in write.reserved_for
+        if entry.uid in pending and entry.uid not in listed and is_pod(entry)
     )
-
-
-def _may_list(snapshot: Snapshot) -> bool:
-    """Whether schedulers list pods in this claim one by one, and claimctl may do so for them."""
-    claim = snapshot.claim
-    open_ = claim is not None and snapshot.allocated and not claim.metadata.deleting
-    wanted = snapshot.rules.list_ahead and not snapshot.frozen
-    return wanted and open_ and schedulers_list_pods(snapshot)
 
 
 def _was_never_listed(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> bool:
     """Whether the pod belongs to a workload that holds the claim, and is known to have had no entry
     in the list since it came."""
     owner, seen = pod.metadata.controller(), snapshot.memory.arrivals
-    if owner is None or owner.uid not in owners or not _is_simple(pod, snapshot.rules):
+    if owner is None or owner.uid not in owners:
         return False
     age = seen.pod_age.get(pod.metadata.uid)
     return age is not None and age <= seen.claim_age and pod.metadata.uid not in seen.entry_age
 
 
-def _is_simple(pod: Pod, rules: Rules) -> bool:
+def _is_simple(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether nothing but the claim may keep the scheduler from binding the pod at once.
 
     An unknown scheduler may add the pod to the list without looking whether it is there.
     """
     spec = pod.spec
-    known = spec.scheduler_name in ("", *rules.known_schedulers)
-    grouped = bool(group_of(spec)) or spec.workload_ref is not None
+    known = spec.scheduler_name in ("", *snapshot.rules.known_schedulers)
+    grouped = pod.metadata.uid in snapshot.consumers.groups or spec.workload_ref is not None
     volumes = any(volume.may_be_unbound for volume in spec.volumes)
     return known and not grouped and not volumes and not spec.scheduling_gates
 
 
-def scheduler_busy_left(snapshot: Snapshot, consumers: Consumers) -> float:
+def scheduler_busy_left(snapshot: Snapshot) -> float:
     """Seconds for which claimctl leaves the list to a scheduler that is writing some pods into it.
 
     Each write in between makes those of all pods fail once more, and a pod that fails five times
     waits for a second or more. What is listed meanwhile keeps the claim allocated.
     """
-    waiting = consumers.pending.keys() - snapshot.listed_uids
-    crowded = len(consumers.pending) > snapshot.rules.crowd
-    if not waiting or crowded or not schedulers_list_pods(snapshot):
+    pending = snapshot.consumers.pending
+    waiting, crowded = pending.keys() - snapshot.listed_uids, len(pending) > snapshot.rules.crowd
+    if not waiting or crowded or not snapshot.lists_each_pod:
         return 0.0
     ages, memory = snapshot.memory.arrivals.pod_age, snapshot.memory
     began = min(memory.allocated_age, max(ages.get(uid, inf) for uid in waiting))
@@ -145,24 +131,29 @@ class GivenUp:
     """Seconds until more entries may have to go."""
 
 
-def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
+def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
     """The entries of unschedulable pods listed ahead that are given up while the claim is held.
 
     - If no pod uses the claim for some seconds, or its devices are to be given up, all of them go.
       If the claim is given up later, the wait for pods that are being bound has begun already.
     - In a full list, the entries of pods that stay unschedulable make room for pods that wait.
     """
-    idle = {uid for uid, pod in consumers.pending.items() if is_stuck(pod)}
-    needed = _places_needed(snapshot, consumers) if idle else 0
-    until = until_in_vain(snapshot, consumers) if idle else None
-    claim = snapshot.claim
-    if claim is None or not (needed or until is not None):
+    pods, listed = snapshot.consumers, snapshot.listed_uids
+    stale = pods.ahead & pods.stuck.keys()
+    if not stale:
         return GivenUp()
-    stale = listed_ahead(claim, idle)
-    if not stale or not _stays_allocated(snapshot, consumers):
+    # an entry that keeps the claim allocated, whatever becomes of pending pods
+    if not any(map(is_workload, snapshot.no_pods)) and listed.isdisjoint(pods.bound):
         return GivenUp()
+    until = until_in_vain(snapshot)
     if until is not None:
         return GivenUp(after=until) if until > 0 else GivenUp(stale)
+    needed = 0
+    if len(listed) >= LIMIT and not snapshot.shared:
+        # the pods that wait for a place
+        needed = sum(uid not in listed and uid not in pods.groups for uid in pods.pending)
+    if not needed:
+        return GivenUp()
     ages = snapshot.memory.arrivals.entry_age
     left = {uid: PATIENCE_SECONDS - ages.get(uid, 0.0) for uid in sorted(stale)}
     over = [uid for uid, seconds in left.items() if seconds <= 0]
@@ -170,18 +161,3 @@ def entries_to_give_up(snapshot: Snapshot, consumers: Consumers) -> GivenUp:
         frozenset(over[:needed]),
         min((seconds for seconds in left.values() if seconds > 0), default=None),
     )
-
-
-def _places_needed(snapshot: Snapshot, consumers: Consumers) -> int:
-    """How many pods wait for a place in a full list."""
-    listed = snapshot.listed_uids
-    if len(listed) < LIMIT or snapshot.shared:
-        return 0
-    waiting = (pod for uid, pod in consumers.pending.items() if uid not in listed)
-    return sum(1 for pod in waiting if not group_of(pod.spec))
-
-
-def _stays_allocated(snapshot: Snapshot, consumers: Consumers) -> bool:
-    """Whether an entry in the list keeps the claim allocated, whatever becomes of pending pods."""
-    held = any(map(is_workload, snapshot.no_pods))
-    return held or any(each.uid in consumers.bound for each in snapshot.references)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.membership import shares
-from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.text import listed
-from claimctl.wire.nodes import Node
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects, taints_of
 from claimctl.wire.pods import Pod
 from claimctl.wire.releases import knows_pod_groups
@@ -20,107 +14,70 @@ from claimctl.wire.releases import knows_pod_groups
 START_SECONDS = 30.0
 """If a bound pod has not started after so many seconds, the kubelet counts as refusing it."""
 
-Report = tuple[Reason, str]
+Skew = tuple[Reason, str]
 
 
-def disagreement(snapshot: Snapshot, consumers: Consumers) -> Report | None:
+def disagreement(snapshot: Snapshot) -> Skew | None:
     """Which component treats the claim's PodGroup differently from the API server, or None."""
-    names = _sharing(snapshot)
+    names = _sharing_groups(snapshot)
     if not names:
         return None
-    return (
-        _listed_all_the_same(snapshot, names)
-        or _not_started(snapshot, _members(consumers, names))
-        or _old_kubelets(_usable_nodes(snapshot))
-    )
+    # 1. The scheduler or KCM lists pods of the group one by one.
+    grouped = snapshot.consumers.groups
+    pods = {entry.uid for entry in snapshot.references if is_pod(entry)}
+    pods = {uid for uid in pods if grouped.get(uid) in names}
+    if alone := [pod.metadata.name for pod in snapshot.pods if pod.metadata.uid in pods]:
+        text = f"pods of the PodGroup are listed one by one, first {min(alone)}"
+        advice = "DRAWorkloadResourceClaims seems to be off in the scheduler or in KCM"
+        return Reason.SCHEDULER_IGNORES_GROUPS, f"{text}: {advice}"
+    # 2. Kubelets do not start pods of the group. Another controller process may have reported it.
+    waiting = _unstarted(snapshot, names)
+    if late := [pod for pod, left in waiting if left <= 0]:
+        nodes = listed(sorted({pod.spec.node_name for pod in late}))
+        text = f"pods are bound and do not start on {nodes}: see their events"
+        advice = "FailedPrepareDynamicResources; the kubelets there seem to know no PodGroups"
+        return Reason.KUBELETS_REFUSE, f"{text} {advice}"
+    for held in snapshot.reservations if waiting else ():
+        for condition in held.reservation.status.conditions:
+            if condition.reason == Reason.KUBELETS_REFUSE:
+                return Reason.KUBELETS_REFUSE, condition.message
+    # 3. A node on which a pod with the claim could run is too old. Before the claim is allocated,
+    # these are all schedulable nodes.
+    allocation = snapshot.claim.status.allocation if snapshot.claim else None
+    selector, old = allocation.node_selector if allocation else None, []
+    for name in sorted(snapshot.nodes):
+        node = snapshot.nodes[name]
+        # cordoned, not ready or unreachable
+        blocking = (taint for taint in taints_of(node) if taint.effect in BLOCKING_EFFECTS)
+        closed = any(taint.key.startswith("node.kubernetes.io/") for taint in blocking)
+        if selects(selector, node) and not closed and not knows_pod_groups(node):
+            old.append(name)
+    if not old:
+        return None
+    text = f"kubelets older than 1.36 refuse pods of PodGroups: {listed(old)}"
+    return Reason.OLD_KUBELETS, f"{text}; keep the pods away from there"
 
 
-def look_again(snapshot: Snapshot, consumers: Consumers) -> float | None:
+def look_again(snapshot: Snapshot) -> float | None:
     """Seconds until a bound pod that has not started counts as refused, or None."""
-    waits = [_left(snapshot, pod) for pod in _members(consumers, _sharing(snapshot))]
-    return min((left for left in waits if left > 0), default=None)
+    waiting = _unstarted(snapshot, _sharing_groups(snapshot))
+    return min((left for _, left in waiting if left > 0), default=None)
 
 
-def _sharing(snapshot: Snapshot) -> frozenset[str]:
-    if not DIALECTS[snapshot.rules.dialect].groups:
+def _sharing_groups(snapshot: Snapshot) -> frozenset[str]:
+    """The names of the PodGroups whose pods share the claim."""
+    if not snapshot.dialect.groups:
         return frozenset()
     groups = (group for group in snapshot.groups if shares(group, snapshot.name))
     return frozenset(group.metadata.name for group in groups)
 
 
-def _members(consumers: Consumers, names: frozenset[str]) -> list[Pod]:
-    """The bound pods of the groups that have not started."""
+def _unstarted(snapshot: Snapshot, names: frozenset[str]) -> list[tuple[Pod, float]]:
+    """The bound pods of the groups that have not started, with the seconds until each counts as
+    refused, since this process first saw it bound."""
+    pods, ages = snapshot.consumers, snapshot.memory.unstarted_age
     return [
-        pod
-        for pod in consumers.bound.values()
-        if group_of(pod.spec) in names and pod.status.phase == "Pending"
+        (pod, START_SECONDS - ages.get(uid, 0.0))
+        for uid, pod in pods.bound.items()
+        if pods.groups.get(uid) in names and pod.status.phase == "Pending"
     ]
-
-
-def _listed_all_the_same(snapshot: Snapshot, names: frozenset[str]) -> Report | None:
-    listed = {each.uid for each in snapshot.references if is_pod(each)}
-    found = [
-        pod.metadata.name
-        for pod in snapshot.pods
-        if pod.metadata.uid in listed and group_of(pod.spec) in names
-    ]
-    if not found:
-        return None
-    text = f"pods of the PodGroup are listed one by one, first {min(found)}"
-    return (
-        Reason.SCHEDULER_IGNORES_GROUPS,
-        f"{text}: DRAWorkloadResourceClaims seems to be off in the scheduler or in KCM",
-    )
-
-
-def _not_started(snapshot: Snapshot, members: Iterable[Pod]) -> Report | None:
-    waiting = list(members)
-    late = [pod for pod in waiting if _left(snapshot, pod) <= 0]
-    if not late:
-        return _reported_before(snapshot) if waiting else None
-    nodes = sorted({pod.spec.node_name for pod in late})
-    text = f"pods are bound and do not start on {listed(nodes)}"
-    return (
-        Reason.KUBELETS_REFUSE,
-        f"{text}: see their events FailedPrepareDynamicResources; the kubelets there seem to know "
-        "no PodGroups",
-    )
-
-
-def _reported_before(snapshot: Snapshot) -> Report | None:
-    """The report about refused pods in a present status, by any controller process."""
-    for held in snapshot.reservations:
-        for each in held.reservation.status.conditions:
-            if each.reason == Reason.KUBELETS_REFUSE:
-                return Reason.KUBELETS_REFUSE, each.message
-    return None
-
-
-def _left(snapshot: Snapshot, pod: Pod) -> float:
-    """Seconds until the pod counts as refused, since this process first saw it bound."""
-    return START_SECONDS - snapshot.memory.unstarted_age.get(pod.metadata.uid, 0.0)
-
-
-def _usable_nodes(snapshot: Snapshot) -> tuple[Node, ...]:
-    """The nodes on which a pod with the claim could run, sorted by name.
-
-    Before the claim is allocated, these are all schedulable nodes.
-    """
-    allocation = snapshot.claim.status.allocation if snapshot.claim else None
-    selector = allocation.node_selector if allocation else None
-    found = (snapshot.nodes[name] for name in sorted(snapshot.nodes))
-    return tuple(node for node in found if selects(selector, node) and not _is_closed(node))
-
-
-def _is_closed(node: Node) -> bool:
-    """Whether the node is cordoned, not ready or unreachable."""
-    taints = (each for each in taints_of(node) if each.effect in BLOCKING_EFFECTS)
-    return any(each.key.startswith("node.kubernetes.io/") for each in taints)
-
-
-def _old_kubelets(nodes: Iterable[Node]) -> Report | None:
-    old = sorted(node.metadata.name for node in nodes if not knows_pod_groups(node))
-    if not old:
-        return None
-    text = f"kubelets older than 1.36 refuse pods of PodGroups: {listed(old)}"
-    return Reason.OLD_KUBELETS, f"{text}; keep the pods away from there"

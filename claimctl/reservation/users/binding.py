@@ -21,21 +21,14 @@ that pod may be in a scheduling cycle, whatever its condition says.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
-from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import Consumers, claim_names, is_stuck
+from claimctl.reservation.facts.pods import Consumers, claim_names, group_of
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import (
-    is_pod,
-    is_pod_group,
-    is_workload,
-    listed_ahead,
-)
+from claimctl.reservation.facts.references import is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.reservation.users.waiting import list_full
-from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 
 POLL_SECONDS = 5.0
@@ -55,11 +48,12 @@ pods count as consumers, except those that wait in vain."""
 
 def binding_seconds(snapshot: Snapshot, pod: Pod) -> float:
     """Seconds for which a scheduler may still bind the pod after the claim was closed to it."""
-    rules = snapshot.rules
-    known = pod.spec.scheduler_name in ("", *rules.known_schedulers)
-    waits = any(volume.may_be_unbound for volume in pod.spec.volumes)
+    rules, spec = snapshot.rules, pod.spec
     slow = (
-        not known or waits or _may_be_of_gang(snapshot, pod) or _may_wait_for_devices(snapshot, pod)
+        spec.scheduler_name not in ("", *rules.known_schedulers)
+        or any(volume.may_be_unbound for volume in spec.volumes)
+        or _may_be_of_gang(snapshot, pod)
+        or _may_wait_for_devices(snapshot, pod)
     )
     return max(rules.binding_seconds, rules.slow_binding_seconds if slow else 0.0)
 
@@ -73,12 +67,9 @@ def _may_be_of_gang(snapshot: Snapshot, pod: Pod) -> bool:
     if pod.spec.workload_ref is not None:
         return True
     name = group_of(pod.spec)
-    if not name:
-        return False
     policies = [g.spec.scheduling_policy for g in snapshot.groups if g.metadata.name == name]
-    return not policies or any(
-        policy is not None and policy.gang is not None for policy in policies
-    )
+    gangs = any(policy is not None and policy.gang is not None for policy in policies)
+    return bool(name) and (gangs or not policies)
 
 
 def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
@@ -88,25 +79,22 @@ def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
     does not notice that a claim was allocated anew (DRADeviceBindingConditions, Kubernetes 1.34).
     It gives the pod up if a device fails.
     """
-    polled = snapshot.memory.version_age >= 2 * POLL_SECONDS
-    if polled and snapshot.claim is not None and _binding_has_failed(snapshot.claim):
-        return False
+    claim, polled = snapshot.claim, snapshot.memory.version_age >= 2 * POLL_SECONDS
+    if polled and claim is not None:
+        # the claim's driver reports that a device will not be ready for a pod
+        for device in claim.devices:
+            for condition in claim.status.reported(device):
+                if condition.status == "True" and (
+                    condition.type in device.binding_failure_conditions
+                ):
+                    return False
     names = claim_names(pod)
-    claims = [snapshot.claim if n == snapshot.name else snapshot.claims.get(n) for n in names]
-    if any(device.binding_conditions for claim in claims if claim for device in claim.devices):
+    claims = [claim if name == snapshot.name else snapshot.claims.get(name) for name in names]
+    if any(device.binding_conditions for known in claims if known for device in known.devices):
         return True
-    allocated = [claim is not None and claim.status.allocation is not None for claim in claims]
+    allocated = [known is not None and known.status.allocation is not None for known in claims]
     complete = all(allocated) and len(names) >= len(pod.spec.resource_claims)
     return snapshot.binding_conditions and not complete
-
-
-def _binding_has_failed(claim: ResourceClaim) -> bool:
-    """Whether the claim's driver reports that a device will not be ready for a pod."""
-    return any(
-        condition.status == "True" and condition.type in each.binding_failure_conditions
-        for each in claim.devices
-        for condition in claim.status.reported(each)
-    )
 
 
 def binding_left(snapshot: Snapshot, pod: Pod) -> float:
@@ -120,7 +108,7 @@ def binding_left(snapshot: Snapshot, pod: Pod) -> float:
 
 def longest_binding_left(snapshot: Snapshot) -> float:
     """The same for all pending pods that the claim is closed to; 0 if there is none."""
-    pending = snapshot.consumers().pending.values()
+    pending = snapshot.consumers.pending.values()
     closed = (pod for pod in pending if not is_open(snapshot, pod))
     return max((binding_left(snapshot, pod) for pod in closed), default=0.0)
 
@@ -130,22 +118,34 @@ def closed_age(snapshot: Snapshot, pod: Pod) -> float:
     seen = snapshot.memory.openings
     if is_open(snapshot, pod):
         return 0.0
-    ages = [seen.watched_age, seen.entry_age.get(pod.metadata.uid, seen.watched_age)]
+    ages = [
+        seen.watched_age,
+        seen.entry_age.get(pod.metadata.uid, seen.watched_age),
+        snapshot.dialect.unlisted_age(seen.holder_age),
+    ]
     if group := group_of(pod.spec):
         ages.append(seen.group_ages.get(group, inf))
-    if _lists_no_pod_beside_others(snapshot):
-        ages.append(seen.holder_age)
     return min(ages)
 
 
-def schedulers_list_pods(snapshot: Snapshot) -> bool:
-    """Whether schedulers list each pod that has no PodGroup before they bind it."""
-    return not _lists_no_pod_beside_others(snapshot) and not snapshot.shared
+def is_open(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
+    if pod.metadata.uid in snapshot.listed_uids or admits_unlisted(snapshot):
+        return True
+    group = group_of(pod.spec)
+    return bool(group) and any(
+        is_pod_group(entry) and entry.name == group for entry in snapshot.no_pods
+    )
 
 
-def one_by_one(snapshot: Snapshot) -> bool:
+def admits_unlisted(snapshot: Snapshot) -> bool:
+    """Whether schedulers bind any pod without a write to the claim, as the list is now."""
+    return snapshot.dialect.admits_unlisted(snapshot.no_pods)
+
+
+def is_listed_one_by_one(snapshot: Snapshot) -> bool:
     """Whether each pod of the present allocation was listed before it was bound."""
-    return schedulers_list_pods(snapshot) and not may_share_by_group(snapshot)
+    return snapshot.lists_each_pod and not may_share_by_group(snapshot)
 
 
 def may_share_by_group(snapshot: Snapshot) -> bool:
@@ -157,48 +157,37 @@ def may_share_by_group(snapshot: Snapshot) -> bool:
     seen = snapshot.memory.openings
     if snapshot.group_listed or seen.group_age < inf:
         return True
-    served = DIALECTS[snapshot.rules.dialect].groups
-    grouped = bool(snapshot.groups) or any(group_of(pod.spec) for pod in snapshot.pods)
-    return served and grouped and seen.watched_age < snapshot.rules.settle_seconds
+    grouped = bool(snapshot.groups) or bool(snapshot.consumers.groups)
+    recent = seen.watched_age < snapshot.rules.settle_seconds
+    return snapshot.dialect.groups and grouped and recent
 
 
 def begins_with_fence(snapshot: Snapshot) -> bool:
     """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
-    return snapshot.shared or snapshot.group_listed or keeps_pods_out(snapshot)
+    return snapshot.shared or snapshot.group_listed or admits_unlisted(snapshot)
 
 
-def keeps_pods_out(snapshot: Snapshot) -> bool:
-    """Whether the scheduler lists no pod because the list has entries that are no pods."""
-    return _lists_no_pod_beside_others(snapshot) and bool(snapshot.no_pods)
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The pods that block a release.
 
-
-def is_open(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
-    group = group_of(pod.spec)
-    return any(
-        each.uid == pod.metadata.uid
-        or (group and is_pod_group(each) and each.name == group)
-        or (_lists_no_pod_beside_others(snapshot) and not is_pod(each))
-        for each in snapshot.references
-    )
-
-
-def _lists_no_pod_beside_others(snapshot: Snapshot) -> bool:
-    return not DIALECTS[snapshot.rules.dialect].lists_beside_others
-
-
-def users_among(
-    snapshot: Snapshot, reason: Reason, consumers: Consumers
-) -> tuple[list[Pod], list[Pod], list[Pod]]:
-    """The pods that block a release, in three lists.
-
-    - Pods that use the claim.
-    - Pods that have to give way, and that a scheduler listed. It may bind them at any moment.
-    - Pods that have to give way, and that may still be bound although the claim is closed to them.
-
-    A pod to which the claim is still open is in none of them if the fence closes it.
+    A pod to which the claim is still open is in none of the lists if the fence closes it.
     """
-    using, kept, binding = list(consumers.bound.values()), [], []
+
+    using: list[Pod]
+    """Pods that use the claim."""
+    kept: list[Pod]
+    """Pods that have to give way, and that a scheduler listed. It may bind them at any moment."""
+    binding: list[Pod]
+    """Pods that have to give way, and that may still be bound although the claim is closed."""
+    binding_left: float = 0.0
+    """Seconds for which the last of them may be bound."""
+
+
+def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Users:
+    """The pods that block a release, of the cache or of a live LIST."""
+    using, kept = list(consumers.bound.values()), []
+    binding: dict[str, tuple[Pod, float]] = {}
     yielding = _yielding(snapshot, reason, consumers)
     out = entries_to_take_out(snapshot, reason, consumers)
     deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
@@ -207,16 +196,17 @@ def users_among(
             using.append(pod)
         elif uid in snapshot.listed_uids and uid not in out and not deleting:
             kept.append(pod)
-        elif (deleting or not is_open(snapshot, pod)) and binding_left(snapshot, pod) > 0:
-            binding.append(pod)
-    return using, kept, binding
+        elif (deleting or not is_open(snapshot, pod)) and (left := binding_left(snapshot, pod)) > 0:
+            binding[uid] = pod, left
+    pods = [pod for pod, _ in binding.values()]
+    return Users(using, kept, pods, max((left for _, left in binding.values()), default=0.0))
 
 
 def _yielding(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
     """UIDs of the pending pods for which the release does not wait until they used the claim."""
     if reason in PENDING_PODS_GIVE_WAY or list_full(snapshot, consumers):
         return frozenset(consumers.pending)
-    return frozenset(uid for uid, pod in consumers.pending.items() if is_stuck(pod))
+    return frozenset(consumers.stuck)
 
 
 def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
@@ -228,7 +218,7 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     fence, kube-controller-manager lists it again.
     """
     claim = snapshot.claim
-    held = any(is_workload(each) and not is_pod_group(each) for each in snapshot.no_pods)
+    held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
     if claim is None or claim.metadata.deleting or not held:
         return frozenset()
-    return listed_ahead(claim, _yielding(snapshot, reason, consumers))
+    return consumers.ahead & _yielding(snapshot, reason, consumers)

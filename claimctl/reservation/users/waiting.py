@@ -11,20 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from claimctl.reservation.facts.pods import (
-    DISRUPTED,
-    Consumers,
-    is_bound,
-    is_done,
-    is_stuck,
-    unschedulable_since,
-)
+from claimctl.reservation.facts.pods import DISRUPTED, Consumers, is_bound, is_done
 from claimctl.reservation.facts.references import LIMIT
-from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
+from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.placement import NO_EXECUTE, admits
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 
 STUCK_SECONDS = 10.0
 """After so many seconds, no pod of those that wait for the claim is about to be bound."""
@@ -34,54 +26,37 @@ _EVICTED = "DeletionByDeviceTaintManager"
 """The reason of the condition that KCM sets on a pod before it evicts the pod from a device."""
 
 
-def stuck_since(snapshot: Snapshot, consumers: Consumers) -> datetime | None:
-    """The time since which a pod has waited in vain for a claim that no bound pod uses, or None."""
-    if not snapshot.allocated or consumers.bound:
-        return None
-    stuck = (unschedulable_since(pod) for pod in consumers.pending.values() if is_stuck(pod))
-    since = min(filter(None, stuck), default=None)
-    return None if since is None else max([since, *_last_used(snapshot)])
+def stuck_since(snapshot: Snapshot) -> datetime | None:
+    """The time since which a pod has waited in vain for a claim that no bound pod uses, or None.
 
-
-def _last_used(snapshot: Snapshot) -> list[datetime]:
-    """When the last consumer went, and when the claim was allocated.
-
-    An allocation that has no time yet is new: the pod for which it was made is about to be bound. A
-    time that a wrong clock wrote does not count.
+    It is not before the last consumer went, and not before the claim was allocated. An allocation
+    that has no time yet is new: the pod for which it was made is about to be bound. A time that a
+    wrong clock wrote does not count.
     """
+    pods = snapshot.consumers
+    if not snapshot.allocated or pods.bound or not pods.stuck:
+        return None
     allocation = snapshot.claim.status.allocation if snapshot.claim else None
-    statuses = (held.reservation.status.allocation_time for held in snapshot.reservations)
+    statuses = [held.reservation.status for held in snapshot.reservations]
     given = allocation.allocation_timestamp if allocation else None
-    allocated = [given] if given else list(filter(None, statuses))
-    used = [_last_consumer(snapshot, held) for held in snapshot.reservations]
-    times = (*filter(None, used), *(allocated or [snapshot.now]))
-    return [each for each in times if each - snapshot.now < CLOCK_SKEW]
+    allocated = [given] if given else [status.allocation_time for status in statuses]
+    used = [
+        status.last_consumer_time
+        if held.unused_age is None
+        else snapshot.now - timedelta(seconds=held.unused_age)
+        for held, status in zip(snapshot.reservations, statuses, strict=True)
+    ]
+    times = [*filter(None, used), *(list(filter(None, allocated)) or [snapshot.now])]
+    plausible = (time for time in times if time - snapshot.now < CLOCK_SKEW)
+    return max([min(pods.stuck.values()), *plausible])
 
 
-def _last_consumer(snapshot: Snapshot, held: Held) -> datetime | None:
-    """When the last consumer went: by our clock if known, else by the status."""
-    if held.unused_age is None:
-        return held.reservation.status.last_consumer_time
-    return snapshot.now - timedelta(seconds=held.unused_age)
-
-
-def asks_to_reallocate(claim: ResourceClaim | None, held: Held) -> bool:
-    """Whether the reservation has a request to give the claim's devices up without a timeout."""
-    asked = held.reservation.metadata.annotation(REALLOCATE_ANNOTATION)
-    return claim is not None and asked == claim.metadata.uid
-
-
-def may_reallocate(held: Held) -> bool:
-    """Whether the reservation ever lets claimctl give up devices that its pods cannot use."""
-    return held.reservation.spec.reallocate_timeout_seconds is not None
-
-
-def until_in_vain(snapshot: Snapshot, consumers: Consumers) -> float | None:
+def until_in_vain(snapshot: Snapshot) -> float | None:
     """Seconds until pods wait in vain, so that none should be listed; 0 if they do now, or None."""
-    asked = (each for each in snapshot.reservations if asks_to_reallocate(snapshot.claim, each))
-    if any(map(may_reallocate, asked)) or evicts(snapshot):
+    asked = (held for held in snapshot.reservations if held.asks_to_reallocate(snapshot.claim))
+    if any(held.may_reallocate for held in asked) or evicts(snapshot):
         return 0.0
-    since = stuck_since(snapshot, consumers)
+    since = stuck_since(snapshot)
     if since is None:
         return None
     return max(STUCK_SECONDS - (snapshot.now - since).total_seconds(), 0.0)
@@ -94,31 +69,27 @@ def evicts(snapshot: Snapshot) -> bool:
     when it allocates. A ResourceSlice shows its taints. The taint of a DeviceTaintRule shows in the
     pods that it evicts (``evicts_a_pod``).
     """
-    devices = snapshot.claim.devices if snapshot.claim is not None else ()
-    return snapshot.memory.evicting or any(
-        _is_tainted(device, piece) for device in devices for piece in snapshot.slices
+    if snapshot.memory.evicting:
+        return True
+    devices = snapshot.claim.devices if snapshot.claim and snapshot.slices else ()
+    return any(
+        not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
+        for result in devices
+        for piece in snapshot.slices
+        if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool)
+        for device in piece.spec.devices or ()
+        if device.name == result.device
     )
 
 
 def evicts_a_pod(claim: ResourceClaim, pods: Iterable[Pod]) -> bool:
     """Whether a bound pod of the list shows that KCM evicts it from a device."""
-    listed = {each.uid for each in claim.status.reserved_for}
+    listed = {entry.uid for entry in claim.status.reserved_for}
     return any(
         condition.type == DISRUPTED and condition.reason == _EVICTED
         for pod in pods
         if pod.metadata.uid in listed and is_bound(pod) and not is_done(pod)
         for condition in pod.status.conditions
-    )
-
-
-def _is_tainted(result: DeviceRequestAllocationResult, piece: ResourceSlice) -> bool:
-    """Whether the slice shows a taint of the device that evicts, and that is not tolerated."""
-    if (piece.spec.driver, piece.spec.pool.name) != (result.driver, result.pool):
-        return False
-    return any(
-        not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-        for device in piece.spec.devices or ()
-        if device.name == result.device
     )
 
 

@@ -16,17 +16,20 @@ The steps are:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.membership import made_by_claimctl
+from claimctl.reservation.facts.decision import (
+    Blocker,
+    ConfirmPods,
+    ConfirmWorkload,
+    ListLivePods,
+    Step,
+    WriteList,
+)
+from claimctl.reservation.facts.membership import is_listed_by_group, made_by_claimctl
 from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import is_pod_group
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import is_pod_group, is_tombstone, workload_reference
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import group_of
 from claimctl.wire.claims import Reference
-from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER
 
 
@@ -38,56 +41,93 @@ def leaves_to_group(snapshot: Snapshot) -> bool:
     """
     if not snapshot.reservations or not all(held.withdrawn for held in snapshot.reservations):
         return False
-    if not any(_present(snapshot)):
+    if not present_groups(snapshot):
         return False
-    return bool(running_groups(snapshot, snapshot.pods)) or _hold_has_left(snapshot)
+    return bool(running_groups(snapshot, snapshot.consumers)) or _no_hold_listed(snapshot)
 
 
-def left_to_group(snapshot: Snapshot) -> bool:
+def is_left_to_group(snapshot: Snapshot) -> bool:
     """The same, after claimctl's finalizers of the listed groups are gone."""
     return leaves_to_group(snapshot) and not any(
         FINALIZER in group.metadata.finalizers
-        for group in _listed_groups(snapshot)
-        if made_by_claimctl(group)
+        for group in snapshot.groups
+        if made_by_claimctl(group) and group.metadata.uid in snapshot.listed_uids
     )
 
 
 def hold_has_left(snapshot: Snapshot) -> bool:
     """Whether a withdrawn hold has left the claim to its group, so that nothing is released."""
-    return leaves_to_group(snapshot) and _hold_has_left(snapshot)
+    return snapshot.group_listed and leaves_to_group(snapshot) and _no_hold_listed(snapshot)
 
 
-def _hold_has_left(snapshot: Snapshot) -> bool:
+def _no_hold_listed(snapshot: Snapshot) -> bool:
     """Whether statuses record holds on this claim, and the list has none of them."""
-    assert snapshot.claim is not None
-    statuses = (held.reservation.status for held in snapshot.reservations)
-    uid = snapshot.claim.metadata.uid
-    recorded = {
-        status.reserved_for.uid
-        for status in statuses
-        if status.reserved_for is not None and status.claim_uid == uid
-    }
-    return bool(recorded) and recorded.isdisjoint(each.uid for each in snapshot.references)
+    uid = snapshot.claim.metadata.uid if snapshot.claim is not None else ""
+    statuses = [held.reservation.status for held in snapshot.reservations]
+    recorded = {s.reserved_for.uid for s in statuses if s.reserved_for and s.claim_uid == uid}
+    return bool(recorded) and recorded.isdisjoint(snapshot.listed_uids)
 
 
-def running_groups(snapshot: Snapshot, pods: Iterable[Pod]) -> tuple[Reference, ...]:
-    """The listed PodGroups that exist and have a bound pod among ``pods``."""
-    running = {group_of(pod.spec) for pod in Consumers.of(pods).bound.values()}
-    return tuple(each for each in _present(snapshot) if each.name in running)
+def running_groups(snapshot: Snapshot, consumers: Consumers) -> tuple[Reference, ...]:
+    """The listed PodGroups that exist and have a bound pod."""
+    running = {name for uid, name in consumers.groups.items() if uid in consumers.bound}
+    return tuple(entry for entry in present_groups(snapshot) if entry.name in running)
 
 
-def _present(snapshot: Snapshot) -> Iterator[Reference]:
+def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
     """The listed PodGroups that exist; none unless the claim is allocated and stays."""
     claim = snapshot.claim
-    serves = DIALECTS[snapshot.rules.dialect].groups and not snapshot.shared
-    if claim is None or not snapshot.allocated or claim.metadata.deleting or not serves:
-        return
-    there = {group.metadata.uid for group in _listed_groups(snapshot)}
-    for each in snapshot.references:
-        if is_pod_group(each) and each.uid in there:
-            yield each
+    if claim is None or not snapshot.allocated or claim.metadata.deleting:
+        return ()
+    if snapshot.shared or not snapshot.dialect.groups:
+        return ()
+    uids = {group.metadata.uid for group in snapshot.groups}
+    return tuple(entry for entry in snapshot.no_pods if is_pod_group(entry) and entry.uid in uids)
 
 
-def _listed_groups(snapshot: Snapshot) -> Iterator[PodGroup]:
-    uids = {each.uid for each in snapshot.references if is_pod_group(each)}
-    return (group for group in snapshot.groups if group.metadata.uid in uids)
+def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
+    """Remove claimctl's holds from a claim whose reservations are withdrawn.
+
+    The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
+
+    Args:
+        own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
+    """
+    # 1. The group has no finalizer of claimctl any more, and the list still has a hold.
+    holds = {entry.uid for entry in snapshot.no_pods if entry.uid in own}
+    holds -= {entry.uid for entry in snapshot.no_pods if is_pod_group(entry)}
+    if snapshot.claim is None or not holds or not is_left_to_group(snapshot):
+        return Step()
+    # 2. No other controller may add the hold again.
+    settle = snapshot.rules.settle_seconds
+    left = max(held.withdrawal_settles_in(settle) for held in snapshot.reservations)
+    if left > 0:
+        text = "waits until every controller sees that the reservation is withdrawn"
+        return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
+    # 3. Live reads show the workloads, the pods, and a group with a bound pod.
+    version, live = snapshot.claim.metadata.resource_version, snapshot.live()
+    pods = snapshot.table_of(live.pods) if live is not None else Consumers.of(())
+    groups = running_groups(snapshot, pods)
+    present, gone = snapshot.evidence.present_pods, snapshot.evidence.gone_pods
+    unconfirmed = tuple(group for group in groups if group.uid not in present | gone)
+    needs = (
+        *(
+            ConfirmWorkload(workload_reference(held.reservation.spec.workload_ref, ""))
+            for held in snapshot.reservations
+            if held.workload.exists and not held.workload.confirmed
+        ),
+        *((ListLivePods(version),) if live is None else ()),
+        *((ConfirmPods(unconfirmed),) if unconfirmed else ()),
+    )
+    if needs:
+        return Step(needs=needs)
+    if not any(group.uid in present for group in groups):
+        return Step()
+    # 4. The hold goes, with the tombstones that the group makes superfluous.
+    covered = {uid for uid, pod in pods.finished.items() if is_listed_by_group(snapshot, pod)}
+    remaining = tuple(
+        entry
+        for entry in snapshot.references
+        if entry.uid not in holds and not (is_tombstone(entry) and entry.uid in covered)
+    )
+    return Step(write=WriteList(version, remaining, reason=Reason.WITHDRAWN))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.assessment.holds import FIGHT_REST
-from claimctl.reservation.decide import decide
+from claimctl.reservation.decide import FIGHT_REST, decide
 from claimctl.reservation.facts.decision import SetFinalizer, WriteStatus
 from claimctl.reservation.facts.snapshot import Evidence, LiveList, Rules
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState

@@ -98,7 +98,7 @@ def idle(status: ClaimReservationStatus, idle_age: float | None) -> Action:
         claim=claim(deployment_ref()),
         reservations=(held,),
     )
-    return decide_retention(snapshot, held, snapshot.consumers(), frozenset()).action
+    return decide_retention(snapshot, held, frozenset()).action
 
 
 def test_times_that_another_clock_told_stay_as_they_are() -> None:

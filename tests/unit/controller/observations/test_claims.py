@@ -462,12 +462,12 @@ def test_after_a_restore_of_etcd_no_version_of_the_lost_history_proves_anything(
     memories.openings.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, None, FREE, False))
     memories.openings.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, FREE, TAKEN, False))
     assert ages(memories, TAKEN).blind_age is None
-    assert memories.openings.noted(TAKEN, "9")
+    assert memories.openings.history_complete(TAKEN, "9")
     clock.time = 50
     (memories.pods_listed if relisted == "pods" else memories.claims_listed)("90", "2")
     clock.time = 60
     assert ages(memories, TAKEN).blind_age == 10
-    assert not memories.openings.noted(TAKEN, "9")
+    assert not memories.openings.history_complete(TAKEN, "9")
     memories.pods_listed("2", "2")
     assert ages(memories, TAKEN).blind_age == 0
 
@@ -505,7 +505,7 @@ def test_the_checkpoint_counts_only_if_the_server_accepts_a_watch_of_claims_from
     memories.claims_listed(reached, "40")
     clock.time = 8
     assert unnoticed(memories, "10") == (inf if known else 3)
-    assert memories.openings.noted(taken, "40") == known
+    assert memories.openings.history_complete(taken, "40") == known
 
 
 def test_after_a_restore_of_etcd_no_claim_counts_as_deallocated_by_this_process() -> None:

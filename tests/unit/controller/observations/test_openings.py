@@ -50,7 +50,7 @@ class Story:
 
     def noted(self, *, pods: str) -> bool:
         assert self.claim is not None
-        return self.seen.noted(self.claim, pods)
+        return self.seen.history_complete(self.claim, pods)
 
     def _tell(self, new: ResourceClaim | None, *, relist: bool) -> None:
         self.seen.observe(Change(RESOURCECLAIMS, NAMESPACE, CLAIM, self.claim, new, relist))
@@ -213,4 +213,4 @@ def test_a_version_that_the_watch_has_not_brought_proves_nothing() -> None:
     story.shows()
     assert story.claim is not None
     later = replace(story.claim, metadata=replace(story.claim.metadata, resource_version="7"))
-    assert not story.seen.noted(later, "9")
+    assert not story.seen.history_complete(later, "9")

@@ -127,7 +127,7 @@ def decision(
     """What one reservation of the claim asks for; by default it holds the claim already."""
     held = Held(reserved or reservation(status=held_status()), workload)
     snapshot = Snapshot(NOW, NAMESPACE, CLAIM, on or claim(WORKLOAD), (held,), pods, rules=rules)
-    return decide_retention(snapshot, held, snapshot.consumers(), frozenset())
+    return decide_retention(snapshot, held, frozenset())
 
 
 def recorded(

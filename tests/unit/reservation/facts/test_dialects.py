@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.claims import Reference
-from tests.support.builders import claim, deployment_ref, pod_ref, running
+from tests.support.builders import claim, deployment_ref, pod_ref, running, tomb
 from tests.support.claim_cases import ACTIVE, NATIVE, WORKLOAD, condition, lists, stage
 
 
@@ -66,17 +68,35 @@ def test_native_alone_refuses_a_claim(
     assert found == {"native": reason, "hold": None, "podgroup": None}
 
 
+LISTED, TOMBSTONE = pod_ref("a"), tomb("b")
+
+
 @pytest.mark.parametrize(
-    ("name", "created_for", "groups", "lists_beside_others"),
+    ("name", "created_for", "groups", "unlisted", "left"),
     [
-        ("native", WORKLOAD, False, False),
-        ("hold", None, False, True),
-        ("podgroup", None, True, True),
+        ("native", WORKLOAD, False, True, ()),
+        ("hold", None, False, False, (WORKLOAD, TOMBSTONE)),
+        ("podgroup", None, True, False, (WORKLOAD, TOMBSTONE)),
     ],
 )
 def test_a_dialect(
-    name: str, created_for: Reference | None, groups: bool, lists_beside_others: bool
+    name: str,
+    created_for: Reference | None,
+    groups: bool,
+    unlisted: bool,
+    left: tuple[Reference, ...],
 ) -> None:
     dialect = DIALECTS[name]
-    assert dialect.created_for(WORKLOAD) == created_for
-    assert (dialect.groups, dialect.lists_beside_others) == (groups, lists_beside_others)
+    assert (dialect.created_for(WORKLOAD), dialect.groups) == (created_for, groups)
+    assert not dialect.admits_unlisted((LISTED,))
+    assert dialect.admits_unlisted((LISTED, WORKLOAD)) == unlisted
+    assert dialect.unlisted_age(7.0) == (7.0 if unlisted else inf)
+    assert dialect.leaves_at_fence((WORKLOAD, TOMBSTONE)) == left
+
+
+@pytest.mark.parametrize(
+    ("name", "shared", "listed"),
+    [("native", False, False), ("hold", False, True), ("hold", True, False)],
+)
+def test_schedulers_list_each_pod(name: str, shared: bool, listed: bool) -> None:
+    assert DIALECTS[name].lists_each_pod(claim(shared=shared)) == listed

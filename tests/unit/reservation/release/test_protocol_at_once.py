@@ -35,7 +35,7 @@ from tests.support.builders import (
 )
 
 HOLD = deployment_ref()
-NOTED = Memory(noted=True, version_age=100.0)
+NOTED = Memory(history_complete=True, version_age=100.0)
 
 
 def ended(*references: Reference, memory: Memory = NOTED, pods: tuple[Pod, ...] = ()) -> Snapshot:
@@ -82,7 +82,7 @@ def test_the_entry_of_a_pod_that_went_when_it_was_done_does_not_ask_for_a_list()
 @pytest.mark.parametrize(
     "snapshot",
     [
-        pytest.param(ended(HOLD, memory=replace(NOTED, noted=False)), id="pods missed"),
+        pytest.param(ended(HOLD, memory=replace(NOTED, history_complete=False)), id="pods missed"),
         pytest.param(ended(HOLD, pod_ref("a")), id="a listed pod whose end was not seen"),
         pytest.param(
             ended(HOLD, memory=replace(NOTED, openings=Openings(group_age=3000.0))),

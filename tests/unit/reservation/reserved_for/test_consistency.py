@@ -90,7 +90,7 @@ def snapshots(draw: st.DrawFn) -> tuple[Snapshot, DesiredHolds]:
 @given(snapshots())
 def test_the_list_is_one_the_server_accepts(given_: tuple[Snapshot, DesiredHolds]) -> None:
     snapshot, holds = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
+    planned = consistent_list(snapshot, holds).reserved_for
     uids = [reference.uid for reference in planned]
     before = {reference.uid for reference in snapshot.references}
     assert len(uids) == len(set(uids)) <= LIMIT
@@ -104,7 +104,7 @@ def test_only_what_is_proven_dead_or_released_is_removed(
     given_: tuple[Snapshot, DesiredHolds],
 ) -> None:
     snapshot, holds = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
+    planned = consistent_list(snapshot, holds).reserved_for
     pods, kept = Consumers.of(snapshot.pods), {reference.uid for reference in planned}
     leaving = {uid for uid, each in pods.finished.items() if each.metadata.deleting}
     folded = snapshot.shared and not snapshot.frozen and OURS.uid in kept
@@ -122,7 +122,7 @@ def test_a_live_pod_is_never_a_tombstone_and_a_listed_one_stays(
     given_: tuple[Snapshot, DesiredHolds],
 ) -> None:
     snapshot, holds = given_
-    planned = consistent_list(snapshot, snapshot.consumers(), holds).reserved_for
+    planned = consistent_list(snapshot, holds).reserved_for
     pods = Consumers.of(snapshot.pods)
     listed = {reference.uid: reference for reference in planned}
     behind = snapshot.memory.version_age == 0
@@ -139,7 +139,7 @@ def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) ->
     snapshot, holds = given_
     assume(len(snapshot.references) < LIMIT)  # a full list makes room first, and adds then
     assert snapshot.claim is not None
-    first = consistent_list(snapshot, snapshot.consumers(), holds)
+    first = consistent_list(snapshot, holds)
     again = Snapshot(
         now=NOW,
         namespace="train",
@@ -155,7 +155,7 @@ def test_a_second_pass_changes_nothing(given_: tuple[Snapshot, DesiredHolds]) ->
         evidence=snapshot.evidence,
         memory=snapshot.memory,
     )
-    second = consistent_list(again, again.consumers(), holds)
+    second = consistent_list(again, holds)
     assert second.reserved_for == first.reserved_for
 
 
@@ -227,7 +227,7 @@ def test_an_entry_that_may_be_of_an_unreadable_pod_stays_and_nothing_is_looked_a
     """``dead_age`` lacks it; the next event of the pod brings the claim back."""
     on = stage(claim(pod_ref("a"), WORKLOAD), ACTIVE, OLD_HOLD).snapshot()
     snapshot = replace(on, memory=replace(on.memory, dead_age={}))
-    plan = consistent_list(snapshot, snapshot.consumers(), DesiredHolds({OURS.uid: OURS}))
+    plan = consistent_list(snapshot, DesiredHolds({OURS.uid: OURS}))
     assert (plan.reserved_for, plan.confirm, plan.look_again) == (on.references, (), None)
 
 
@@ -257,5 +257,5 @@ def test_the_entry_of_a_dead_pod_is_left_to_kcm_for_a_time(
         evidence=Evidence(gone_pods=frozenset({"uid-dead"})),
     )
     holds = DesiredHolds(keep={OURS.uid: OURS}, own=frozenset({OURS.uid}))
-    plan = consistent_list(snapshot, Consumers.of(()), holds)
+    plan = consistent_list(snapshot, holds)
     assert (plan.reserved_for, plan.look_again) == (listed, look_again)

@@ -373,7 +373,7 @@ def test_entries_are_given_up_only_beside_one_that_keeps_the_claim_allocated(
     listed = claim(pod_ref("b"), pod_ref("c"), beside)
     on.claim = written_by_claimctl(listed, ["uid-b", "uid-c"])
     seen = on.snapshot()
-    assert entries_to_give_up(seen, seen.consumers()).uids == given_up
+    assert entries_to_give_up(seen).uids == given_up
 
 
 def test_giving_the_devices_up_waits_for_the_binding_time_from_the_removal_on() -> None:
@@ -510,7 +510,7 @@ def test_only_pods_of_the_workload_that_would_wait_are_listed_and_never_too_many
 ) -> None:
     snapshot, listed = given_
     consumers, seen = Consumers.of(snapshot.pods), snapshot.memory.arrivals
-    found = pods_to_list(snapshot, consumers, {"uid-set"}, listed)
+    found = pods_to_list(snapshot, {"uid-set"}, listed)
     assert len({*listed, *(each.uid for each in found)}) == len(listed) + len(found)
     assert not found or len(listed) + len(found) <= LIMIT
     for each in found:

@@ -87,15 +87,15 @@ def seen(
     ],
 )
 def test_disagreement(snapshot: Snapshot, reason: Reason | None) -> None:
-    told = disagreement(snapshot, snapshot.consumers())
+    told = disagreement(snapshot)
     assert (told[0] if told else None) == reason
 
 
 def test_a_pod_that_has_not_started_is_looked_at_again_in_time() -> None:
     snapshot = seen(BOUND, bound_for=10.0)
-    assert look_again(snapshot, snapshot.consumers()) == START_SECONDS - 10.0
+    assert look_again(snapshot) == START_SECONDS - 10.0
     late = seen(BOUND, bound_for=31.0)
-    assert look_again(late, late.consumers()) is None
+    assert look_again(late) is None
 
 
 def test_what_has_been_told_of_pods_that_do_not_start_stays_until_they_do() -> None:
@@ -104,6 +104,6 @@ def test_what_has_been_told_of_pods_that_do_not_start_stays_until_they_do() -> N
     made = reservation(status=ClaimReservationStatus(conditions=(told,)))
     held = Held(made, WorkloadState(WorkloadPhase.ACTIVE, "uid-train"))
     waiting = replace_state(seen(BOUND, bound_for=1.0), reservations=(held,))
-    assert disagreement(waiting, waiting.consumers()) == (Reason.KUBELETS_REFUSE, "as told")
+    assert disagreement(waiting) == (Reason.KUBELETS_REFUSE, "as told")
     started = replace_state(seen(running("a", group="train")), reservations=(held,))
-    assert disagreement(started, started.consumers()) is None
+    assert disagreement(started) is None

@@ -19,7 +19,7 @@ from claimctl.reservation.users.binding import (
     PENDING_PODS_GIVE_WAY,
     binding_left,
     entries_to_take_out,
-    one_by_one,
+    is_listed_one_by_one,
 )
 from claimctl.reservation.users.blockers import users
 from claimctl.wire.base import encode
@@ -235,7 +235,7 @@ def test_a_hold_that_finished_pods_crowd_waits_for_a_pod_that_was_listed() -> No
 @pytest.mark.parametrize("reason", sorted(set(Reason) - PENDING_PODS_GIVE_WAY))
 def test_for_any_other_reason_a_pending_pod_counts_without_end(reason: Reason) -> None:
     seen = snapshot(HOLD, Openings(), WORKLOAD)
-    (blocker,) = users(seen, reason, seen.consumers())
+    (blocker,) = users(seen, reason, seen.consumers)
     assert (blocker.reason, blocker.after) == (Reason.CONSUMERS_LEFT, None)
 
 
@@ -379,7 +379,7 @@ def test_pods_are_listed_one_by_one_where_nothing_else_lets_them_in(
 ) -> None:
     seen = snapshot(rules, Openings(group_age=group_age), pod_ref("a"))
     on = with_facts(seen, claim=claim(shared=shared, created_for=WORKLOAD if shared else None))
-    assert one_by_one(on) is answer
+    assert is_listed_one_by_one(on) is answer
 
 
 @pytest.mark.parametrize(
@@ -411,23 +411,25 @@ def test_the_fence_takes_out_what_was_listed_ahead_if_a_hold_stays_beside_it(
 ) -> None:
     seen = snapshot(HOLD, Openings())
     on = with_facts(seen, claim=written_by_claimctl(claim(*listed), ["uid-a"]))
-    assert entries_to_take_out(on, reason, on.consumers()) == taken
+    assert entries_to_take_out(on, reason, on.consumers) == taken
 
 
 def test_no_entry_is_taken_out_of_a_claim_that_is_deleted_or_gone() -> None:
     seen = snapshot(HOLD, Openings())
     going = written_by_claimctl(claim(pod_ref("a"), WORKLOAD, deleting=True), ["uid-a"])
     for on in (with_facts(seen, claim=going), with_facts(seen, claim=None)):
-        assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers()) == frozenset()
+        assert entries_to_take_out(on, Reason.WITHDRAWN, on.consumers) == frozenset()
 
 
 def test_pods_may_have_used_a_group_that_left_the_list_before_this_process_looked() -> None:
     for age, answer in ((4.0, False), (5.0, True)):
-        assert one_by_one(snapshot(PODGROUP, Openings(watched_age=age), WORKLOAD)) is answer
+        assert (
+            is_listed_one_by_one(snapshot(PODGROUP, Openings(watched_age=age), WORKLOAD)) is answer
+        )
     alone = with_facts(
         snapshot(PODGROUP, Openings(watched_age=0.0), WORKLOAD), pods=(pending("a"),), groups=()
     )
-    assert one_by_one(alone)
+    assert is_listed_one_by_one(alone)
 
 
 @pytest.mark.parametrize("reason", [Reason.REALLOCATED, Reason.WITHDRAWN, Reason.WORKLOAD_ENDED])
@@ -438,7 +440,7 @@ def test_no_entry_of_a_scheduler_is_taken_out(reason: Reason) -> None:
         claim=written_by_claimctl(listed, ["uid-own"]),
         pods=(stuck("stuck"), stuck("own"), stuck("unlisted")),
     )
-    assert entries_to_take_out(on, reason, on.consumers()) == {"uid-own"}
+    assert entries_to_take_out(on, reason, on.consumers) == {"uid-own"}
 
 
 AGES = st.one_of(st.just(inf), st.floats(0, 1000))
@@ -464,7 +466,7 @@ def test_a_pod_counts_or_is_fenced_until_all_it_was_open_by_is_over(
     if rules is NATIVE:
         ages.append(seen.holder_age)
     others = {WORKLOAD, GROUP} if rules is NATIVE else {GROUP}
-    counted = tuple(users(on, reason, on.consumers()))
+    counted = tuple(users(on, reason, on.consumers))
     if pod_ref("a") in listed:
         assert [each.reason for each in counted] == [Reason.PODS_LISTED]
     elif others & set(listed):
@@ -481,4 +483,4 @@ def test_a_deletion_closes_a_claim_to_everybody(
 ) -> None:
     on = snapshot(rules, seen, *listed, deleting_age=age)
     assert binding_left(on, on.pods[0]) <= max(60 - age, 0)
-    assert (60 - age > 0) or not tuple(users(on, Reason.CLAIM_DELETED, on.consumers()))
+    assert (60 - age > 0) or not tuple(users(on, Reason.CLAIM_DELETED, on.consumers))

@@ -9,7 +9,8 @@ import pytest
 
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.users.blockers import blockers, longer_grace
+from claimctl.reservation.users.blockers import blockers
+from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.resources import PODS
@@ -151,7 +152,7 @@ def test_a_release_is_blocked_by(
     snapshot: Snapshot, found: list[tuple[Reason, float | None]]
 ) -> None:
     own = frozenset({WORKLOAD.uid})
-    blocked = blockers(snapshot, Reason.WORKLOAD_ENDED, snapshot.consumers(), own)
+    blocked = blockers(snapshot, Reason.WORKLOAD_ENDED, own)
     assert [(blocker.reason, blocker.after) for blocker in blocked] == found
 
 
