@@ -15,9 +15,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from claimctl.cli.color import in_color
+from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
 
-Document = Mapping[str, Any]
+Printed = Document | Mapping[str, Any]
+"""A document of claimctl, or another one, such as a manifest."""
 
 _GAP = 3
 _TEXT_WIDTH = 24
@@ -63,11 +65,8 @@ class Table:
     empty: str = "No resources found."
 
 
-def render(output: Output, table: Table, document: Document, *, head: bool = True) -> None:
-    """Print the table, its names or the document on stdout, in the format ``output``.
-
-    Programs read ``document``, so it must have ``apiVersion`` and ``kind``.
-    """
+def render(output: Output, table: Table, document: Printed, *, head: bool = True) -> None:
+    """Print the table, its names or the document on stdout, in the format ``output``."""
     if output.for_people:
         print_table(table, wide=output == Output.WIDE, head=head)
     else:
@@ -75,7 +74,7 @@ def render(output: Output, table: Table, document: Document, *, head: bool = Tru
 
 
 def print_text(
-    output: Output, lines: Iterable[str], document: Document, names: Iterable[str] = ()
+    output: Output, lines: Iterable[str], document: Printed, names: Iterable[str] = ()
 ) -> None:
     """Print the lines for people, or what ``render`` prints for others."""
     if output.for_people:
@@ -84,7 +83,7 @@ def print_text(
         print_data(output, document, names)
 
 
-def print_data(output: Output, document: Document, names: Iterable[str] = ()) -> None:
+def print_data(output: Output, document: Printed, names: Iterable[str] = ()) -> None:
     """Print the document or the names."""
     if output == Output.NAME:
         for name in names:
@@ -93,12 +92,13 @@ def print_data(output: Output, document: Document, names: Iterable[str] = ()) ->
         print_document(document, output)
 
 
-def print_document(document: Document, output: Output) -> None:
+def print_document(document: Printed, output: Output) -> None:
     """Print the document in a format for data."""
+    shown = plain(document) if isinstance(document, Document) else document
     if output == Output.JSON:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), end="")
+        print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
 
 
 def printable(sign: str) -> str:

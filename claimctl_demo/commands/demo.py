@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError, one_line
 from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
+    from claimctl.cli.documents import Document
     from claimctl_demo.real_servers.plane import ControlPlane
     from claimctl_demo.story.play import PlayReport
     from claimctl_demo.story.report import Printer, Report
@@ -165,7 +166,7 @@ class Results:
         self._print(report.document())
         self._write(lambda: play_page(report))
 
-    def _print(self, document: Mapping[str, Any]) -> None:
+    def _print(self, document: Document) -> None:
         from claimctl.cli.output import print_document
 
         if self.output.is_data:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from kube_in_process.storage.store import Revision
 
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import TOMBSTONE_GROUP
 from claimctl_demo.story.acts import who
+from claimctl_demo.story.documents import PlayedClaim
 from claimctl_demo.witness.witness import Witness
 from claimctl_demo.witness.world import Key, World
 
@@ -37,20 +37,20 @@ class ClaimSeen:
     refused: str = ""
     """Why its ClaimReservation does not hold the claim; "" if it does, or if there is none."""
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "devices": list(self.devices),
-            "pods": list(self.pods),
-            "mostPodsListed": self.most_pods,
-            "workloads": list(self.workloads),
-            "whileIdle": self.idle,
-            "allocated": self.allocated,
-            "releasedBy": self.released_by,
-            "reason": self.reason,
-            "notReserved": self.refused,
-        }
+    def document(self) -> PlayedClaim:
+        return PlayedClaim(
+            namespace=self.namespace,
+            name=self.name,
+            devices=tuple(self.devices),
+            pods=tuple(self.pods),
+            most_pods_listed=self.most_pods,
+            workloads=tuple(self.workloads),
+            while_idle=self.idle,
+            allocated=self.allocated,
+            released_by=self.released_by,
+            reason=self.reason,
+            not_reserved=self.refused,
+        )
 
     def line(self) -> str:
         return f"claim {self.namespace}/{self.name}: {self._held()}; {self._released()}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from html import escape
 from string import ascii_uppercase
+
+from msgspec.structs import replace
 
 from claimctl.commands.timeline import html
 from claimctl.commands.timeline.model import Lane, Timeline

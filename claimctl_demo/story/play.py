@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 
 from kube_in_process.options import ClusterOptions
 
 from claimctl.commands.timeline.model import Timeline
-from claimctl.wire.base import Object
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from claimctl_demo.story.applying import NODES, Application, BadManifests
 from claimctl_demo.story.claims_seen import ClaimSeen, Observer
+from claimctl_demo.story.documents import DemoPlay
 from claimctl_demo.story.invent import pods_of
 from claimctl_demo.story.manifests import Manifest, load
 from claimctl_demo.story.presets import PRESETS
@@ -45,17 +45,15 @@ class PlayReport:
     timelines: list[Timeline] = field(default_factory=list)
     """The timelines of all claims. Only the page needs them."""
 
-    def document(self) -> Object:
-        return {
-            "apiVersion": "cli.claimctl.io/v1alpha1",
-            "kind": "DemoPlay",
-            "dialect": self.dialect,
-            "version": self.version,
-            "claims": [claim.document() for claim in self.claims],
-            "pendingPods": self.pending,
-            "violations": len(self.violations),
-            "violationDetails": [asdict(violation) for violation in self.violations],
-        }
+    def document(self) -> DemoPlay:
+        return DemoPlay(
+            dialect=self.dialect,
+            version=self.version,
+            claims=tuple(claim.document() for claim in self.claims),
+            pending_pods=tuple(self.pending),
+            violations=len(self.violations),
+            violation_details=tuple(self.violations),
+        )
 
 
 async def play_files(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TextIO
 
 from claimctl.commands.timeline.model import Timeline
+from claimctl_demo.story.documents import DemoReport, DemoStep
 from claimctl_demo.story.parts import Part
 from claimctl_demo.witness.witness import Violation
 
@@ -38,19 +39,21 @@ class Step:
     part: Part
     began: datetime | None = None
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "ok": self.ok,
-            "dialect": self.part.dialect,
-            "version": self.part.version,
-            "pods": self.figures.pods,
-            "references": self.figures.references,
-            "writes": self.figures.writes,
-            "seconds": round(self.seconds, 2),
-            "message": self.message,
-            **self.figures.more,
-        }
+    def document(self) -> DemoStep:
+        more = self.figures.more
+        return DemoStep(
+            name=self.name,
+            ok=self.ok,
+            dialect=self.part.dialect,
+            version=self.part.version,
+            pods=self.figures.pods,
+            references=self.figures.references,
+            writes=self.figures.writes,
+            seconds=round(self.seconds, 2),
+            message=self.message,
+            claim_revisions_per_second=more.get("claimRevisionsPerSecond"),
+            pending=more.get("pending"),
+        )
 
 
 @dataclass(slots=True)
@@ -77,20 +80,18 @@ class Report:
             f"violations in the server's history, {self.seconds:.1f}s"
         )
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "apiVersion": "cli.claimctl.io/v1alpha1",
-            "kind": "DemoReport",
-            "dialect": _distinct(part.dialect for part in self.parts),
-            "version": _distinct(part.version for part in self.parts),
-            "playedOn": self.played_on,
-            "ok": self.ok,
-            "seconds": round(self.seconds, 2),
-            "steps": [step.document() for step in self.steps],
-            "violations": len(self.violations),
-            "errors": self.errors,
-            "violationDetails": [asdict(violation) for violation in self.violations],
-        }
+    def document(self) -> DemoReport:
+        return DemoReport(
+            dialect=_distinct(part.dialect for part in self.parts),
+            version=_distinct(part.version for part in self.parts),
+            played_on=self.played_on,
+            ok=self.ok,
+            seconds=round(self.seconds, 2),
+            steps=tuple(step.document() for step in self.steps),
+            violations=len(self.violations),
+            errors=tuple(self.errors),
+            violation_details=tuple(self.violations),
+        )
 
 
 class Printer:

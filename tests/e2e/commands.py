@@ -17,7 +17,6 @@ from kube_in_process.cluster import Cluster as EmbeddedCluster
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl.documents.models import MODELS
 from claimctl.kube.documents import Version
 from claimctl_demo.real_servers.programs import CONTROLLER_MANAGER
 from claimctl_demo.story import objects
@@ -27,6 +26,7 @@ from claimctl_demo.story.stage import Stage, staged
 from tests.e2e.harness import chosen
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.rights import bodies
+from tests.support.printed import checked
 
 SECONDS = 120.0
 DEVICE = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "x"}
@@ -41,11 +41,7 @@ class Answer:
     @property
     def document(self) -> Any:
         """The document on stdout, which has exactly the fields of its published schema."""
-        found = json.loads(self.out)
-        model = MODELS.get(str(found.get("kind"))) if isinstance(found, dict) else None
-        if model is not None:
-            model.model_validate_json(self.out, strict=True)
-        return found
+        return checked(json.loads(self.out))
 
 
 async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = SECONDS) -> Answer:

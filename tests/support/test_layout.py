@@ -48,7 +48,13 @@ DECIDING = (
 COMMANDS = {f"{entry.module.replace('.', '/')}.py" for entry in registry.COMMANDS}
 """The files with the flags of commands. Their tests, and those of the work beside them, are in
 files of their names, or in e2e/test_every_command.py, which plays every command."""
-PRINTING = ("commands/claims/claim_text.py", "commands/claims/pod_text.py", "reschedule/command/")
+PRINTING = (
+    "commands/claims/documents.py",
+    "commands/doctor/documents.py",
+    "commands/claims/claim_text.py",
+    "commands/claims/pod_text.py",
+    "reschedule/command/",
+)
 """What only prints; the tests of the commands read it."""
 WITNESS = "claimctl_demo/witness"
 """The same, outside of the product."""

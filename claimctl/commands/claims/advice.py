@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -131,3 +132,15 @@ def plain(explanation: Explanation) -> str:
     if view.listed_pods:
         return "No workload holds it: the cluster frees its devices when the last pod is gone."
     return "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
+
+
+def workload_advice(found: WorkloadFindings) -> list[str]:
+    """What to do about the workload's pods and its annotation, each line once."""
+    lines = [line for pod in found.waiting for line in pod.advice()]
+    lines += [f"Create claim {name} in namespace {found.namespace}." for name in found.missing]
+    if found.annotation is not None and not found.reservations and not found.problems:
+        lines.append("See whether claimctl is installed and runs: claimctl doctor")
+    if found.annotation is None and not found.reservations and found.claims:
+        command = f"kubectl -n {found.namespace} annotate {found.name} 'claimctl.io/reserve=*'"
+        lines.append(f"Keep its claims reserved while it has no pods: {command}")
+    return list(dict.fromkeys(lines)) or ["Nothing."]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-
-from claimctl.commands.claims import claim_view as claims_view
 from claimctl.commands.claims.advice import UNREADABLE, advice
 from claimctl.commands.claims.explanation import Explanation, describe_retention, owner_of
-from claimctl.commands.claims.waiting import controllers_word, told, until
+from claimctl.commands.claims.waiting import controllers_word, told
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.text import counted, fact, listed
-from claimctl.wire.base import to_plain
 from claimctl.wire.unreadable import Unreadable
 
 _API = "cli.claimctl.io/v1alpha1"
@@ -22,106 +17,6 @@ def unread_lines(found: Unreadable) -> list[str]:
     """What is known about a claim that cannot be read."""
 
     return [found.describe(), _LEFT_ALONE, "What to do:", f"  {UNREADABLE}"]
-
-
-def unread_document(found: Unreadable) -> dict[str, Any]:
-
-    return {
-        "apiVersion": _API,
-        "kind": "ClaimExplanation",
-        "unreadable": [_unread(found)],
-        "advice": [UNREADABLE],
-    }
-
-
-def _unread(found: Unreadable) -> dict[str, str]:
-    return {
-        "kind": found.resource.kind,
-        "namespace": found.namespace,
-        "name": found.name,
-        "message": found.problem,
-    }
-
-
-def document(explanation: Explanation, now: datetime) -> dict[str, Any]:
-
-    return {
-        "apiVersion": _API,
-        "kind": "ClaimExplanation",
-        "claim": claims_view.document(explanation.view, now),
-        "reservations": [
-            _reservation(retention) for retention in explanation.assessment.retentions
-        ],
-        "release": {
-            "underWay": explanation.release,
-            "possible": explanation.releasable,
-            "blockers": [
-                {
-                    "reason": one.reason,
-                    "message": one.message,
-                    "afterSeconds": one.after,
-                    "until": _time(until(explanation, one)),
-                }
-                for one in explanation.obstacles
-            ],
-        },
-        "asked": list(explanation.asked),
-        "deviceNotes": list(explanation.devices),
-        "orphan": _orphan_document(explanation),
-        "unreadable": [_unread(each) for each in explanation.unreadable],
-        "leftAlone": explanation.left_alone,
-        "controller": _controller_document(explanation),
-        "advice": list(advice(explanation)),
-    }
-
-
-def _time(when: datetime | None) -> str | None:
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when is not None else None
-
-
-def _orphan_document(explanation: Explanation) -> dict[str, Any] | None:
-    found = explanation.orphan
-    if found is None:
-        return None
-    return {
-        "reason": str(found.cause),
-        "message": found.message,
-        "blockers": [{"reason": one.reason, "message": one.message} for one in found.blockers],
-    }
-
-
-def _controller_document(explanation: Explanation) -> dict[str, Any] | None:
-    found = explanation.election
-    if found is None:
-        return None
-    return {
-        "state": str(found.state),
-        "message": found.message,
-        "degraded": bool(explanation.troubles),
-        "troubles": [
-            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
-            for one in explanation.troubles
-        ],
-    }
-
-
-def _reservation(retention: Any) -> dict[str, Any]:
-
-    reservation = retention.held.reservation
-    blocker = retention.blocker
-    return {
-        "name": reservation.metadata.name,
-        "workloadRef": to_plain(reservation.spec.workload_ref),
-        "retentionPolicy": reservation.spec.retention_policy,
-        "action": str(retention.action),
-        "reason": str(blocker.reason if blocker else retention.reason),
-        "message": blocker.message if blocker else "",
-        "afterSeconds": blocker.after if blocker else None,
-        "conditions": [
-            {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
-            for one in reservation.status.conditions
-        ],
-    }
 
 
 def lines(explanation: Explanation) -> list[str]:

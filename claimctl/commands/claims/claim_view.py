@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from claimctl.reservation.facts.pods import Consumers, claim_names
@@ -16,7 +15,6 @@ from claimctl.reservation.facts.references import (
     listed_ahead,
 )
 from claimctl.text import counted
-from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -143,29 +141,3 @@ def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
 
 def _hostnames(term: Any) -> Sequence[Any]:
     return [one for one in term.match_expressions or () if one.key == "kubernetes.io/hostname"]
-
-
-def document(view: ClaimView, now: datetime) -> dict[str, Any]:
-    """The view as a JSON document for programs; its fields are stable."""
-    consumers = view.consumers
-    created = view.claim.metadata.creation_timestamp
-    return {
-        "namespace": view.namespace,
-        "name": view.name,
-        "uid": view.claim.metadata.uid,
-        "state": view.state,
-        "devices": list(view.devices),
-        "nodes": list(view.nodes),
-        "references": {
-            "pods": len(view.listed_pods),
-            "finishedPods": len(view.tombstones),
-            "podsListedAhead": len(view.listed_ahead),
-            "workloads": [to_plain(each) for each in view.workloads],
-            "limit": LIMIT,
-        },
-        "consumers": {"bound": len(consumers.bound), "pending": len(consumers.pending)},
-        "reservations": [one.metadata.name for one in view.reservations],
-        "retentionPolicies": [one.spec.retention_policy for one in view.reservations],
-        "creationTimestamp": created.isoformat() if created else None,
-        "ageSeconds": int((now - created).total_seconds()) if created else None,
-    }

@@ -15,6 +15,13 @@ from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims.documents import (
+    explanation_of,
+    pod_of,
+    reason_of,
+    unreadable_of,
+    workload_of,
+)
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.meanings import MEANINGS
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
@@ -50,16 +57,8 @@ def explain_reason(name: str, output: Output) -> int:
     if found is None:
         raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
     meaning = MEANINGS[found]
-    document = {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ReasonExplanation",
-        "reason": str(found),
-        "topic": str(meaning.topic),
-        "meaning": meaning.meaning,
-        "remedy": meaning.remedy,
-    }
     told = [f"{found}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
-    print_text(output, told, document, (f"reason/{found}",))
+    print_text(output, told, reason_of(found, meaning), (f"reason/{found}",))
     return 0
 
 
@@ -113,11 +112,11 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
     if kind == POD:
         pod = await explain_pod(client, namespace, name, clock)
         named = (resource_name(kind, name),)
-        print_text(output, pod_text.pod_lines(pod), pod_text.pod_document(pod), named)
+        print_text(output, pod_text.pod_lines(pod), pod_of(pod), named)
     elif kind in KINDS:
         found = await explain_workload(client, namespace, kind, name, clock)
         named = (resource_name(kind, name),)
-        print_text(output, pod_text.workload_lines(found), pod_text.workload_document(found), named)
+        print_text(output, pod_text.workload_lines(found), workload_of(found), named)
     else:
         if kind == RESERVATION:
             made = await client.get(CLAIMRESERVATIONS, name, namespace)
@@ -135,9 +134,7 @@ async def _claim(session: Session, namespace: str, claim: str, output: Output) -
         if error.found.resource.plural != RESOURCECLAIMS.plural:
             raise
         unread = error.found
-        print_text(
-            output, claim_text.unread_lines(unread), claim_text.unread_document(unread), named
-        )
+        print_text(output, claim_text.unread_lines(unread), unreadable_of(unread), named)
         return
-    document = claim_text.document(shown, session.clock.now())
+    document = explanation_of(shown, session.clock.now())
     print_text(output, claim_text.lines(shown), document, named)

@@ -16,7 +16,8 @@ from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Column, Table, columns, print_document, print_table, render
 from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes, clear
-from claimctl.commands.claims.claim_view import ClaimView, document, views
+from claimctl.commands.claims.claim_view import ClaimView, views
+from claimctl.commands.claims.documents import list_of
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.text import age
@@ -64,7 +65,7 @@ async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> 
     if shown or not missing:
         empty = "" if shown else await _none_found(client, wanted)
         made = table(shown, now, wanted, empty)
-        render(output, made, _document(shown, now), head=wanted.head)
+        render(output, made, list_of(shown, now), head=wanted.head)
     for name in missing:
         typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
     return ExitCode.FAILED if missing else ExitCode.OK
@@ -87,7 +88,7 @@ async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -
             gone = [key for key in before if key not in known]
             if output.is_data:
                 if changed or gone or not before:
-                    print_document(_document(shown, clock.now()), output)
+                    print_document(list_of(shown, clock.now()), output)
             elif output.for_people and sys.stdout.isatty():
                 clear(sys.stdout)
                 print_table(made, wide=output == Output.WIDE, head=wanted.head)
@@ -246,12 +247,3 @@ async def _none_found(client: Client, wanted: Wanted) -> str:
     except ApiError:  # to read a namespace is a right of its own
         pass
     return f"No claims found in namespace {wanted.namespace}."
-
-
-def _document(shown: list[ClaimView], now: datetime) -> dict[str, object]:
-
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ClaimList",
-        "items": [document(view, now) for view in shown],
-    }

@@ -7,7 +7,7 @@ from typing import Any
 
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.explanation import Explanation, explain
-from claimctl.commands.claims.pod_view import ClaimUse, PodExplanation, Rival, is_idle
+from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, Rival, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -82,7 +82,7 @@ _REQUESTING = Resource(
 )
 
 
-async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodExplanation:
+async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
     """Explain one pod.
 
     Raises:
@@ -94,13 +94,13 @@ async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -
 
 async def _explained(
     client: Client, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
-) -> PodExplanation:
+) -> PodFindings:
     uses = []
     for use in claim_uses(pod):
         if use.claim not in known or not use.claim:
             known[use.claim] = await _with_claim(client, pod.metadata.namespace, use, clock)
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
-    found = PodExplanation(pod, tuple(uses), owner=await _owner(client, pod))
+    found = PodFindings(pod, tuple(uses), owner=await _owner(client, pod))
     if found.state in ("Waiting", "Starting"):
         found = replace(found, warnings=await _warnings(client, pod))
     if found.state == "Waiting":
@@ -171,7 +171,7 @@ def last_seen(event: Event) -> str:
     return last or event.event_time or event.deprecated_last_timestamp or ""
 
 
-async def _rivals(client: Client, found: PodExplanation) -> tuple[Rival, ...]:
+async def _rivals(client: Client, found: PodFindings) -> tuple[Rival, ...]:
     """The claims with devices of the classes that the pod's claims without devices ask for."""
     waiting = {
         use.claim
@@ -210,7 +210,7 @@ async def _everywhere(client: Client, resource: Any, namespace: str) -> tuple[An
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadExplanation:
+class WorkloadFindings:
     """A workload with its claims, and why its pods wait."""
 
     ref: WorkloadRef
@@ -224,7 +224,7 @@ class WorkloadExplanation:
     claims: tuple[Explanation, ...]
     missing: tuple[str, ...]
     """Claims that its pods name and that do not exist."""
-    waiting: tuple[PodExplanation, ...]
+    waiting: tuple[PodFindings, ...]
     """Some of its pods that do not run."""
 
     @property
@@ -234,7 +234,7 @@ class WorkloadExplanation:
 
 async def explain_workload(
     client: Client, namespace: str, kind: str, name: str, clock: Clock
-) -> WorkloadExplanation:
+) -> WorkloadFindings:
     """Explain a Deployment, a StatefulSet or a Job.
 
     Raises:
@@ -256,7 +256,7 @@ async def explain_workload(
         if use.claim:
             known[use.claim] = await _with_claim(client, namespace, use, clock)
     waiting = [await _explained(client, pod, clock, known) for pod in _not_running(pods)[:SHOWN]]
-    return WorkloadExplanation(
+    return WorkloadFindings(
         ref=ref,
         namespace=namespace,
         state=state,

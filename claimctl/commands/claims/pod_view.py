@@ -47,7 +47,7 @@ class Rival:
 
 
 @dataclass(frozen=True, slots=True)
-class PodExplanation:
+class PodFindings:
     pod: Pod
     uses: tuple[ClaimUse, ...]
     rivals: tuple[Rival, ...] = ()
@@ -87,7 +87,7 @@ class PodExplanation:
         return tuple(dict.fromkeys(_advice(self)))
 
 
-def _waiting(found: PodExplanation) -> Iterator[tuple[str, str]]:
+def _waiting(found: PodFindings) -> Iterator[tuple[str, str]]:
     avoids = found.pod.metadata.annotation(AVOIDS)
     if isinstance(found.pod, SchedulingPod) and is_braked(found.pod):
         text = "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
@@ -131,7 +131,7 @@ def _listed(pod: Pod, use: ClaimUse) -> bool:
     return any(is_pod(each) and each.uid == pod.metadata.uid for each in entries)
 
 
-def _starting(found: PodExplanation) -> Iterator[tuple[str, str]]:
+def _starting(found: PodFindings) -> Iterator[tuple[str, str]]:
     for use in found.uses:
         if use.explanation is not None and use.explanation.view.claim.status.allocation is None:
             text = f"the pod has a node, and claim {use.claim} is not allocated: the kubelet waits"
@@ -141,7 +141,7 @@ def _starting(found: PodExplanation) -> Iterator[tuple[str, str]]:
         yield "Starting", f"the kubelet of {found.pod.spec.node_name} starts the pod"
 
 
-def _refused(found: PodExplanation) -> Iterator[tuple[str, str]]:
+def _refused(found: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet ended the pod before a container ran."""
     if not isinstance(found.pod, SchedulingPod):
         return
@@ -150,7 +150,7 @@ def _refused(found: PodExplanation) -> Iterator[tuple[str, str]]:
         yield status.reason or "Refused", f"{found.pod.spec.node_name}: {status.message}"
 
 
-def _resizing(found: PodExplanation) -> Iterator[tuple[str, str]]:
+def _resizing(found: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet does not give the pod the size that its spec wants."""
     pending = find_condition(found.pod.status.conditions, "PodResizePending")
     if pending is not None and pending.status == "True":
@@ -158,7 +158,7 @@ def _resizing(found: PodExplanation) -> Iterator[tuple[str, str]]:
         yield f"Resize{pending.reason or 'Pending'}", says
 
 
-def _advice(found: PodExplanation) -> Iterator[str]:
+def _advice(found: PodFindings) -> Iterator[str]:
     namespace = found.pod.metadata.namespace
     for reason, _ in found.reasons():
         if reason == "StrandedPod":
@@ -183,7 +183,7 @@ def _advice(found: PodExplanation) -> Iterator[str]:
         yield f"See what would free a claim in use: claimctl explain {where}"
 
 
-def _resize_advice(found: PodExplanation) -> Iterator[str]:
+def _resize_advice(found: PodFindings) -> Iterator[str]:
     meta = found.pod.metadata
     for reason, _ in found.reasons():
         if reason == "ResizeDeferred":

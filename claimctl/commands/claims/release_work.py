@@ -18,6 +18,7 @@ from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
+from claimctl.commands.claims.documents import request_of
 from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.kube.client import Client
@@ -64,29 +65,7 @@ def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
 
     told = lines(explanation, dry_run=dry_run)
     named = (resource_name(CLAIM, explanation.view.name),)
-    print_text(output, told, document(explanation, dry_run=dry_run), named)
-
-
-def document(explanation: Explanation, *, dry_run: bool) -> dict[str, Any]:
-    """The stable form for programs."""
-    view = explanation.view
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ReleaseRequest",
-        "dryRun": dry_run,
-        "namespace": view.namespace,
-        "name": view.name,
-        "uid": view.claim.metadata.uid,
-        "reservations": [one.metadata.name for one in view.reservations],
-        "blockers": [
-            {"reason": str(one.reason), "message": one.message, "afterSeconds": one.after}
-            for one in explanation.obstacles
-        ],
-        "troubles": [
-            {"reason": str(one.sign), "reservation": one.reservation, "message": one.message}
-            for one in explanation.troubles
-        ],
-    }
+    print_text(output, told, request_of(explanation, dry_run=dry_run), named)
 
 
 async def until_free(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from claimctl.cli.documents import Part
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.downgrade.look import PREPARE_FAILED
@@ -39,8 +40,7 @@ class Verdict(StrEnum):
     PROBLEM = "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Part, frozen=True, kw_only=False):
     """One line of the result; ``object`` is a claim, a node, a workload, a right, or ''."""
 
     check: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import typer
 
 from claimctl.cli.access import Access
@@ -13,7 +11,8 @@ from claimctl.cli.output import Column, Table, columns, printable, render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.doctor.cluster_checks import Finding, Verdict
 from claimctl.commands.doctor.diagnosis import diagnosis
-from claimctl.commands.doctor.examination import Examination, examine
+from claimctl.commands.doctor.documents import diagnosis_of
+from claimctl.commands.doctor.examination import examine
 from claimctl.text import counted
 
 
@@ -30,7 +29,7 @@ async def run(session: Session, override: str, namespace: str, output: Output) -
 
     seen = await examine(session.client, session.clock, override, namespace)
     found = diagnosis(seen)
-    render(output, table(found), document(seen, found))
+    render(output, table(found), diagnosis_of(seen, found))
     problems = sum(each.verdict is Verdict.PROBLEM for each in found)
     unknown = sum(each.verdict is Verdict.UNKNOWN for each in found)
     if output.for_people:
@@ -71,22 +70,3 @@ def table(found: tuple[Finding, ...]) -> Table:
 
 def _where(finding: Finding) -> str:
     return "/".join(filter(None, (finding.namespace, finding.object)))
-
-
-def document(seen: Examination, found: tuple[Finding, ...]) -> dict[str, object]:
-
-    lines = [{**asdict(each), "verdict": str(each.verdict)} for each in found]
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "Diagnosis",
-        "dialect": seen.observed.dialect or None,
-        "reasons": list(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
-        "kubernetesVersion": ".".join(map(str, seen.version)),
-        "servedVersions": {
-            "resource.k8s.io": list(seen.served.claims),
-            "podgroups.scheduling.k8s.io": list(seen.served.groups),
-        },
-        "controller": {"state": str(seen.election.state), "message": seen.election.message},
-        "checks": lines,
-        "findings": [one for one in lines if one["verdict"] == Verdict.PROBLEM],
-    }

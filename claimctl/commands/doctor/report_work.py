@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 
 from claimctl.cli.access import Access
+from claimctl.cli.documents import plain
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.output import print_table
 from claimctl.cli.progress import progress
@@ -21,6 +22,7 @@ from claimctl.commands.claims.explanation import explain
 from claimctl.commands.doctor import doctor_work, version_work
 from claimctl.commands.doctor.bundle import Bundle, read
 from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.doctor.versions import versions
 from claimctl.kube.errors import KubeError
@@ -78,7 +80,7 @@ async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
     found, text = diagnosis(seen), io.StringIO()
     print_table(doctor_work.table(found), out=text)
     bundle.files["doctor.txt"] = text.getvalue()
-    bundle.files["doctor.json"] = _json(doctor_work.document(seen, found))
+    bundle.files["doctor.json"] = _json(plain(diagnosis_of(seen, found)))
 
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:

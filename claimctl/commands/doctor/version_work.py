@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from typing import Any
 
 import typer
 
@@ -13,6 +12,7 @@ from claimctl.cli.errors import ExitCode, one_line
 from claimctl.cli.formats import Output
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.doctor.documents import version_of
 from claimctl.commands.doctor.versions import Versions, versions
 from claimctl.kube.errors import ConfigError, KubeError
 from claimctl.text import fact
@@ -27,7 +27,7 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
             problem = one_line(str(error))
         except KubeError as error:
             problem, code = one_line(str(error)), ExitCode.FAILED
-    print_text(output, lines(found), document(found))
+    print_text(output, lines(found), version_of(found))
     if problem:
         typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
     return code
@@ -65,39 +65,3 @@ def lines(found: Versions | None) -> list[str]:
         ("Skew", found.skew[1]),
     ]
     return [fact(title, value) for title, value in facts]
-
-
-def document(found: Versions | None) -> dict[str, Any]:
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "Version",
-        "claimctl": __version__,
-        "python": platform.python_version(),
-        "server": _server(found) if found is not None else None,
-    }
-
-
-def _server(found: Versions) -> dict[str, Any]:
-    controller = found.controller
-    verdict, message = found.skew
-    return {
-        "kubernetes": ".".join(map(str, found.kubernetes)),
-        "servedVersions": {
-            "resource.k8s.io": list(found.served.claims),
-            "podgroups.scheduling.k8s.io": list(found.served.groups),
-            "claimctl.io": list(found.crds),
-        },
-        "crdsFrom": found.crds_release or None,
-        "controller": None
-        if controller is None
-        else {
-            "namespace": controller.namespace,
-            "deployment": controller.deployment,
-            "images": list(controller.images),
-            "ready": controller.ready,
-            "wanted": controller.wanted,
-        },
-        "lease": {"state": str(found.election.state), "message": found.election.message},
-        "dialect": found.dialect or None,
-        "skew": {"verdict": str(verdict), "message": message},
-    }

@@ -19,7 +19,6 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.records import Phase, State
 from claimctl.downgrade.status import Report
 from claimctl.kube.errors import KubeError
-from claimctl.wire.base import to_plain
 from claimctl.wire.label_selectors import parse
 from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
@@ -55,16 +54,14 @@ def prepare(
         return result, None if dry_run else await next_step(session)
 
     result, report = in_session(access, work)
-    details = {
-        "namespaces": list(spec.namespaces),
-        "claimSelector": spec.claim_selector,
-        "skip": [to_plain(each) for each in spec.skip],
-        "nextStep": None if report is None else str(report.step),
-    }
-    claims = result.status.claims
-    render(
-        output, table(result, claims, "No claim is held by a workload."), document(result, details)
+    shown = document(
+        result,
+        namespaces=spec.namespaces,
+        claim_selector=spec.claim_selector,
+        skip=spec.skip,
+        next_step=None if report is None else str(report.step),
     )
+    render(output, table(result, result.status.claims, "No claim is held by a workload."), shown)
     _conclude(result, report)
     return exit_code(result.status)
 

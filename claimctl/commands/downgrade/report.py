@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +12,8 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
+from claimctl.commands.downgrade.documents import ClaimOutcome, DowngradeReport
 from claimctl.downgrade.ledger import Progress
-from claimctl.wire.base import to_plain
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
@@ -79,31 +79,28 @@ def _state(one: DowngradedClaim, result: Result) -> str:
     return one.state if result.by else would.get(one.state, one.state)
 
 
-def document(result: Result, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """The stable form for programs."""
-
+def document(result: Result, **scope: Any) -> DowngradeReport:
+    """The report; ``scope`` has the fields that say what the plan was about."""
     status = result.status
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "DowngradeReport",
-        "dryRun": not result.by,
-        "carriedOutBy": result.by or None,
+    return DowngradeReport(
+        dry_run=not result.by,
+        carried_out_by=result.by or None,
         **scope,
-        "phase": status.phase,
-        "total": status.total,
-        "done": status.done,
-        "claims": [
-            {
-                "namespace": one.namespace,
-                "name": one.name,
-                "uid": one.uid,
-                "state": _state(one, result),
-                "reason": one.reason,
-                "message": one.message,
-                "pods": one.pods,
-                "workloadReferences": [to_plain(each) for each in one.workload_references],
-                "replacedReferences": [to_plain(each) for each in one.replaced_references],
-            }
-            for one in status.claims
-        ],
-    }
+        phase=status.phase,
+        total=status.total,
+        done=status.done,
+        claims=tuple(
+            ClaimOutcome(
+                namespace=claim.namespace,
+                name=claim.name,
+                uid=claim.uid,
+                state=_state(claim, result),
+                reason=claim.reason,
+                message=claim.message,
+                pods=claim.pods,
+                workload_references=claim.workload_references,
+                replaced_references=claim.replaced_references,
+            )
+            for claim in status.claims
+        ),
+    )

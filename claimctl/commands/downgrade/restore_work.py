@@ -29,7 +29,7 @@ def restore(
         typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
         return 0
     claims = concerned(result.status)
-    render(output, table(result, claims, "No reference is on record."), document(result, {}))
+    render(output, table(result, claims, "No reference is on record."), document(result))
     _conclude(result, claims)
     return exit_code(result.status)
 

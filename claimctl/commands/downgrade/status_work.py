@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import typer
 
@@ -14,6 +13,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.documents import status_of
 from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
 from claimctl.downgrade.look import look
 from claimctl.downgrade.status import ComponentReport, Part, Report, Step, judge
@@ -102,7 +102,7 @@ def show(report: Report, output: Output) -> None:
             typer.echo()
             print_table(_claims(report))
     else:
-        print_data(output, document(report), _claims(report).names)
+        print_data(output, status_of(report), _claims(report).names)
     typer.echo(conclusion(report), err=True)
 
 
@@ -143,40 +143,3 @@ def _claims(report: Report) -> Table:
         rows=rows,
         names=tuple(resource_name(CLAIM, each.name) for each in report.claims),
     )
-
-
-def document(report: Report) -> dict[str, Any]:
-    """The stable form for programs."""
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "DowngradeStatus",
-        "step": str(report.step),
-        "todo": report.todo,
-        "command": report.command,
-        "clear": report.clear,
-        "readyClaims": report.ready,
-        "components": [
-            {
-                "component": str(each.part),
-                "node": each.node,
-                "feature": str(each.switch),
-                "now": each.now,
-                "refuses": each.refuses,
-            }
-            for each in report.components
-        ],
-        "claims": [
-            {
-                "namespace": each.namespace,
-                "name": each.name,
-                "uid": each.uid,
-                "state": str(each.standing),
-                "reason": each.reason,
-                "message": each.message,
-                "command": each.command,
-                "pods": each.pods,
-                "unlisted": each.unlisted,
-            }
-            for each in report.claims
-        ],
-    }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import typer
 
 from claimctl.cli.access import Access
+from claimctl.cli.documents import Document, ReasonText
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
@@ -17,8 +17,7 @@ from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
-from claimctl.reservation.facts.decision import Blocker
-from claimctl.wire.base import to_plain
+from claimctl.wire.claims import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +104,44 @@ def _what(candidate: Candidate) -> str:
     return candidate.note or candidate.orphan.describe()
 
 
-def document(found: Sequence[Candidate], wanted: Wanted) -> dict[str, Any]:
-    """The stable form for programs."""
-
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "OrphanList",
-        "dryRun": not wanted.write,
-        "items": [
-            {
-                "namespace": each.key.namespace,
-                "name": each.key.name,
-                "uid": each.claim.metadata.uid,
-                "reason": str(each.orphan.cause),
-                "message": each.orphan.message,
-                "reservedFor": [to_plain(one) for one in each.claim.status.reserved_for],
-                "outcome": str(each.outcome),
-                "blockers": [_blocker(one) for one in each.orphan.blockers],
-                "error": each.note,
-            }
-            for each in found
-        ],
-    }
+class OrphanClaim(ReasonText, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+    reserved_for: tuple[Reference, ...]
+    outcome: str
+    blockers: tuple[ReasonText, ...]
+    error: str
 
 
-def _blocker(blocker: Blocker) -> dict[str, str]:
-    return {"reason": str(blocker.reason), "message": blocker.message}
+class OrphanList(Document, frozen=True):
+    """``claimctl orphans``"""
+
+    dry_run: bool
+    items: tuple[OrphanClaim, ...]
+
+
+def document(candidates: Sequence[Candidate], wanted: Wanted) -> OrphanList:
+    return OrphanList(
+        dry_run=not wanted.write,
+        items=tuple(
+            OrphanClaim(
+                namespace=candidate.key.namespace,
+                name=candidate.key.name,
+                uid=candidate.claim.metadata.uid,
+                reason=candidate.orphan.cause,
+                message=candidate.orphan.message,
+                reserved_for=candidate.claim.status.reserved_for,
+                outcome=str(candidate.outcome),
+                blockers=tuple(
+                    ReasonText(reason=blocker.reason, message=blocker.message)
+                    for blocker in candidate.orphan.blockers
+                ),
+                error=candidate.note,
+            )
+            for candidate in candidates
+        ),
+    )
 
 
 def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
+
+from claimctl.cli.documents import Document, Part
+
 WAITING, RUNNING = "Waiting", "Running"
 """The states of a pod's spans: it uses the claim and has not started, or it has started."""
 
@@ -30,8 +34,7 @@ class Source(StrEnum):
     """The objects as they are now, and Events. What they do not say is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Part, frozen=True, kw_only=False):
     """Something that lasted from ``start`` to ``end``."""
 
     lane: Lane
@@ -45,12 +48,11 @@ class Span:
     """True: it began at ``start`` or earlier; the objects do not say when."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Part, frozen=True, kw_only=False):
     """Something that happened at one moment."""
 
     at: datetime
-    about: str
+    about: str = msgspec.field(name="object")
     """The object, like ``ResourceClaim/train-slice``."""
     reason: str
     message: str = ""
@@ -61,8 +63,7 @@ FEW_PODS = 6
 """Up to so many pods have a bar of their own in pictures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
     """Everything that is known about one claim between ``begin`` and ``end``."""
 
     namespace: str

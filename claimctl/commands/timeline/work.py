@@ -11,7 +11,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.timeline import document, html, svg, text
+from claimctl.commands.timeline import html, svg, text
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.read import read
 from claimctl.kube.errors import NotFound
@@ -45,4 +45,4 @@ def print_timeline(found: Timeline, output: Output) -> None:
             signs = text.Signs.of(sys.stdout.encoding or "ascii")
             width = shutil.get_terminal_size((100, 24)).columns
             named = (resource_name(CLAIM, found.claim),)
-            print_text(output, text.lines(found, width, signs), document.document(found), named)
+            print_text(output, text.lines(found, width, signs), found, named)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated
 
-from claimctl.commands.tree.graph import Graph
+from claimctl.cli.documents import Document, Part, says
+from claimctl.commands.tree.graph import Edge, Graph
 
 
-def document(graph: Graph, namespace: str) -> dict[str, Any]:
-    """The stable form of a graph: objects by ``kind/name``, and what connects them."""
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "ClaimTree",
-        "namespace": namespace,
-        "objects": [
-            {"id": key, "kind": each.kind, "name": each.name, "state": each.note}
-            for key, each in graph.vertices.items()
-        ],
-        "edges": [asdict(each) for each in graph.edges],
-    }
+class TreeObject(Part, frozen=True):
+    id: Annotated[str, says("kind/name")]
+    kind: str
+    name: str
+    state: str
+
+
+class ClaimTree(Document, frozen=True):
+    """``claimctl tree``"""
+
+    namespace: str
+    objects: tuple[TreeObject, ...]
+    edges: tuple[Edge, ...]
+
+
+def document(graph: Graph, namespace: str) -> ClaimTree:
+    objects = tuple(
+        TreeObject(id=key, kind=vertex.kind, name=vertex.name, state=vertex.note)
+        for key, vertex in graph.vertices.items()
+    )
+    return ClaimTree(namespace=namespace, objects=objects, edges=tuple(graph.edges))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from claimctl.cli.documents import Part
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
@@ -35,8 +36,7 @@ class Vertex:
         return f"{self.kind}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Part, frozen=True, kw_only=False):
     """``source`` makes, uses, has or is on ``target``; both are keys of vertices."""
 
     source: str

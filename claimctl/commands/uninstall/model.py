@@ -7,6 +7,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
+from claimctl.cli.documents import Document, Names, Part
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.wire.meta import ObjectMeta
@@ -99,8 +102,16 @@ class Scan:
     """Whether a controller holds its Lease and renews it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Removed(Part, frozen=True, kw_only=False):
+    """One thing that the run removed."""
+
+    kind: str
+    namespace: str
+    name: str
+    what: str
+
+
+class Leftover(Part, frozen=True, kw_only=False):
     """One object in which something of claimctl is left.
 
     Args:
@@ -114,8 +125,19 @@ class Leftover:
     name: str
     reason: str
     message: str
-    after: float | None = None
+    after: float | None = msgspec.field(default=None, name="afterSeconds")
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
         return self.kind, self.namespace, self.name, self.reason
+
+
+class UninstallReport(Document, frozen=True):
+    """``claimctl uninstall-prepare``"""
+
+    dry_run: bool
+    namespaces: Names
+    clean: bool
+    removed: tuple[Removed, ...]
+    left: tuple[Leftover, ...]
+    notes: Names

@@ -30,10 +30,10 @@ from claimctl.commands.uninstall.judge import (
     passes,
     runs_without_crds,
 )
-from claimctl.commands.uninstall.model import Leftover, Scan, Why
+from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import require_namespaces, scan
 from claimctl.commands.uninstall.successor import NoSuccessor, Successor
-from claimctl.commands.uninstall.writes import Removed, Writer
+from claimctl.commands.uninstall.writes import Writer
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights

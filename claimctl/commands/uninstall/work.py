@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import typer
 
@@ -17,7 +16,7 @@ from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.orphans.model import WatchTimes
-from claimctl.commands.uninstall.model import Leftover
+from claimctl.commands.uninstall.model import Leftover, UninstallReport
 from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
 from claimctl.commands.uninstall.scan import NoSuchNamespace
 from claimctl.commands.uninstall.stopping import StillRuns, stop_controller
@@ -152,31 +151,15 @@ def _time(one: Leftover) -> str:
     return duration(one.after) if one.after else ""
 
 
-def document(result: Result, wanted: Wanted, *, dry_run: bool) -> dict[str, Any]:
-    """The stable form for programs."""
-    return {
-        "apiVersion": "cli.claimctl.io/v1alpha1",
-        "kind": "UninstallReport",
-        "dryRun": dry_run,
-        "namespaces": list(wanted.namespaces),
-        "clean": not result.left,
-        "removed": [
-            {"kind": one.kind, "namespace": one.namespace, "name": one.name, "what": one.what}
-            for one in result.removed
-        ],
-        "left": [
-            {
-                "kind": one.kind,
-                "namespace": one.namespace,
-                "name": one.name,
-                "reason": one.reason,
-                "message": one.message,
-                "afterSeconds": one.after,
-            }
-            for one in result.left
-        ],
-        "notes": list(result.notes),
-    }
+def document(result: Result, wanted: Wanted, *, dry_run: bool) -> UninstallReport:
+    return UninstallReport(
+        dry_run=dry_run,
+        namespaces=wanted.namespaces,
+        clean=not result.left,
+        removed=tuple(result.removed),
+        left=result.left,
+        notes=result.notes,
+    )
 
 
 def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
-from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan
+from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
 from claimctl.controller.patches import finalizers_patch
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
@@ -29,16 +28,6 @@ T = TypeVar("T")
 
 PARALLELISM = 8
 """The most objects that are written at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    """One thing that the run removed, for the report."""
-
-    kind: str
-    namespace: str
-    name: str
-    what: str
 
 
 class Writer:

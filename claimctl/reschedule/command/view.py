@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 import typer
 
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
-from claimctl.documents.models import API_VERSION
+from claimctl.reschedule.command.document import counted_reasons, document
 from claimctl.reschedule.command.wanted import Wanted
-from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.steps import Report, Result, Step
 from claimctl.text import counted
 
@@ -75,13 +71,6 @@ def helps(report: Report) -> Table:
     )
 
 
-def counted_reasons(report: Report) -> list[tuple[str, str, int]]:
-    """Strategy, reason, and the number of pods, the most frequent first."""
-    counts = Counter((each.strategy, str(each.reason)) for each in report.plan.skipped)
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(strategy, reason, number) for (strategy, reason), number in ordered]
-
-
 def reasons(report: Report) -> Table:
     return Table(
         columns=columns("PODS THAT STAY", "STRATEGY", "REASON"),
@@ -106,74 +95,6 @@ def stayed(report: Report) -> Table:
             for each in report.plan.skipped
         ),
     )
-
-
-def document(report: Report, wanted: Wanted) -> dict[str, Any]:
-    """The stable form for programs."""
-    plan = report.plan
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "RescheduleRun",
-        "dryRun": str(wanted.dry_run or ""),
-        "digest": plan.digest,
-        "clusterUID": plan.cluster_uid,
-        "madeAt": plan.made_at.isoformat(),
-        "evicted": report.evicted,
-        "moves": [_move(step) for step in report.steps],
-        "helped": [
-            {
-                "pod": _pod(each.pod),
-                "strategy": each.strategy,
-                "result": str(each.state),
-                "detail": each.detail,
-            }
-            for each in report.helps
-        ],
-        "taints": [
-            {"node": each.node, "key": each.key, "value": each.value, "effect": each.effect}
-            for each in plan.taints
-        ],
-        "stayed": [
-            {
-                "pod": _pod(each.pod),
-                "strategy": each.strategy,
-                "profile": each.profile,
-                "reason": str(each.reason),
-                "detail": each.detail,
-            }
-            for each in plan.skipped
-        ],
-        "reasons": [
-            {"strategy": strategy, "reason": reason, "pods": number}
-            for strategy, reason, number in counted_reasons(report)
-        ],
-        "notes": [*(each.text for each in plan.notes), *report.notes],
-        "failure": report.failure,
-        "interrupted": report.interrupted,
-    }
-
-
-def _pod(pod: PodRef) -> dict[str, str]:
-    return {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "node": pod.node}
-
-
-def _move(step: Step) -> dict[str, Any]:
-    move = step.move
-    owner = move.owner
-    return {
-        "pod": _pod(move.pod),
-        "strategy": move.strategy,
-        "profile": move.profile,
-        "owner": {"kind": owner.kind, "name": owner.name, "uid": owner.uid} if owner else None,
-        "destination": move.destination,
-        "unit": move.unit,
-        "why": move.why,
-        "result": str(step.result),
-        "reason": str(step.reason or ""),
-        "detail": step.detail,
-        "landed": step.landed,
-        "outcome": str(step.outcome or ""),
-    }
 
 
 def conclude(report: Report, wanted: Wanted) -> None:

@@ -9,7 +9,7 @@ from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import print_text
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
-from claimctl.reschedule.command.view import document
+from claimctl.reschedule.command.document import document
 from claimctl.reschedule.command.wanted import Wanted
 from claimctl.reschedule.plan.meanings import MEANINGS
 from claimctl.reschedule.plan.plan import Plan

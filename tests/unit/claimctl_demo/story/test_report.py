@@ -8,6 +8,7 @@ from claimctl_demo.commands.demo import exit_code
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.witness.witness import Violation
+from tests.support.printed import as_json
 
 KEP = Part("native", "1.36")
 GOOD = Step("shared-claim", True, 1.234, Figures(600, 1, 2), "all is well", KEP)
@@ -36,7 +37,7 @@ def test_a_good_run_exits_0_a_failed_step_1_and_a_violation_3() -> None:
 def test_trouble_inside_the_embedded_cluster_is_a_failure() -> None:
     told = report(GOOD)
     told.errors.append("KeyError: x")
-    assert (exit_code(told), told.document()["errors"]) == (1, ["KeyError: x"])
+    assert (exit_code(told), told.document().errors) == (1, ("KeyError: x",))
 
 
 def test_each_step_is_one_plain_line_with_its_figures() -> None:
@@ -49,7 +50,7 @@ def test_each_step_is_one_plain_line_with_its_figures() -> None:
 
 
 def test_the_document_has_the_measured_figures() -> None:
-    document = report(GOOD, violations=[FOUND]).document()
+    document = as_json(report(GOOD, violations=[FOUND]).document())
     assert document == {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "DemoReport",
@@ -79,7 +80,7 @@ def test_the_document_has_the_measured_figures() -> None:
                 "revision": 7,
                 "namespace": "ml",
                 "claim": "slice",
-                "pods": ("a",),
+                "pods": ["a"],
                 "message": "revision 7: claim ml/slice ...",
             }
         ],

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from claimctl.commands.claims.claim_view import ClaimView, document, views
+from claimctl.commands.claims.claim_view import ClaimView, views
+from claimctl.commands.claims.documents import summary_of
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus, ReleaseProgress
 from tests.support.builders import (
@@ -18,6 +19,7 @@ from tests.support.builders import (
     running,
     tomb,
 )
+from tests.support.printed import as_json
 
 RELEASING = reservation(status=ClaimReservationStatus(release=ReleaseProgress(step="Fenced")))
 
@@ -61,7 +63,7 @@ def test_each_claim_gets_its_own_pods_and_reservations() -> None:
 
 def test_the_document_is_stable() -> None:
     shown = ClaimView(claim(pod_ref("a"), deployment_ref()), (running("a"),), (reservation(),))
-    assert document(shown, datetime(2026, 3, 1, tzinfo=UTC)) == {
+    assert as_json(summary_of(shown, datetime(2026, 3, 1, tzinfo=UTC))) == {
         "namespace": "train",
         "name": "slice",
         "uid": "uid-slice",

@@ -10,7 +10,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process.virtual import run
 from msgspec.structs import replace
 
-from claimctl.commands.claims.claim_text import document, lines
+from claimctl.commands.claims.claim_text import lines
 from claimctl.commands.claims.controller_health import (
     Election,
     Sign,
@@ -21,6 +21,7 @@ from claimctl.commands.claims.controller_health import (
     election,
     troubles,
 )
+from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
@@ -43,6 +44,7 @@ from tests.support.builders import (
 )
 from tests.support.claim_server import NAMESPACE as ML
 from tests.support.claim_server import Server
+from tests.support.printed import as_json
 
 
 def lease(holder: str = "one", renewed: float = -3.0, namespace: str = "claimctl-system") -> Lease:
@@ -261,7 +263,7 @@ def test_only_what_is_still_so_after_a_moment_is_told() -> None:
         server.handler.fault = hook
         told = await explain_with_controller(server.client, ML, "slice", server.clock)
         assert server.clock.monotonic() == LOOK_AGAIN_SECONDS
-        degraded = document(told, NOW)["controller"]["degraded"]
+        degraded = as_json(explanation_of(told, NOW))["controller"]["degraded"]
         assert degraded == (not acts)
         return [line for line in lines(told) if "consumers, but" in line or "Controller" in line]
 

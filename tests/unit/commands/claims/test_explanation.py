@@ -6,10 +6,12 @@ from datetime import timedelta
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
-from claimctl.commands.claims.claim_text import document, lines
+from claimctl.commands.claims.claim_text import lines
+from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explanation import Explanation, explain
 from tests.support.builders import NOW
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.printed import as_json
 
 WAITING = {
     "conditions": [
@@ -91,7 +93,10 @@ async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_
         f"  PodsMayBeBound: {text} (until {NOW + timedelta(seconds=40):%Y-%m-%dT%H:%M:%SZ} by the "
         "controller's clock, and later if a controller has started since)"
     )
-    assert document(told, NOW)["release"]["blockers"][0]["until"] == "2026-03-01T12:00:40Z"
+    assert (
+        as_json(explanation_of(told, NOW))["release"]["blockers"][0]["until"]
+        == "2026-03-01T12:00:40Z"
+    )
     assert lines(told)[-4:-1] == ["Release:    in progress (Withdrawn)", said, "What to do:"]
     assert advice(told)[0].startswith("Wait: it ends by itself.")
 
@@ -117,7 +122,7 @@ async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -
         "clock; explain cannot know when that was)",
         "  the controller reports in ClaimReservation train (HistoryUnknown): it waits 300 s",
     ]
-    assert document(told, NOW)["release"]["blockers"][0]["until"] is None
+    assert as_json(explanation_of(told, NOW))["release"]["blockers"][0]["until"] is None
 
 
 async def test_a_pod_that_only_the_hold_keeps_waiting_is_no_consumer_of_a_release() -> None:
@@ -180,7 +185,7 @@ async def test_the_document_says_what_a_withdrawn_reservation_asks_for() -> None
     finalizers = {"metadata": {"finalizers": ["claimctl.io/release"]}}
     server.admin.patch("claimreservations", NAMESPACE, "train", finalizers)
     server.admin.delete("claimreservations", NAMESPACE, "train")
-    told = document(await explained(server), NOW)
+    told = as_json(explanation_of(await explained(server), NOW))
     assert [each["action"] for each in told["reservations"]] == ["Release"]
 
 
@@ -190,7 +195,7 @@ async def test_the_document_carries_the_verdict() -> None:
     server.claim("slice", reference)
     server.pod("a")
     server.reservation(status=server.held_status(reference))
-    told = document(await explained(server), NOW)
+    told = as_json(explanation_of(await explained(server), NOW))
     assert (told["apiVersion"], told["kind"]) == (
         "cli.claimctl.io/v1alpha1",
         "ClaimExplanation",
@@ -230,7 +235,7 @@ async def test_explain_shows_what_blocks_the_release() -> None:
     assert text[text.index("Cannot be read:") + 1] == f"  Pod ml/bad: {problem}"
     assert f"  UnreadableObject: Pod ml/bad cannot be read: {problem}" in text
     assert any("Correct or delete the object" in line for line in text)
-    shown = document(told, made.clock.now())
+    shown = as_json(explanation_of(told, made.clock.now()))
     assert shown["unreadable"][0]["message"] == problem
     assert shown["leftAlone"] is False
 
@@ -244,4 +249,4 @@ async def test_explain_says_that_a_claim_is_left_alone() -> None:
     assert told.left_alone
     assert [one.sign for one in controller_health.troubles(ACTING, told.assessment)] == []
     assert any("leaves the claim alone" in line for line in lines(told))
-    assert document(told, made.clock.now())["leftAlone"] is True
+    assert as_json(explanation_of(told, made.clock.now()))["leftAlone"] is True

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from claimctl.commands.claims.advice import workload_advice
+from claimctl.commands.claims.documents import pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
 from claimctl.commands.claims.pod_text import (
-    pod_document,
     pod_lines,
-    workload_advice,
-    workload_document,
     workload_lines,
 )
 from claimctl.wire.coordination import Event, EventSeries
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.printed import as_json
 from tests.support.waiting import asks, has_devices, unschedulable
 
 
@@ -35,7 +35,7 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
         "What to do:",
         "  Free devices that are held idle: claimctl release slice -n ml",
     ]
-    document = pod_document(found)
+    document = as_json(pod_of(found))
     assert (document["kind"], document["state"]) == ("PodExplanation", "Waiting")
     assert [one["name"] for one in document["rivals"]] == ["slice"]
 
@@ -115,7 +115,7 @@ async def test_a_workload_shows_its_claims_its_pods_and_what_helps() -> None:
     assert not any("foreign" in line for line in lines)
     assert "Create claim nosuch in namespace ml." in workload_advice(found)
     assert any("annotate statefulset/shard" in line for line in workload_advice(found))
-    document = workload_document(found)
+    document = as_json(workload_of(found))
     assert (document["pods"], document["missingClaims"]) == ({"bound": 1, "pending": 1}, ["nosuch"])
 
 

@@ -13,6 +13,7 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules
 from tests.support.builders import claim, pod_ref
+from tests.support.printed import as_json
 
 LOOK = Wanted("train", write=False, times=WatchTimes())
 DO = Wanted("", write=True, times=WatchTimes())
@@ -105,7 +106,7 @@ def test_names_are_of_what_was_freed_or_would_be() -> None:
 
 def test_the_document_is_whole() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held")
-    assert work.document([candidate(Outcome.LEFT, held)], LOOK) == {
+    assert as_json(work.document([candidate(Outcome.LEFT, held)], LOOK)) == {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "OrphanList",
         "dryRun": True,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
+
+from msgspec.structs import replace
 
 from claimctl.commands.timeline import html
 from claimctl.commands.timeline.model import Mark

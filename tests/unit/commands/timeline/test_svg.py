@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from claimctl.commands.timeline import svg
 from tests.unit.commands.timeline.stories import life, timeline

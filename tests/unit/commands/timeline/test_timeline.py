@@ -33,8 +33,8 @@ def test_programs_get_the_same_from_json_and_yaml(capsys: pytest.CaptureFixture[
         "lane": "device",
         "name": "node-0/gpu-0",
         "state": "",
-        "start": "2026-03-01T12:00:02+00:00",
-        "end": "2026-03-01T12:01:00+00:00",
+        "start": "2026-03-01T12:00:02Z",
+        "end": "2026-03-01T12:01:00Z",
         "startedBefore": False,
     }
     print_timeline(timeline(life()), Output.YAML)

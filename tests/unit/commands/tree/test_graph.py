@@ -17,6 +17,7 @@ from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import claim, deployment_ref, pod_ref, reservation, running
+from tests.support.printed import as_json
 
 
 def owner(kind: str, name: str) -> tuple[OwnerReference, ...]:
@@ -134,7 +135,7 @@ def test_names_cannot_break_a_diagram(bad: str) -> None:
 
 
 def test_programs_get_every_pod_and_every_edge() -> None:
-    found: dict[str, Any] = document.document(graph(pods=40), "train")
+    found: dict[str, Any] = as_json(document.document(graph(pods=40), "train"))
     assert (found["kind"], found["namespace"]) == ("ClaimTree", "train")
     assert sum(each["kind"] == "Pod" for each in found["objects"]) == 40
     assert {"source": "Pod/p0", "target": "ResourceClaim/slice", "label": "uses"} in found["edges"]

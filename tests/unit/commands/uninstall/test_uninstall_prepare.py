@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from claimctl.cli import main
-from claimctl.commands.uninstall.model import Leftover
+from claimctl.commands.uninstall.model import Leftover, Removed
 from claimctl.commands.uninstall.run import Result, Wanted
 from claimctl.commands.uninstall.work import conclusion, document, exit_code, table
-from claimctl.commands.uninstall.writes import Removed
 from claimctl.controller.settings import Settings
+from tests.support.printed import as_json
 
 LEFT = Leftover("ClaimReservation", "ml", "train", "HistoryUnknown", "waits", 250.0)
 STUCK = Leftover("PodGroup", "ml", "train", "Guarded", "pods use it")
@@ -56,7 +56,7 @@ def test_the_table_has_a_line_for_each_object() -> None:
 
 def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     removed = [Removed("Deployment", "ml", "train", "annotations claimctl.io/reserve=*")]
-    shown = document(Result((LEFT,), ("stays",), removed), WANTED, dry_run=False)
+    shown = as_json(document(Result((LEFT,), ("stays",), removed), WANTED, dry_run=False))
     assert (shown["kind"], shown["clean"], shown["namespaces"]) == (
         "UninstallReport",
         False,
@@ -65,7 +65,7 @@ def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     assert shown["removed"][0]["what"] == "annotations claimctl.io/reserve=*"
     assert shown["left"][0]["afterSeconds"] == 250.0
     assert shown["notes"] == ["stays"]
-    assert document(Result(()), WANTED, dry_run=True)["clean"] is True
+    assert document(Result(()), WANTED, dry_run=True).clean is True
 
 
 @pytest.mark.parametrize(

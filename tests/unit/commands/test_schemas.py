@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
-from pydantic import ValidationError
 
-from claimctl.commands.claims import claim_text as explain_claims
-from claimctl.commands.claims import explain_work, get_work, release_work
+from claimctl.cli.documents import API_VERSION
+from claimctl.commands.claims import explain_work, get_work
+from claimctl.commands.claims.documents import (
+    explanation_of,
+    list_of,
+    pod_of,
+    request_of,
+    workload_of,
+)
 from claimctl.commands.claims.explanation import explain_with_controller
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
-from claimctl.commands.claims.pod_text import pod_document, workload_document
-from claimctl.commands.doctor import doctor_work, version_work
 from claimctl.commands.doctor.diagnosis import diagnosis
+from claimctl.commands.doctor.documents import diagnosis_of, version_of
 from claimctl.commands.doctor.examination import examine
 from claimctl.commands.doctor.versions import versions
-from claimctl.commands.timeline import document as timelines
+from claimctl.commands.schemas import main
 from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import document as trees
 from claimctl.commands.tree.read import read as read_tree
-from claimctl.documents.__main__ import main
-from claimctl.documents.models import API_VERSION, MODELS
 from claimctl_demo.story.claims_seen import ClaimSeen
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
@@ -30,15 +34,10 @@ from claimctl_demo.story.report import Figures, Report, Step
 from claimctl_demo.witness.witness import Violation
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import deployed, elected
+from tests.support.printed import MODELS, as_json, checked
 from tests.support.waiting import asks, has_devices
 
 Json = dict[str, Any]
-
-
-def checked(document: Json) -> Json:
-    """The document, which its model takes as it is."""
-    MODELS[document["kind"]].model_validate_json(json.dumps(document), strict=True)
-    return document
 
 
 def furnished() -> Server:
@@ -56,7 +55,7 @@ def furnished() -> Server:
 async def test_claims() -> None:
     server = furnished()
     shown = await get_work.gather(server.client, get_work.Wanted(NAMESPACE))
-    found = checked(get_work._document(shown, server.clock.now()))
+    found = as_json(list_of(shown, server.clock.now()))
     assert [item["name"] for item in found["items"]] == ["mine", "slice"]
 
 
@@ -64,13 +63,13 @@ async def test_claims() -> None:
 async def test_explanations_of_claims(name: str) -> None:
     server = furnished()
     told = await explain_with_controller(server.client, NAMESPACE, name, server.clock)
-    assert checked(explain_claims.document(told, server.clock.now()))["claim"]["name"] == name
+    assert as_json(explanation_of(told, server.clock.now()))["claim"]["name"] == name
 
 
 async def test_the_request_of_a_release() -> None:
     server = furnished()
     told = await explain_with_controller(server.client, NAMESPACE, "slice", server.clock)
-    found = checked(release_work.document(told, dry_run=True))
+    found = as_json(request_of(told, dry_run=True))
     assert found["reservations"]
     assert found["blockers"]
 
@@ -89,24 +88,24 @@ async def test_a_claim_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -
 async def test_explanations_of_pods_and_workloads() -> None:
     server = furnished()
     for name in ("user", "late"):
-        checked(pod_document(await explain_pod(server.client, NAMESPACE, name, server.clock)))
+        as_json(pod_of(await explain_pod(server.client, NAMESPACE, name, server.clock)))
     found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
-    checked(workload_document(found))
+    as_json(workload_of(found))
 
 
 async def test_the_diagnosis_and_the_versions() -> None:
     server = furnished()
     seen = await examine(server.client, server.clock)
-    assert checked(doctor_work.document(seen, diagnosis(seen)))["checks"]
-    checked(version_work.document(await versions(server.client, server.clock)))
-    checked(version_work.document(None))
+    assert as_json(diagnosis_of(seen, diagnosis(seen)))["checks"]
+    as_json(version_of(await versions(server.client, server.clock)))
+    as_json(version_of(None))
 
 
 async def test_timelines_and_trees() -> None:
     server = furnished()
     timeline = await read_timeline(server.client, server.clock, NAMESPACE, "slice")
-    checked(timelines.document(timeline))
-    checked(trees.document(await read_tree(server.client, NAMESPACE), NAMESPACE))
+    as_json(timeline)
+    as_json(trees.document(await read_tree(server.client, NAMESPACE), NAMESPACE))
 
 
 def test_reasons(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,22 +124,23 @@ def test_the_report_of_the_demonstration(more: Json) -> None:
     figures = Figures(600, 1, 2, more)
     steps = [Step("shared-claim", True, 1.2, figures, "all is well", KEP)]
     steps.append(Step("job-ended", False, 20.0, Figures(), "not within 20 s", KEP))
-    found = checked(Report((KEP,), steps, [BROKEN], ["KeyError: x"]).document())
+    found = as_json(Report((KEP,), steps, [BROKEN], ["KeyError: x"]).document())
     assert [step["ok"] for step in found["steps"]] == [True, False]
 
 
 def test_the_report_of_own_manifests() -> None:
     claim = ClaimSeen("ml", "slice", ("node-1/dev-0",), {"train-0": None}, released_by="claimctl")
     report = PlayReport("hold", "1.32", [claim], ["pod ml/late: waits"], [BROKEN])
-    assert checked(report.document())["claims"][0]["releasedBy"] == "claimctl"
+    assert as_json(report.document())["claims"][0]["releasedBy"] == "claimctl"
 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_schema_of_a_kind_is_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     main([kind])
-    fields = json.loads(capsys.readouterr().out)["properties"]
+    printed = json.loads(capsys.readouterr().out)
+    fields = printed["$defs"][printed["$ref"].rpartition("/")[2]]["properties"]
     assert fields["apiVersion"]["const"] == API_VERSION
-    assert fields["kind"]["const"] == kind
+    assert fields["kind"]["enum"] == [kind]
 
 
 def test_an_unknown_kind_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,5 +151,5 @@ def test_an_unknown_kind_is_bad_input(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_field_that_no_schema_has_is_refused() -> None:
     document: Json = {"apiVersion": API_VERSION, "kind": "ClaimList", "items": [], "more": 1}
-    with pytest.raises(ValidationError, match="more"):
+    with pytest.raises(msgspec.ValidationError, match="more"):
         checked(document)

@@ -1,0 +1,414 @@
+"""The documents of ``claimctl get``, ``explain`` and ``release``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from claimctl.cli.documents import Document, Names, Part, ReasonText, Waiting, says, utc
+from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
+from claimctl.commands.claims.claim_view import ClaimView
+from claimctl.commands.claims.controller_health import State, Trouble
+from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.meanings import Meaning
+from claimctl.commands.claims.pod_explanation import WorkloadFindings
+from claimctl.commands.claims.pod_view import PodFindings
+from claimctl.commands.claims.waiting import until
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.facts.references import LIMIT
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import WorkloadRef
+from claimctl.wire.unreadable import Unreadable
+
+
+class ListCounts(Part, frozen=True):
+    """How many entries the claim's list (status.reservedFor) has, by kind."""
+
+    pods: int
+    finished_pods: int
+    pods_listed_ahead: int
+    workloads: tuple[Reference, ...]
+    limit: int
+
+
+class ConsumerCounts(Part, frozen=True):
+    """How many pods use the claim, listed or not."""
+
+    bound: int
+    pending: int
+
+
+class ClaimSummary(Part, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+    state: Literal["Pending", "Held", "InUse", "Allocated", "Releasing", "Deleting"]
+    devices: Annotated[Names, says("pool/device")]
+    nodes: Names
+    references: ListCounts
+    consumers: ConsumerCounts
+    reservations: Annotated[Names, says("names of ClaimReservations")]
+    retention_policies: Names
+    creation_timestamp: str | None
+    age_seconds: int | None
+
+
+def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
+    consumers = view.consumers
+    created = view.claim.metadata.creation_timestamp
+    return ClaimSummary(
+        namespace=view.namespace,
+        name=view.name,
+        uid=view.claim.metadata.uid,
+        state=view.state,  # type: ignore[arg-type]  # one of the six words
+        devices=view.devices,
+        nodes=view.nodes,
+        references=ListCounts(
+            pods=len(view.listed_pods),
+            finished_pods=len(view.tombstones),
+            pods_listed_ahead=len(view.listed_ahead),
+            workloads=view.workloads,
+            limit=LIMIT,
+        ),
+        consumers=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
+        reservations=tuple(one.metadata.name for one in view.reservations),
+        retention_policies=tuple(one.spec.retention_policy for one in view.reservations),
+        creation_timestamp=utc(created),
+        age_seconds=int((now - created).total_seconds()) if created else None,
+    )
+
+
+class ClaimList(Document, frozen=True):
+    """``claimctl get``"""
+
+    items: tuple[ClaimSummary, ...]
+
+
+def list_of(shown: Iterable[ClaimView], now: datetime) -> ClaimList:
+    return ClaimList(items=tuple(summary_of(view, now) for view in shown))
+
+
+class ConditionSummary(Part, frozen=True):
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+class ReservationDecision(Part, frozen=True):
+    name: str
+    workload_ref: WorkloadRef
+    retention_policy: str
+    action: Annotated[Action, says("what the ClaimReservation asks for")]
+    reason: str
+    message: str
+    after_seconds: float | None
+    conditions: tuple[ConditionSummary, ...]
+
+
+class TimedBlocker(Waiting, frozen=True):
+    until: Annotated[
+        str | None, says("when time will have ended it, by the controller's clock")
+    ] = None
+
+
+class ReleaseState(Part, frozen=True):
+    under_way: Annotated[Reason | None, says("the reason of a release that has begun")]
+    possible: bool
+    blockers: tuple[TimedBlocker, ...]
+
+
+class OrphanState(ReasonText, frozen=True):
+    blockers: tuple[ReasonText, ...]
+
+
+class UnreadableEntry(Part, frozen=True):
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class ControllerTrouble(ReasonText, frozen=True):
+    reservation: str
+
+
+class ControllerSigns(Part, frozen=True):
+    state: State
+    message: str
+    degraded: bool
+    troubles: tuple[ControllerTrouble, ...]
+
+
+class ClaimExplanation(Document, frozen=True, kw_only=True):
+    """``claimctl explain CLAIM``. Of a claim that cannot be read there is ``unreadable`` alone."""
+
+    claim: ClaimSummary | None = None
+    reservations: tuple[ReservationDecision, ...] = ()
+    release: ReleaseState | None = None
+    asked: Annotated[Names, says("workloads whose annotation asks for a hold")] = ()
+    device_notes: Annotated[
+        Names, says("what drivers report about its devices, and their taints")
+    ] = ()
+    orphan: OrphanState | None = None
+    unreadable: tuple[UnreadableEntry, ...]
+    left_alone: bool = True
+    controller: ControllerSigns | None = None
+    advice: Names
+
+
+def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
+    return ClaimExplanation(
+        claim=summary_of(explanation.view, now),
+        reservations=tuple(map(_decision, explanation.assessment.retentions)),
+        release=ReleaseState(
+            under_way=explanation.release,
+            possible=explanation.releasable,
+            blockers=tuple(
+                TimedBlocker(
+                    reason=blocker.reason,
+                    message=blocker.message,
+                    after_seconds=blocker.after,
+                    until=utc(until(explanation, blocker)),
+                )
+                for blocker in explanation.obstacles
+            ),
+        ),
+        asked=explanation.asked,
+        device_notes=explanation.devices,
+        orphan=_orphan(explanation),
+        unreadable=tuple(map(_unreadable, explanation.unreadable)),
+        left_alone=explanation.left_alone,
+        controller=_controller(explanation),
+        advice=tuple(advice(explanation)),
+    )
+
+
+def unreadable_of(claim: Unreadable) -> ClaimExplanation:
+    """What is known about a claim that cannot be read."""
+    return ClaimExplanation(unreadable=(_unreadable(claim),), advice=(UNREADABLE,))
+
+
+def _unreadable(unread: Unreadable) -> UnreadableEntry:
+    return UnreadableEntry(
+        kind=unread.resource.kind,
+        namespace=unread.namespace,
+        name=unread.name,
+        message=unread.problem,
+    )
+
+
+def _decision(retention: RetentionDecision) -> ReservationDecision:
+    reservation = retention.held.reservation
+    blocker = retention.blocker
+    return ReservationDecision(
+        name=reservation.metadata.name,
+        workload_ref=reservation.spec.workload_ref,
+        retention_policy=reservation.spec.retention_policy,
+        action=retention.action,
+        reason=str(blocker.reason if blocker else retention.reason),
+        message=blocker.message if blocker else "",
+        after_seconds=blocker.after if blocker else None,
+        conditions=tuple(
+            ConditionSummary(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+            )
+            for condition in reservation.status.conditions
+        ),
+    )
+
+
+def _orphan(explanation: Explanation) -> OrphanState | None:
+    orphan = explanation.orphan
+    if orphan is None:
+        return None
+    blockers = tuple(
+        ReasonText(reason=blocker.reason, message=blocker.message) for blocker in orphan.blockers
+    )
+    return OrphanState(reason=orphan.cause, message=orphan.message, blockers=blockers)
+
+
+def _controller(explanation: Explanation) -> ControllerSigns | None:
+    election = explanation.election
+    if election is None:
+        return None
+    return ControllerSigns(
+        state=election.state,
+        message=election.message,
+        degraded=bool(explanation.troubles),
+        troubles=_troubles(explanation.troubles),
+    )
+
+
+def _troubles(troubles: Iterable[Trouble]) -> tuple[ControllerTrouble, ...]:
+    return tuple(
+        ControllerTrouble(
+            reason=trouble.sign, reservation=trouble.reservation, message=trouble.message
+        )
+        for trouble in troubles
+    )
+
+
+class ReleaseRequest(Document, frozen=True):
+    """``claimctl release``"""
+
+    dry_run: bool
+    namespace: str
+    name: str
+    uid: str
+    reservations: Annotated[Names, says("names of the ClaimReservations that are asked")]
+    blockers: Annotated[tuple[Waiting, ...], says("what the release waits for")]
+    troubles: Annotated[tuple[ControllerTrouble, ...], says("why no controller acts on it now")]
+
+
+def request_of(explanation: Explanation, *, dry_run: bool) -> ReleaseRequest:
+    view = explanation.view
+    return ReleaseRequest(
+        dry_run=dry_run,
+        namespace=view.namespace,
+        name=view.name,
+        uid=view.claim.metadata.uid,
+        reservations=tuple(one.metadata.name for one in view.reservations),
+        blockers=tuple(
+            Waiting(reason=blocker.reason, message=blocker.message, after_seconds=blocker.after)
+            for blocker in explanation.obstacles
+        ),
+        troubles=_troubles(explanation.troubles),
+    )
+
+
+class ReasonExplanation(Document, frozen=True):
+    """``claimctl explain reason/NAME``"""
+
+    reason: str
+    topic: str
+    meaning: str
+    remedy: str
+
+
+def reason_of(reason: str, meaning: Meaning) -> ReasonExplanation:
+    return ReasonExplanation(
+        reason=reason, topic=meaning.topic, meaning=meaning.meaning, remedy=meaning.remedy
+    )
+
+
+class UsedClaim(Part, frozen=True):
+    entry: Annotated[str, says("the name in the pod's spec.resourceClaims")]
+    name: Annotated[str | None, says("null while a generated claim is not made")]
+    state: str | None
+    devices: Names
+    problem: str | None
+
+
+class RivalClaim(Part, frozen=True):
+    """Another claim that has devices of the classes that the pod waits for."""
+
+    namespace: str
+    name: str
+    devices: Names
+    holders: str
+    idle: bool
+
+
+class ExplainedPod(Part, frozen=True):
+    namespace: str
+    name: str
+    workload: Annotated[str | None, says("kind/name")]
+    state: Literal["Waiting", "Starting", "Running", "Ending", "Succeeded", "Failed"]
+    node: str | None
+    reasons: tuple[ReasonText, ...]
+    claims: tuple[UsedClaim, ...]
+    rivals: tuple[RivalClaim, ...]
+    advice: Names
+
+
+class PodExplanation(ExplainedPod, Document, frozen=True):
+    """``claimctl explain pod/NAME``"""
+
+
+def pod_of(pod: PodFindings) -> PodExplanation:
+    return PodExplanation(**_pod_fields(pod))
+
+
+def _pod_fields(pod: PodFindings) -> dict[str, Any]:
+    meta = pod.pod.metadata
+    return {
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "workload": pod.owner or None,
+        "state": pod.state,
+        "node": pod.pod.spec.node_name or None,
+        "reasons": tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
+        "claims": tuple(
+            UsedClaim(
+                entry=use.entry,
+                name=use.claim or None,
+                state=use.explanation.view.state if use.explanation else None,
+                devices=use.explanation.view.devices if use.explanation else (),
+                problem=use.problem or None,
+            )
+            for use in pod.uses
+        ),
+        "rivals": tuple(
+            RivalClaim(
+                namespace=rival.view.namespace,
+                name=rival.view.name,
+                devices=rival.view.devices,
+                holders=rival.view.holders,
+                idle=rival.idle,
+            )
+            for rival in pod.rivals
+        ),
+        "advice": pod.advice(),
+    }
+
+
+class ShortClaim(Part, frozen=True):
+    name: str
+    state: str
+    devices: Names
+
+
+class WorkloadExplanation(Document, frozen=True):
+    """``claimctl explain deployment/NAME``, and of a StatefulSet or a Job"""
+
+    namespace: str
+    workload_ref: WorkloadRef
+    phase: str
+    wants: int
+    pods: ConsumerCounts
+    annotation: Annotated[str | None, says("the value of claimctl.io/reserve")]
+    problems: tuple[ReasonText, ...]
+    reservations: Names
+    claims: tuple[ShortClaim, ...]
+    missing_claims: Names
+    waiting: tuple[ExplainedPod, ...]
+    advice: Names
+
+
+def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
+    consumers = workload.consumers
+    return WorkloadExplanation(
+        namespace=workload.namespace,
+        workload_ref=workload.ref,
+        phase=workload.state.phase,
+        wants=workload.state.wants,
+        pods=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
+        annotation=workload.annotation,
+        problems=tuple(
+            ReasonText(reason=problem.reason, message=problem.note) for problem in workload.problems
+        ),
+        reservations=tuple(one.metadata.name for one in workload.reservations),
+        claims=tuple(
+            ShortClaim(name=claim.view.name, state=claim.view.state, devices=claim.view.devices)
+            for claim in workload.claims
+        ),
+        missing_claims=workload.missing,
+        waiting=tuple(ExplainedPod(**_pod_fields(pod)) for pod in workload.waiting),
+        advice=tuple(workload_advice(workload)),
+    )

@@ -1,0 +1,119 @@
+"""The documents of ``claimctl doctor`` and ``version``."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Annotated
+
+from claimctl import __version__
+from claimctl.cli.documents import Document, Names, Part, says
+from claimctl.commands.claims.controller_health import Election, State
+from claimctl.commands.doctor.account import Account
+from claimctl.commands.doctor.cluster_checks import Finding, Verdict
+from claimctl.commands.doctor.examination import Examination
+from claimctl.commands.doctor.versions import Skew, Versions
+
+
+class LeaseState(Part, frozen=True):
+    state: State
+    message: str
+
+
+def _lease(election: Election) -> LeaseState:
+    return LeaseState(state=election.state, message=election.message)
+
+
+class Diagnosis(Document, frozen=True):
+    """``claimctl doctor``"""
+
+    dialect: str | None
+    reasons: Names
+    kubernetes_version: str
+    served_versions: dict[str, Names]
+    controller: LeaseState
+    checks: tuple[Finding, ...]
+    findings: Annotated[tuple[Finding, ...], says("the checks with the verdict problem")]
+
+
+def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
+    return Diagnosis(
+        dialect=seen.observed.dialect or None,
+        reasons=tuple(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
+        kubernetes_version=".".join(map(str, seen.version)),
+        served_versions={
+            "resource.k8s.io": tuple(seen.served.claims),
+            "podgroups.scheduling.k8s.io": tuple(seen.served.groups),
+        },
+        controller=_lease(seen.election),
+        checks=tuple(findings),
+        findings=tuple(one for one in findings if one.verdict is Verdict.PROBLEM),
+    )
+
+
+class ControllerImage(Part, frozen=True):
+    namespace: str
+    deployment: str
+    images: Names
+    ready: int
+    wanted: int
+
+
+class SkewState(Part, frozen=True):
+    verdict: Skew
+    message: str
+
+
+class ServerVersion(Part, frozen=True):
+    kubernetes: str
+    served_versions: dict[str, Names]
+    crds_from: str | None
+    controller: ControllerImage | None
+    lease: LeaseState
+    dialect: str | None
+    skew: SkewState
+
+
+class Version(Document, frozen=True):
+    """``claimctl version``"""
+
+    claimctl: str
+    python: str
+    server: ServerVersion | None
+
+
+def version_of(server: Versions | None) -> Version:
+    return Version(
+        claimctl=__version__,
+        python=platform.python_version(),
+        server=_server(server) if server is not None else None,
+    )
+
+
+def _server(versions: Versions) -> ServerVersion:
+    verdict, message = versions.skew
+    return ServerVersion(
+        kubernetes=".".join(map(str, versions.kubernetes)),
+        served_versions={
+            "resource.k8s.io": tuple(versions.served.claims),
+            "podgroups.scheduling.k8s.io": tuple(versions.served.groups),
+            "claimctl.io": tuple(versions.crds),
+        },
+        crds_from=versions.crds_release or None,
+        controller=_image(versions.controller),
+        lease=_lease(versions.election),
+        dialect=versions.dialect or None,
+        skew=SkewState(verdict=verdict, message=message),
+    )
+
+
+def _image(account: Account | None) -> ControllerImage | None:
+    if account is None:
+        return None
+    return ControllerImage(
+        namespace=account.namespace,
+        deployment=account.deployment,
+        images=tuple(account.images),
+        ready=account.ready,
+        wanted=account.wanted,
+    )

@@ -1,0 +1,45 @@
+"""Print the JSON Schema of a kind: ``python -m claimctl.commands.schemas ClaimList``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+
+from claimctl.cli.documents import Document, kind_of, schema
+
+MODULES = (
+    "claimctl.commands.claims.documents",
+    "claimctl.commands.doctor.documents",
+    "claimctl.commands.downgrade.documents",
+    "claimctl.commands.orphans.work",
+    "claimctl.commands.timeline.model",
+    "claimctl.commands.tree.document",
+    "claimctl.commands.uninstall.model",
+    "claimctl.reschedule.command.document",
+    "claimctl_demo.story.documents",
+)
+"""Where the documents are. The demonstration may not be installed."""
+
+
+def models() -> dict[str, type[Document]]:
+    """The documents by their kind."""
+    for name in MODULES:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(("claimctl_demo", "kube_in_process")):
+                raise
+    return {kind_of(model): model for model in Document.__subclasses__()}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    program = "python -m claimctl.commands.schemas"
+    parser = argparse.ArgumentParser(prog=program, description=__doc__)
+    parser.add_argument("kind", choices=models())
+    kind = parser.parse_args(arguments).kind
+    print(json.dumps(schema(models()[kind]), indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The document of ``claimctl reschedule``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from claimctl.cli.documents import Document, Names, Part
+from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.steps import Report, Step
+
+
+class PodPlace(Part, frozen=True):
+    """A pod and its node; node is '' without one."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
+class MoveOwner(Part, frozen=True):
+    """The controller owner of a pod."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class PlannedMove(Part, frozen=True):
+    """The eviction of one pod; destination is where the replacement is expected, if it is known.
+
+    result is Planned, Allowed, Evicted or Left. landed and outcome say what became of the
+    replacement.
+    """
+
+    pod: PodPlace
+    strategy: str
+    profile: str
+    owner: MoveOwner | None
+    destination: str
+    unit: str
+    why: str
+    result: str
+    reason: str
+    detail: str
+    landed: str
+    outcome: str
+
+
+class PlannedTaint(Part, frozen=True):
+    """A taint that closes a node for a while."""
+
+    node: str
+    key: str
+    value: str
+    effect: str
+
+
+class StayingPod(Part, frozen=True):
+    """A pod that a strategy considered and does not move."""
+
+    pod: PodPlace
+    strategy: str
+    profile: str
+    reason: str
+    detail: str
+
+
+class CountedReason(Part, frozen=True):
+    """How many pods a strategy does not move for this reason."""
+
+    strategy: str
+    reason: str
+    pods: int
+
+
+class HelpedPod(Part, frozen=True):
+    """A pod for which others were evicted; result is Helped, Waits or Changed."""
+
+    pod: PodPlace
+    strategy: str
+    result: str
+    detail: str
+
+
+class RescheduleRun(Document, frozen=True):
+    """``claimctl reschedule``; dryRun is '', client or server."""
+
+    dry_run: str
+    digest: str
+    cluster_uid: str = msgspec.field(name="clusterUID")
+    made_at: str
+    evicted: int
+    moves: tuple[PlannedMove, ...]
+    helped: tuple[HelpedPod, ...]
+    taints: tuple[PlannedTaint, ...]
+    stayed: tuple[StayingPod, ...]
+    reasons: tuple[CountedReason, ...]
+    notes: Names
+    failure: str
+    interrupted: bool
+
+
+def counted_reasons(report: Report) -> list[tuple[str, str, int]]:
+    """Strategy, reason, and the number of pods, the most frequent first."""
+    counts = Counter((each.strategy, str(each.reason)) for each in report.plan.skipped)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(strategy, reason, number) for (strategy, reason), number in ordered]
+
+
+def document(report: Report, wanted: Wanted) -> RescheduleRun:
+    plan = report.plan
+    return RescheduleRun(
+        dry_run=str(wanted.dry_run or ""),
+        digest=plan.digest,
+        cluster_uid=plan.cluster_uid,
+        made_at=plan.made_at.isoformat(),
+        evicted=report.evicted,
+        moves=tuple(map(_move, report.steps)),
+        helped=tuple(
+            HelpedPod(
+                pod=_place(helped.pod),
+                strategy=helped.strategy,
+                result=helped.state,
+                detail=helped.detail,
+            )
+            for helped in report.helps
+        ),
+        taints=tuple(
+            PlannedTaint(node=taint.node, key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in plan.taints
+        ),
+        stayed=tuple(
+            StayingPod(
+                pod=_place(skipped.pod),
+                strategy=skipped.strategy,
+                profile=skipped.profile,
+                reason=skipped.reason,
+                detail=skipped.detail,
+            )
+            for skipped in plan.skipped
+        ),
+        reasons=tuple(
+            CountedReason(strategy=strategy, reason=reason, pods=number)
+            for strategy, reason, number in counted_reasons(report)
+        ),
+        notes=(*(note.text for note in plan.notes), *report.notes),
+        failure=report.failure,
+        interrupted=report.interrupted,
+    )
+
+
+def _place(pod: PodRef) -> PodPlace:
+    return PodPlace(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=pod.node)
+
+
+def _move(step: Step) -> PlannedMove:
+    move = step.move
+    owner = move.owner
+    return PlannedMove(
+        pod=_place(move.pod),
+        strategy=move.strategy,
+        profile=move.profile,
+        owner=MoveOwner(kind=owner.kind, name=owner.name, uid=owner.uid) if owner else None,
+        destination=move.destination,
+        unit=move.unit,
+        why=move.why,
+        result=step.result,
+        reason=str(step.reason or ""),
+        detail=step.detail,
+        landed=step.landed,
+        outcome=str(step.outcome or ""),
+    )
