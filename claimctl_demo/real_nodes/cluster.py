@@ -21,6 +21,7 @@ from claimctl_demo.real_nodes.network import API_SERVICE, lead_to, node_address
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from claimctl_demo.real_servers.programs import CannotStart
 
+NODE_PREFIX = "node"
 _READY_SECONDS = 90.0
 _LOOK_SECONDS = 0.2
 
@@ -33,6 +34,9 @@ class Node:
     containerd: Containerd
     kubelet: Kubelet
     boots: int = 0
+
+    def is_up(self) -> bool:
+        return self.kubelet.server.running
 
     def kill_kubelet(self) -> None:
         """Kill the kubelet; its containers run on."""
@@ -77,7 +81,7 @@ class NodeCluster:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"node-{number}" for number in range(self.count))
+        return tuple(f"{NODE_PREFIX}-{number}" for number in range(self.count))
 
     def start(self) -> None:
         """Start everything, and wait until all nodes are ready.

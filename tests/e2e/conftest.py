@@ -11,9 +11,14 @@ from kube_in_process.options import ClusterOptions
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e import harness, playground, selection
 from tests.e2e.harness import NewStage, Stage, embedded_stage
+from tests.e2e.nodes import scenarios
 from tests.e2e.real_cluster import SCENARIO_SECONDS, real_stage
 
+if playground.shared() is None or not playground.has_nodes():
+    collect_ignore = ["nodes"]
 
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On a real cluster: keep each scenario once, and only those of this process."""
     cluster = playground.shared()
@@ -23,6 +28,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = kept
     config.hook.pytest_deselected(items=left)
     selection.skip(items, cluster)
+    if cluster.nodes is not None:
+        scenarios.sort(items)
     for item in items:
         if isinstance(item, pytest.Function) and new_stage.__name__ in item.fixturenames:
             item.add_marker(pytest.mark.real_time(SCENARIO_SECONDS))

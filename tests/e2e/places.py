@@ -83,11 +83,17 @@ class Places:
         elif made.get("kind") in _CLUSTER_ROLES and "metadata" in made:
             made["metadata"]["name"] += f"-{self.suffix}"
         if "containers" in made:
-            # The scheduler of 1.36 may bind pods of a PodGroup to nodes without its devices.
-            made.setdefault("nodeSelector", {FLEET_LABEL: self.prefix})
+            self._place(made)
         if self.flat_requests and "exactly" in made:
             made |= made.pop("exactly")
         return made
+
+    def _place(self, spec: dict[str, Any]) -> None:
+        """Keep a pod on the scenario's nodes.
+
+        The scheduler of 1.36 may bind pods of a PodGroup to nodes without its devices.
+        """
+        spec.setdefault("nodeSelector", {FLEET_LABEL: self.prefix})
 
     def _value(self, key: str, value: Any) -> Any:
         if key == "namespace" and isinstance(value, str):

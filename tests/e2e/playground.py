@@ -20,6 +20,7 @@ from claimctl.kube.connection import load_connection
 from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.real_nodes.cluster import NodeCluster
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import CannotStart, find_programs
 from claimctl_demo.story.presets import PRESETS
@@ -36,6 +37,8 @@ OWNERS = 3
 _RESERVATION: Version = ("claimctl.io/v1alpha1", "ClaimReservation")
 _TRIES = 600
 _owned: list[RealCluster] = []
+_nodes: list[NodeCluster] = []
+"""The cluster with real nodes that this process has started, or its parent before the fork."""
 _stack = ExitStack()
 
 
@@ -51,7 +54,18 @@ def shared() -> RealCluster | None:
         PRESETS[given["dialect"]],
         keeps=given["keeps"],
         plays_hold=given["plays_hold"],
+        nodes=_nodes[0] if _nodes else None,
     )
+
+
+def has_nodes() -> bool:
+    """Whether the scenarios are played on real nodes."""
+    return bool(_nodes)
+
+
+def use_nodes(nodes: NodeCluster) -> None:
+    """Play the scenarios on a cluster with real nodes from now on."""
+    _nodes.append(nodes)
 
 
 def own() -> RealCluster | None:
@@ -59,6 +73,8 @@ def own() -> RealCluster | None:
     common = shared()
     if common is None or not common.keeps:
         return None
+    if common.nodes is not None:
+        return replace(common, servers=Servers(common.nodes.plane))
     if not _owned:
         plane, cluster = _stack.enter_context(
             started(Path(os.environ[ASSETS]), pod_groups=common.dialect is Preset.POD_GROUPS)

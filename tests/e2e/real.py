@@ -34,7 +34,7 @@ _AT_ONCE = 24
 """Many at once, since scenarios wait most of the time."""
 _PAUSE_SECONDS = 1.0
 """Without it two dozen scenarios begin at once, and the scheduler ignores some pods for minutes."""
-_SETTINGS = (
+SETTINGS = (
     *("-o", "faulthandler_timeout=900"),
     # Objects that a failed scenario left open are collected during another one.
     *("-W", "ignore::pytest.PytestUnraisableExceptionWarning", "-W", "ignore::ResourceWarning"),
@@ -70,7 +70,7 @@ def prepared(environment: Mapping[str, str]) -> Iterator[RealCluster]:
         yield cluster
 
 
-def _as_json(cluster: RealCluster) -> str:
+def as_json(cluster: RealCluster) -> str:
     shown = {
         "kubeconfig": cluster.kubeconfig,
         "version": cluster.version,
@@ -106,12 +106,12 @@ def main(arguments: list[str]) -> int:
 
 def _played(cluster: RealCluster, chosen: list[str]) -> int:
     """Play most scenarios in parallel, and meanwhile those marked ``alone`` one after the other."""
-    os.environ[CLUSTER] = _as_json(cluster)
+    os.environ[CLUSTER] = as_json(cluster)
     workers = int(os.environ.get(WORKERS, _AT_ONCE))
     beside = SideBySide(
         workers, selection.is_alone, OWNERS, playground.close, selection.rank, _PAUSE_SECONDS
     )
-    return int(pytest.main(["-q", *_SETTINGS, *chosen], plugins=[beside]))
+    return int(pytest.main(["-q", *SETTINGS, *chosen], plugins=[beside]))
 
 
 def _files(mark: str) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,13 +24,16 @@ from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
+from claimctl_demo.real_nodes.cluster import NODE_PREFIX, NodeCluster
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import NODE, Fleet, leave
 from claimctl_demo.real_servers.pod_worker import Pace
 from claimctl_demo.story.presets import DIALECTS
 from tests.e2e.authors import Authors, Signed
 from tests.e2e.harness import Stage
-from tests.e2e.heartbeats import beat
+from tests.e2e.machines import Machines, stand_ins
+from tests.e2e.nodes.machines import node_machines
+from tests.e2e.nodes.places import NodePlaces
 from tests.e2e.places import Places, Rewritten, Scoped
 from tests.e2e.refusals import ClaimsController
 from tests.e2e.rights import ALL_RIGHTS, grant, permissions
@@ -61,6 +64,8 @@ class RealCluster:
     kubeconfig: str
     version: tuple[int, int]
     dialect: Preset
+    nodes: NodeCluster | None = None
+    """Its real nodes; None if stand-ins play them."""
     servers: Servers | None = None
     """The servers, if only this scenario uses the cluster: it may pause and kill them."""
     keeps: bool = True
@@ -83,8 +88,10 @@ class RealSite:
     places: Places
     fleet: Fleet
     admin: Transport
+    client: DocumentClient
+    """A client with an administrator's rights."""
     controllers: Transport
-    kubelets: Kubelets
+    machines: Machines
     watched: History
     settings: dict[str, Any]
     dialect: Preset
@@ -92,7 +99,7 @@ class RealSite:
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
     look_seconds: float = 0.25
-    patience: float = 4.0
+    patience: float = float(__import__("os").environ.get("PATIENCE", "4"))
     _lag: asyncio.Task[None] | None = None
 
     @property
@@ -102,10 +109,6 @@ class RealSite:
     @property
     def nodes(self) -> tuple[str, ...]:
         return self.fleet.names
-
-    @property
-    def client(self) -> DocumentClient:
-        return self.kubelets.client
 
     @property
     def claims_controller(self) -> ClaimsController:
@@ -139,15 +142,15 @@ class RealSite:
         await self.client.delete(NODE, "", node)
 
     async def lose(self, node: str) -> None:
-        self.kubelets.lose(node)
+        await self.machines.lose(node)
 
     async def reboot(self, node: str) -> None:
-        await self.kubelets.recover(node, rebooted=True)
+        await self.machines.recover(node, rebooted=True)
 
     async def pause(self, component: str) -> None:
         if component == KUBELET:
             for node in self.nodes:
-                self.kubelets.lose(node)
+                await self.machines.lose(node)
         elif component == SCHEDULER:
             self._servers.scheduler.pause()
         elif component == KCM:
@@ -156,7 +159,7 @@ class RealSite:
     async def resume(self, component: str) -> None:
         if component == KUBELET:
             for node in self.nodes:
-                await self.kubelets.recover(node, rebooted=False)
+                await self.machines.recover(node, rebooted=False)
         elif component == SCHEDULER:
             self._servers.scheduler.resume()
         elif component == KCM:
@@ -213,7 +216,7 @@ async def real_stage(cluster: RealCluster, options: ClusterOptions) -> AsyncIter
         await site.set_lag(0.0)
         found = accused(await site.history(), frozenset({site.account}))
         assert found == []
-        assert site.kubelets.findings == []
+        assert await site.machines.findings(site.watched) == []
     # TLS connections close a moment after their session.
     await asyncio.sleep(_CLOSE_SECONDS)
 
@@ -248,25 +251,15 @@ async def _site(
     connection: Connection,
     admin: Transport,
 ) -> RealSite:
-    places = Places(secrets.token_hex(3), cluster.version < (1, 33))
     documents = DocumentClient(admin, "e2e")
+    places, fleet = _parts(cluster, options)
     await _make_room(documents, places)
     controllers = replace(connection, auth=await _account(admin, places))
-    fleet = Fleet(
-        cluster.version,
-        options.nodes,
-        options.devices_per_node,
-        prefix=places.prefix,
-        driver=places.device_class,
-        device_class=places.device_class,
+    machines = await stack.enter_async_context(
+        _machines(cluster, options, admin, places, fleet)
+        if cluster.nodes is None
+        else node_machines(cluster.nodes, documents, places, fleet)
     )
-    times = options.timings
-    pace = Pace(start=times.pod_start, stop=times.pod_stop, job=times.job_pod_run)
-    groups = cluster.dialect is Preset.POD_GROUPS
-    kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
-    await _working(stack, kubelets)
-    if not cluster.keeps:
-        await _beating(stack, kubelets)
     authors = Authors()
     watched = History(admin, places.namespace, fleet, authors)
     stack.push_async_callback(watched.stop)
@@ -276,13 +269,44 @@ async def _site(
         places,
         fleet,
         admin,
+        documents,
         await stack.enter_async_context(HttpTransport(controllers)),
-        kubelets,
+        machines,
         watched,
         _settings(cluster, options, places),
         options.preset,
         authors,
     )
+
+
+def _parts(cluster: RealCluster, options: ClusterOptions) -> tuple[Places, Fleet]:
+    """The scenario's names, and its nodes with their devices."""
+    suffix = secrets.token_hex(3)
+    if cluster.nodes is None:
+        places = Places(suffix, cluster.version < (1, 33))
+        count, prefix = options.nodes, places.prefix
+    else:
+        count, prefix = min(options.nodes, cluster.nodes.count), NODE_PREFIX
+        job, node = options.timings.job_pod_run, f"{prefix}-0" if count == 1 else ""
+        places = NodePlaces(suffix, job_seconds=job, only_node=node)
+    own = places.device_class
+    devices = options.devices_per_node
+    fleet = Fleet(cluster.version, count, devices, prefix=prefix, driver=own, device_class=own)
+    return places, fleet
+
+
+def _machines(
+    cluster: RealCluster,
+    options: ClusterOptions,
+    admin: Transport,
+    places: Places,
+    fleet: Fleet,
+) -> AbstractAsyncContextManager[Machines]:
+    times = options.timings
+    pace = Pace(start=times.pod_start, stop=times.pod_stop, job=times.job_pod_run)
+    groups = cluster.dialect is Preset.POD_GROUPS
+    kubelets = Kubelets(admin, fleet, groups, places.namespace, pace)
+    return stand_ins(kubelets, beating=not cluster.keeps)
 
 
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
@@ -315,34 +339,8 @@ async def _account(admin: Transport, places: Places) -> StaticAuth:
     return StaticAuth(Credentials(f"Bearer {json.loads(text)['status']['token']}"))
 
 
-async def _working(stack: AsyncExitStack, kubelets: Kubelets) -> None:
-    joined = asyncio.Event()
-    task = asyncio.create_task(kubelets.run(joined), name="kubelets")
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
-    waits = asyncio.create_task(joined.wait())
-    await asyncio.wait({task, waits}, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        waits.cancel()
-        task.result()
-
-
-async def _beating(stack: AsyncExitStack, kubelets: Kubelets) -> None:
-    task = asyncio.create_task(beat(kubelets.client, kubelets.in_touch), name="heartbeats")
-
-    async def end() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(end)
-
-
 async def _dismiss(site: RealSite) -> None:
-    """Delete workloads and pods: the scheduler would retry pending pods for ever.
+    """Delete workloads: the scheduler would retry their pending pods for ever.
 
     The scheduler of 1.36 asks 100 times a second for a missing PodGroup.
     """

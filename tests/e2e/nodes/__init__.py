@@ -1,0 +1,1 @@
+"""Scenarios on real nodes: kubelets, containers and a DRA driver (``make e2e-nodes``)."""

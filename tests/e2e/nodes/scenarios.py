@@ -1,0 +1,79 @@
+"""Which scenarios are played on real nodes, and which of them one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import selection
+
+_HERE = Path(__file__).parent
+_PATTERNS = (
+    "nodes/test_*.py",
+    *(
+        f"test_controller_{name}.py"
+        for name in (
+            "hold",
+            "listing_ahead",
+            "podgroup",
+            "reallocation",
+            "releases",
+            "restarts",
+            "robustness",
+            "stuck_pods",
+            "traps",
+        )
+    ),
+)
+DISTURBING = frozenset(
+    (
+        "test_a_reboot_of_its_node_ends_a_ghost_at_once",
+        "test_another_machine_under_the_name_of_its_node_ends_no_ghost",
+        "test_a_cordoned_node_does_not_trap_the_workload",
+        "test_a_workload_whose_node_was_cordoned_moves",
+        "test_pods_whose_devices_cannot_be_reached_get_others",
+        "test_devices_are_given_up_on_request_and_only_once",
+        "test_entries_listed_ahead_do_not_stay_behind_a_withdrawn_reservation",
+        "test_pods_that_are_drained_while_a_release_is_asked_for_get_other_devices",
+        "test_withdrawing_beside_pods_that_find_no_node_ends",
+    )
+)
+"""Scenarios that do something to the nodes, which others share."""
+LEFT_OUT = {
+    "a node takes 250 pods": (
+        "test_600_pods_share_one_claim_with_two_references",
+        "test_a_job_with_more_finished_pods_than_places_is_released_by_way_of_its_group",
+        "test_an_uninstall_beside_a_running_group_of_300_pods_leaves_nothing",
+    ),
+    "the kubelet corrects what was written into its Node": (
+        "test_older_kubelets_are_reported_before_pods_get_stuck_there",
+    ),
+    "kubelets do not follow a restore of etcd": (
+        "test_after_a_restore_a_pod_that_no_object_tells_of_has_its_grace",
+        "test_controllers_that_outlive_a_restore_end_and_begin_anew",
+    ),
+    "other scenarios need the API server meanwhile": (
+        "test_where_the_server_was_restarted_the_grace_counts",
+        "test_a_pod_that_vanishes_while_neither_server_nor_controller_runs_is_a_ghost",
+    ),
+}
+
+
+def files(core: bool) -> list[str]:
+    """The files of scenarios; of the core only those that have some."""
+    found = sorted(path for pattern in _PATTERNS for path in _HERE.parent.glob(pattern))
+    mark = "pytest.mark.core" if core else ""
+    return [str(path) for path in found if mark in path.read_text()]
+
+
+def sort(items: Iterable[pytest.Item]) -> None:
+    """Mark the scenarios that need the nodes for themselves, and those that are left out."""
+    reasons = {name: reason for reason, names in LEFT_OUT.items() for name in names}
+    for item in items:
+        name = item.name.partition("[")[0]
+        if name in DISTURBING:
+            item.add_marker(selection.ALONE)
+        if reason := reasons.get(name):
+            item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,96 @@
+"""A driver that is slow, fails or is away, while pods come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.wire.resources import DEPLOYMENTS, PODS
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.nodes.nodes import (
+    calls,
+    machines,
+    turn,
+    until_called,
+    until_unprepared,
+    uses,
+)
+from tests.e2e.scenes import hold_for_deployment
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+
+async def scale(stage: Stage, pods: int) -> None:
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": pods}})
+
+
+@pytest.mark.core
+async def test_a_claim_stays_until_a_slow_driver_has_unprepared_it(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    turn(stage, unprepare_seconds=6.0)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.quiet(3)
+    assert await stage.allocated()
+    await stage.until_released()
+    assert len(calls(stage, "unprepare")) == 1
+
+
+async def test_a_pod_that_goes_while_its_device_is_being_prepared_keeps_it_so_long(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    await scale(stage, 0)
+    await until_unprepared(stage)
+    turn(stage, prepare_seconds=20.0)
+    await scale(stage, 1)
+
+    async def bound() -> bool:
+        pods = (await stage.client.list(PODS, NAMESPACE)).items
+        return any(pod.spec.node_name for pod in pods)
+
+    await stage.until(bound, "a pod is bound")
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.quiet(8)
+    assert await stage.allocated()
+    await stage.until_released()
+
+
+async def test_a_claim_stays_while_its_driver_fails_to_unprepare_it(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    turn(stage, unprepare_error="the device does not answer")
+    await stage.delete(DEPLOYMENTS, "train")
+    failed = await until_called(stage, "unprepare", 2)
+    assert failed.error
+    assert await stage.allocated()
+    turn(stage)
+    await stage.until_released(within=120)
+
+
+async def test_a_claim_stays_while_its_driver_is_away(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    driver = machines(stage).driver
+    driver.server.kill()
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.quiet(8)
+    assert await stage.allocated()
+    driver.start()
+    await stage.until_released(within=120)
+    assert len(uses(stage)) == 1
+
+
+async def test_a_pod_waits_for_a_driver_that_cannot_prepare_its_device(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    await scale(stage, 0)
+    await until_unprepared(stage)
+    before = (await stage.claim()).status.allocation
+    turn(stage, prepare_error="no power")
+    await scale(stage, 1)
+    await until_called(stage, "prepare", 2)
+    await stage.until_event("FailedPrepareDynamicResources")
+    turn(stage)
+    await stage.until_running(1)
+    assert (await stage.claim()).status.allocation == before

@@ -1,0 +1,152 @@
+"""When a held device is prepared and unprepared: the hold keeps the allocation alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.nodes.nodes import calls, until_called, until_unprepared, uses
+from tests.e2e.scenes import hold_for_deployment
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+
+async def test_a_deployment_that_is_scaled_to_0_and_back_has_the_device_prepared_anew(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 2, idle_timeout_seconds="60")
+    before = (await stage.claim()).status.allocation
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await until_unprepared(stage)
+    await stage.until_listed("deployments/train")
+    assert (await stage.claim()).status.allocation == before
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until_running(2)
+    assert (await stage.claim()).status.allocation == before
+    assert len(uses(stage)) == 2
+
+
+async def test_a_rollout_by_recreate_unprepares_and_prepares_once(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.deployment(replicas=1, reserve="*")
+    body["spec"]["strategy"] = {"type": "Recreate"}
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    before = (await stage.claim()).status.allocation
+    await roll_out(stage)
+    await until_called(stage, "prepare", 2)
+    await stage.until_running(1)
+    first, second = uses(stage)
+    assert (await stage.claim()).status.allocation == before
+    assert first.devices == second.devices
+    assert first.until < second.since
+
+
+async def test_a_rollout_with_a_surge_calls_no_driver(stage: Stage) -> None:
+    """The pods share the claim, and the next one starts before the last one ends."""
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    (first,) = await stage.running()
+    await roll_out(stage)
+
+    async def replaced() -> bool:
+        pods = (await stage.client.list(PODS, NAMESPACE)).items
+        return [pod.metadata.name for pod in pods] != [first.metadata.name] and len(pods) == 1
+
+    await stage.until(replaced, "one other pod is left")
+    assert calls(stage, "unprepare") == []
+
+
+async def roll_out(stage: Stage) -> None:
+    patch = {"spec": {"template": {"metadata": {"annotations": {"rolled": "out"}}}}}
+    await stage.patch(DEPLOYMENTS, "train", patch)
+
+
+async def test_a_job_that_tries_again_has_the_device_prepared_for_each_pod(stage: Stage) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(seconds=3, reserve="*")
+    body["spec"]["backoffLimit"] = 1
+    annotations = body["spec"]["template"]["metadata"]["annotations"]
+    annotations["kube-in-process/exit-code"] = json.dumps(1)
+    await stage.create(JOBS, body)
+    await stage.until_some_run()
+    await until_called(stage, "prepare", 2, within=120)
+    await stage.until_released(within=120)
+    first, second = uses(stage)
+    assert first.devices == second.devices
+    assert first.until < second.since
+
+
+async def test_a_claim_that_is_made_again_under_its_name_is_another_one(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    await stage.delete(RESOURCECLAIMS, "slice")
+    await stage.delete(DEPLOYMENTS, "train")
+
+    async def gone() -> bool:
+        return await stage.gone(RESOURCECLAIMS, "slice")
+
+    await stage.until(gone, "the claim is gone")
+    await hold_for_deployment(stage, 1)
+    first, second = uses(stage)
+    assert first.name == second.name
+    assert first.claim != second.claim
+    assert first.until < second.since
+
+
+@pytest.mark.core
+async def test_a_pod_ends_then_its_device_is_unprepared_then_the_claim_is_free(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 3)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.until_released()
+    (use,) = uses(stage)
+    assert use.until < float("inf")
+    history = [each for each in await stage.site.history() if each.plural == "pods"]
+    gone = [each for each in history if each.type == "DELETED"]
+    assert len(gone) == 3
+    phases = {each.name: each.object()["status"]["phase"] for each in gone}
+    # a terminal phase comes before the object goes: what ghosts are told from rests on it
+    assert set(phases.values()) <= {"Succeeded", "Failed"}
+
+
+async def test_an_evicted_pod_is_replaced_on_the_same_device(stage: Stage) -> None:
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    before = (await stage.claim()).status.allocation
+    (pod,) = await stage.running()
+    await stage.client.evict(pod.metadata.name, NAMESPACE, uid=pod.metadata.uid)
+
+    async def replaced() -> bool:
+        return [each.metadata.uid for each in await stage.running()] not in (
+            [],
+            [pod.metadata.uid],
+        )
+
+    await stage.until(replaced, "another pod runs")
+    assert (await stage.claim()).status.allocation == before
+
+
+async def test_a_pod_of_another_device_is_not_disturbed_by_a_withdrawal(stage: Stage) -> None:
+    """What is withdrawn stays prepared while its pods run."""
+    await stage.started()
+    await hold_for_deployment(stage, 1)
+    patch = {"metadata": {"annotations": {"claimctl.io/reserve": None}}}
+    await stage.patch(DEPLOYMENTS, "train", patch)
+
+    async def withdrawn() -> bool:
+        return not (await stage.client.list(CLAIMRESERVATIONS, NAMESPACE)).items
+
+    await stage.until(withdrawn, "the reservation is gone")
+    assert calls(stage, "unprepare") == []
+    assert await stage.allocated()
