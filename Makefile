@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -70,6 +70,9 @@ torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180;
 
 torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
 	$(BIN)/python -m labs torture-real $(call flags,VERSION GATES BUDGET SEED NAMESPACES KEEP TELL) $(ARGS)
+
+torture-nodes: $(STAMP) ## random users and kills on real nodes (BUDGET=150 seconds; HOLD=0 without claimctl; VERSION=, GATES=1, SEED=, KILLS=)
+	$(BIN)/python -m labs torture-nodes $(call flags,VERSION GATES BUDGET SEED HOLD KILLS KEEP) $(ARGS)
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
 	$(BIN)/python -m labs torture-mutants $(call flags,BUDGET) $(ARGS)
@@ -156,6 +159,12 @@ e2e-real: $(STAMP) ## play the end-to-end scenarios on real servers (KUBEBUILDER
 
 e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 	CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.real --core $(ARGS)
+
+e2e-nodes: $(STAMP) ## play scenarios on real nodes: kubelets, containers, a DRA driver (KUBEBUILDER_ASSETS with kubelet; VERSION=, GATES=1)
+	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes $(ARGS)
+
+e2e-nodes-core: $(STAMP) ## play only the scenarios that guard the promises, on one node
+	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes --core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock: ## pin the newest allowed dependencies in requirements*.lock (needs uv)

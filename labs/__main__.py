@@ -13,6 +13,7 @@ LABS = {
     "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
     "histories": ("torture.histories", "compare what claimctl does before and after a change"),
     "torture-real": ("torture_real.lab", "play schedules while real servers are killed"),
+    "torture-nodes": ("torture_nodes.lab", "random users and random kills on real nodes"),
     "torture-real-mutants": ("torture_real.mutants", "plant bugs; torture-real must catch each"),
     "torture-real-again": ("torture_real.again", "judge kept histories of torture-real again"),
     "mutations": ("mutation.lab", "change claimctl at random; the tests must notice each change"),

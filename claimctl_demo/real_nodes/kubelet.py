@@ -99,6 +99,8 @@ def _config(number: int, runtime: str, gates: Mapping[str, bool]) -> dict[str, o
         "kubeAPIQPS": 200,
         "kubeAPIBurst": 400,
         "eventRecordQPS": 0,
+        # how soon it tries again to prepare a device
+        "syncFrequency": "10s",
         # a sign of life every two seconds
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "2s",

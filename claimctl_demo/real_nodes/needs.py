@@ -43,15 +43,23 @@ class Tools:
     """Whether the machine has cgroup v2 alone."""
 
 
-def find_tools(assets: Path) -> Tools:
+def find_tools(assets: Path, version: str = "") -> Tools:
     """What a cluster with nodes needs.
+
+    Args:
+        assets: the folder of the programs, or one with a folder for each version.
+        version: the wanted version, such as ``1.36``; '' for the only one.
 
     Raises:
         CannotStart: something is missing. The message names it, and what to do.
     """
     for problem in _problems():
         raise CannotStart(problem)
+    if version and (assets / version).is_dir():
+        assets = assets / version
     programs = find_programs(assets, (*ALL, KUBELET))
+    if version and version != ".".join(map(str, programs.version)):
+        raise CannotStart(f"{assets} holds {programs.text}, but {version} is wanted")
     if programs.version < OLDEST:
         raise CannotStart(
             f"{assets}: kubelets of {programs.text} are not supported; "

@@ -99,7 +99,7 @@ class RealSite:
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
     look_seconds: float = 0.25
-    patience: float = float(__import__("os").environ.get("PATIENCE", "4"))
+    patience: float = 4.0
     _lag: asyncio.Task[None] | None = None
 
     @property

@@ -1,8 +1,8 @@
 """Plays scenarios on real nodes: ``make e2e-nodes``.
 
 ``KUBEBUILDER_ASSETS`` names the folder with ``kubelet`` beside the programs of the control plane;
-with ``CLAIMCTL_E2E_GATES`` PodGroups are switched on. Arguments are pytest's; ``--core`` plays only
-the scenarios that guard the promises.
+``VERSION`` picks one of several folders in it. With ``CLAIMCTL_E2E_GATES`` PodGroups are switched
+on. Arguments are pytest's; ``--core`` plays only the scenarios that guard the promises.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
                 f"set {ASSETS} to the folder of etcd, kube-apiserver, kube-controller-manager, "
                 "kube-scheduler and kubelet"
             )
-        tools = find_tools(Path(folder))
+        tools = find_tools(Path(folder), os.environ.get("VERSION", ""))
         if not enclosure.inside():
             return enclosure.enclosed("tests.e2e.nodes", arguments)
         return _play(tools, arguments)

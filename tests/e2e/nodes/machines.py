@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
 
-from claimctl.kube.documents import DocumentClient
+from claimctl.kube.documents import DocumentClient, Refused
 from claimctl.wire.base import Object
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
@@ -111,7 +111,8 @@ async def _clear(documents: DocumentClient, places: Places) -> None:
         if not pods:
             return
         for pod in pods:
-            await _delete(documents, pod)
+            with suppress(Refused):
+                await _delete(documents, pod)
         await asyncio.sleep(_LOOK_SECONDS)
 
 

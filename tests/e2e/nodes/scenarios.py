@@ -20,8 +20,6 @@ _PATTERNS = (
             "podgroup",
             "reallocation",
             "releases",
-            "restarts",
-            "robustness",
             "stuck_pods",
             "traps",
         )
@@ -49,14 +47,6 @@ LEFT_OUT = {
     ),
     "the kubelet corrects what was written into its Node": (
         "test_older_kubelets_are_reported_before_pods_get_stuck_there",
-    ),
-    "kubelets do not follow a restore of etcd": (
-        "test_after_a_restore_a_pod_that_no_object_tells_of_has_its_grace",
-        "test_controllers_that_outlive_a_restore_end_and_begin_anew",
-    ),
-    "other scenarios need the API server meanwhile": (
-        "test_where_the_server_was_restarted_the_grace_counts",
-        "test_a_pod_that_vanishes_while_neither_server_nor_controller_runs_is_a_ghost",
     ),
 }
 

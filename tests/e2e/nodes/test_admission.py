@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.wire.base import to_plain
 from claimctl.wire.resources import DEPLOYMENTS, EVENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import GROUP_136, HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import calls, uses
-from tests.e2e.scenes import hold_for_deployment, list_ahead, pod_on
+from tests.e2e.scenes import hold_for_deployment, pod_on
+from tests.e2e.site import KCM
 
 REFUSED = "FailedPrepareDynamicResources"
 
@@ -26,7 +28,7 @@ async def test_a_pod_that_is_stranded_on_a_claim_without_devices_is_refused(stag
     await stage.create(PODS, body)
     await stage.until_event(REFUSED)
     (message, *_) = await messages(stage, REFUSED)
-    assert "is not allocated" in message
+    assert "is not allowed to use" in message or "is not allocated" in message
     assert calls(stage) == []
 
 
@@ -35,6 +37,8 @@ async def test_a_pod_that_its_claim_does_not_list_is_refused(stage: Stage) -> No
     await stage.started()
     await hold_for_deployment(stage, 1)
     (pod,) = await stage.running()
+    # it would list every pod that is bound
+    await stage.site.pause(KCM)
     body = pod_on(pod.spec.node_name, "unlisted")
     body["spec"]["nodeName"] = pod.spec.node_name
     await stage.create(PODS, body)
@@ -42,6 +46,7 @@ async def test_a_pod_that_its_claim_does_not_list_is_refused(stage: Stage) -> No
     (message, *_) = await messages(stage, REFUSED)
     assert "is not allowed to use" in message
     assert len(uses(stage)) == 1
+    await stage.site.resume(KCM)
 
 
 @pytest.mark.cluster(HOLD_136)
@@ -56,10 +61,12 @@ async def test_a_pod_that_was_listed_ahead_starts(stage: Stage) -> None:
         return any(not pod.spec.node_name for pod in pods)
 
     await stage.until(gated, "a pod waits")
-    await list_ahead(stage)
     (waiting,) = [
         pod for pod in (await stage.client.list(PODS, NAMESPACE)).items if not pod.spec.node_name
     ]
+    listed = [to_plain(each) for each in (await stage.claim()).status.reserved_for]
+    entry = {"resource": "pods", "name": waiting.metadata.name, "uid": waiting.metadata.uid}
+    await stage.write_list([*listed, entry])
     await stage.patch(PODS, waiting.metadata.name, {"spec": {"schedulingGates": None}})
 
     async def runs() -> bool:

@@ -112,12 +112,16 @@ async def test_a_pod_ends_then_its_device_is_unprepared_then_the_claim_is_free(
     await stage.until_released()
     (use,) = uses(stage)
     assert use.until < float("inf")
+
+    async def gone() -> bool:
+        return not (await stage.client.list(PODS, NAMESPACE)).items
+
+    await stage.until(gone, "the pods are gone")
     history = [each for each in await stage.site.history() if each.plural == "pods"]
-    gone = [each for each in history if each.type == "DELETED"]
-    assert len(gone) == 3
-    phases = {each.name: each.object()["status"]["phase"] for each in gone}
+    last = [each.object() for each in history if each.type == "DELETED"]
+    assert len(last) == 3
     # a terminal phase comes before the object goes: what ghosts are told from rests on it
-    assert set(phases.values()) <= {"Succeeded", "Failed"}
+    assert {each["status"]["phase"] for each in last} <= {"Succeeded", "Failed"}
 
 
 async def test_an_evicted_pod_is_replaced_on_the_same_device(stage: Stage) -> None:

@@ -1,0 +1,70 @@
+"""The table at the end of a run, and its faults."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from claimctl_demo.witness.devices import DeviceFault
+from labs import frame
+from labs.torture_nodes.killing import KINDS
+
+_NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags. Without ``hold`` the cluster is alone."""
+
+    version: str
+    pod_groups: bool
+    keep: str
+    budget: float
+    seed: int
+    users: int
+    hold: bool
+    kills: str
+
+    @property
+    def killed(self) -> tuple[str, ...]:
+        """The kinds to kill."""
+        return tuple(each for each in self.kills.split(",") if each != _NONE)
+
+    def unknown_kills(self) -> str:
+        """The first kind that does not exist, or ''."""
+        return next((each for each in self.killed if each not in KINDS), "")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was played, and what was found."""
+
+    claims: int = 0
+    actions: Mapping[str, int] = field(default_factory=dict)
+    kills: Mapping[str, int] = field(default_factory=dict)
+    faults: Sequence[DeviceFault] = ()
+    bad: Sequence[str] = ()
+    """Crashes of claimctl, and claims that were not free in time."""
+    interrupted: bool = False
+
+
+def report(options: Options, version: str, tally: Tally) -> list[str]:
+    """The lines to print: the figures, then what is wrong."""
+    longest = max((each.seconds for each in tally.faults), default=0.0)
+    who = "with claimctl" if options.hold else "the cluster alone"
+    figures = {
+        f"Kubernetes {version}": f"{who}, SEED={options.seed} BUDGET={options.budget:g}",
+        "claims": str(tally.claims),
+        "actions": _counted(tally.actions),
+        "kills": _counted(tally.kills),
+        "faults": _counted(Counter(each.rule for each in tally.faults)),
+        "longest": f"{longest:.1f} s",
+    }
+    faults = [f"fault: {each}" for each in tally.faults]
+    return [frame.figures(figures.items()), *faults, *(f"bad: {each}" for each in tally.bad)]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    named = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return f"{sum(counts.values())} ({named})" if named else "0"

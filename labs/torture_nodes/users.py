@@ -1,0 +1,184 @@
+"""Users of claims: they create, scale, roll out and delete workloads, also by force."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.errors import KubeError
+from claimctl_demo.real_nodes.images import IMAGE
+
+NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"
+GRACE_SECONDS = 45
+"""How long a force-deleted pod counts: longer than its containers, also beside a killed kubelet."""
+_FREE_SECONDS = 120.0
+_LOOK_SECONDS = 0.3
+_POD, _DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")
+_RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
+_CLAIM = ("resource.k8s.io/v1", "ResourceClaim")
+
+
+@dataclass(slots=True)
+class Users:
+    """Users that play until they are cancelled.
+
+    Attributes:
+        hold: whether the claims are reserved.
+        done: how often each action was taken.
+    """
+
+    client: DocumentClient
+    hold: bool
+    seed: int
+    done: Counter[str] = field(default_factory=Counter)
+    claims: int = 0
+    stuck: list[str] = field(default_factory=list)
+    """Claims that were not free in time."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when no further claim is to be begun."""
+
+    async def play(self, number: int) -> None:
+        """One user, with one claim after the other."""
+        rng = Random(f"{self.seed} {number}")
+        turn = 0
+        while not self.closing.is_set():
+            name, turn = f"user-{number}-{turn}", turn + 1
+            await self._use(name, rng)
+
+    async def _use(self, name: str, rng: Random) -> None:
+        """The life of one claim."""
+        await self._make(_claim(name))
+        self.claims += 1
+        deployment = _deployment(name, rng)
+        if self.hold and rng.random() < 0.5:
+            deployment["metadata"]["annotations"] = {"claimctl.io/reserve": "*"}
+        if self.hold:
+            await self._make(_reservation(name))
+        await self._make(deployment)
+        self.done["create"] += 1
+        for _ in range(rng.randrange(5)):
+            await asyncio.sleep(rng.uniform(0.2, 3.0))
+            await self._act(name, rng)
+        await asyncio.sleep(rng.uniform(0.0, 2.0))
+        await self._end(name, rng)
+        await self._until_free(name)
+        await self._delete(_RESERVATION, name) if self.hold else None
+        await self._delete(_CLAIM, name)
+
+    async def _act(self, name: str, rng: Random) -> None:
+        kind = rng.choice(("scale", "roll out", "delete pods", "force-delete pods"))
+        self.done[kind] += 1
+        if kind == "scale":
+            await self._patch(name, {"replicas": rng.randrange(4)})
+        elif kind == "roll out":
+            annotations = {"metadata": {"annotations": {"rolled": str(rng.random())}}}
+            await self._patch(name, {"template": annotations})
+        else:
+            await self._delete_pods(name, force=kind == "force-delete pods")
+
+    async def _end(self, name: str, rng: Random) -> None:
+        force = rng.random() < 0.6
+        self.done["end by force" if force else "end"] += 1
+        await self._delete(_DEPLOYMENT, name, {"propagationPolicy": "Background"})
+        if force:
+            await self._delete_pods(name, force=True)
+
+    async def _delete_pods(self, name: str, *, force: bool) -> None:
+        options: dict[str, Any] = {"gracePeriodSeconds": 0} if force else {}
+        for pod in await self._pods(name):
+            await self._delete(_POD, pod, options)
+
+    async def _pods(self, name: str) -> list[str]:
+        with suppress(KubeError, Refused, OSError):
+            pods = await self.client.list(_POD, NAMESPACE)
+            return [
+                each["metadata"]["name"]
+                for each in pods
+                if each["metadata"].get("labels", {}).get("app") == name
+            ]
+        return []
+
+    async def _until_free(self, name: str) -> None:
+        """Wait until no pod is left and the claim is deallocated."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _FREE_SECONDS
+        while loop.time() < end:
+            with suppress(KubeError, Refused, OSError):
+                claim = await self.client.get(_CLAIM, NAMESPACE, name)
+                status = claim.get("status") or {}
+                if not status.get("allocation") and not await self._pods(name):
+                    return
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.stuck.append(name)
+
+    async def _make(self, body: dict[str, Any]) -> None:
+        body["metadata"]["namespace"] = NAMESPACE
+        with suppress(KubeError, OSError):
+            await self.client.create(body)
+
+    async def _patch(self, name: str, spec: dict[str, Any]) -> None:
+        with suppress(KubeError, Refused, OSError):
+            await self.client.patch(_DEPLOYMENT, NAMESPACE, name, {"spec": spec})
+
+    async def _delete(
+        self, kind: tuple[str, str], name: str, options: dict[str, Any] | None = None
+    ) -> None:
+        with suppress(KubeError, Refused, OSError):
+            await self.client.delete(kind, NAMESPACE, name, options or {})
+
+
+def _claim(name: str) -> dict[str, Any]:
+    request = {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASS}}
+    return {
+        "apiVersion": _CLAIM[0],
+        "kind": _CLAIM[1],
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+def _reservation(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": _RESERVATION[0],
+        "kind": _RESERVATION[1],
+        "metadata": {"name": name},
+        "spec": {
+            "resourceClaimName": name,
+            "workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": name},
+            "idleTimeoutSeconds": 5,
+            "forceDeletedPodGraceSeconds": GRACE_SECONDS,
+        },
+    }
+
+
+def _deployment(name: str, rng: Random) -> dict[str, Any]:
+    """A Deployment whose containers may ignore SIGTERM."""
+    container: dict[str, Any] = {
+        "name": "main",
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "args": ["deaf"] if rng.random() < 0.5 else [],
+        "resources": {"claims": [{"name": "gpu"}]},
+    }
+    spec = {
+        "containers": [container],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        "terminationGracePeriodSeconds": rng.choice((2, 5, 15)),
+    }
+    strategy = rng.choice(("Recreate", "RollingUpdate"))
+    return {
+        "apiVersion": _DEPLOYMENT[0],
+        "kind": _DEPLOYMENT[1],
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": rng.randrange(1, 4),
+            "strategy": {"type": strategy},
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
+        },
+    }
