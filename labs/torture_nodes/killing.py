@@ -31,9 +31,7 @@ class Killer:
         """Kill until cancelled."""
         rng = Random(f"{self.seed} kills")
         possible = [
-            kind
-            for kind in self.kinds
-            if kind != "claimctl" or self.controllers is not None
+            kind for kind in self.kinds if kind != "claimctl" or self.controllers is not None
         ]
         while possible:
             await asyncio.sleep(rng.uniform(2.0, 9.0))

@@ -32,7 +32,7 @@ from labs.flags import ASSETS, Parser, number
 from labs.torture_nodes.killing import KINDS, Killer, start_replicas
 from labs.torture_nodes.report import Options, Tally, report
 from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, Users
-from labs.torture_real.controllers import Controllers, install, token
+from labs.torture_real.controllers import Controllers
 
 _API = "resource.k8s.io/v1"
 _DEVICES = 6
@@ -116,8 +116,8 @@ async def _play(options: Options, users: Users, killer: Killer) -> bool:
     tasks = [asyncio.create_task(users.play(number)) for number in range(options.users)]
     kills = asyncio.create_task(killer.play())
     stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    for end in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(end, stopped.set)
     with suppress(TimeoutError):
         await asyncio.wait_for(stopped.wait(), options.budget)
     users.closing.set()
@@ -134,9 +134,8 @@ async def _play(options: Options, users: Users, killer: Killer) -> bool:
 
 async def _controllers(cluster: NodeCluster, client: DocumentClient) -> Controllers:
     """Two replicas of claimctl."""
-    await install(client)
     controllers = Controllers(cluster.plane.files, cluster.plane.directory)
-    controllers.prepare(await token(client.transport))
+    await controllers.install(client.transport)
     start_replicas(controllers)
     return controllers
 
