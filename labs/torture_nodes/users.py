@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import KubeError
 from claimctl_demo.real_nodes.images import IMAGE
 
@@ -94,7 +94,7 @@ class Users:
             await self._delete(_POD, pod, options)
 
     async def _pods(self, name: str) -> list[str]:
-        with suppress(KubeError, Refused, OSError):
+        with suppress(KubeError, OSError):
             pods = await self.client.list(_POD, NAMESPACE)
             return [
                 each["metadata"]["name"]
@@ -108,7 +108,7 @@ class Users:
         loop = asyncio.get_running_loop()
         end = loop.time() + _FREE_SECONDS
         while loop.time() < end:
-            with suppress(KubeError, Refused, OSError):
+            with suppress(KubeError, OSError):
                 claim = await self.client.get(_CLAIM, NAMESPACE, name)
                 status = claim.get("status") or {}
                 if not status.get("allocation") and not await self._pods(name):
@@ -122,13 +122,13 @@ class Users:
             await self.client.create(body)
 
     async def _patch(self, name: str, spec: dict[str, Any]) -> None:
-        with suppress(KubeError, Refused, OSError):
+        with suppress(KubeError, OSError):
             await self.client.patch(_DEPLOYMENT, NAMESPACE, name, {"spec": spec})
 
     async def _delete(
         self, kind: tuple[str, str], name: str, options: dict[str, Any] | None = None
     ) -> None:
-        with suppress(KubeError, Refused, OSError):
+        with suppress(KubeError, OSError):
             await self.client.delete(kind, NAMESPACE, name, options or {})
 
 

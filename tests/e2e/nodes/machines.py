@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
 
-from claimctl.kube.documents import DocumentClient, Refused
+from claimctl.kube.documents import DocumentClient
+from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
@@ -111,7 +112,7 @@ async def _clear(documents: DocumentClient, places: Places) -> None:
         if not pods:
             return
         for pod in pods:
-            with suppress(Refused):
+            with suppress(KubeError):
                 await _delete(documents, pod)
         await asyncio.sleep(_LOOK_SECONDS)
 
