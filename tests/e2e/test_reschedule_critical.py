@@ -28,6 +28,7 @@ from tests.e2e.rescheduling import (
     taints,
     workload,
 )
+from tests.e2e.unplaceable import looping
 
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
 ADMINISTRATORS = {"key": KEY, "value": "true", "effect": "NoSchedule"}
@@ -109,6 +110,24 @@ async def test_a_second_critical_pod_is_helped_right_after_the_first(stage: Stag
         assert [help_.state for help_ in report.helps] == [HelpState.HELPED]
         assert (await names(stage))[name] == stage.site.nodes[0]
     assert await taints(stage) == []
+
+
+@pytest.mark.cluster(FOUR)
+async def test_a_critical_pod_wakes_the_loop(stage: Stage) -> None:
+    """The interval is an hour; the pod is helped as soon as it has waited long enough."""
+    await closed(stage, 1)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
+    await stage.create(DEPLOYMENTS, workload("train", 4, template="own"))
+    await stage.until_running(4)
+    async with looping(stage, CRITICAL, interval=3600.0):
+        await stage.clock.sleep(5)
+        await critical(stage)
+        await stage.until(lambda: _is_bound(stage), "it is bound", within=2)
+        await stage.until(lambda: _no_taint(stage), "the node is open", within=5)
+
+
+async def _no_taint(stage: Stage) -> bool:
+    return not await taints(stage)
 
 
 @two

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import Outcome
 from claimctl.reschedule.run.steps import Report, Result
-from claimctl.wire.resources import PODS
+from claimctl.wire.resources import JOBS, PODS
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
     QUICK,
@@ -72,6 +73,51 @@ def _most_at_once(stage: Stage) -> int:
         full = full or len(bound) == 3
         missing = max(missing, 3 - len(bound)) if full else 0
     return missing
+
+
+@pytest.mark.parametrize("end", ["scaled down", "deleted"])
+async def test_a_replacement_that_will_not_come_holds_no_run(end: str) -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        pods = await running(stage)
+        plan = await plan_of(stage, map(move, pods[:2]))
+        if end == "scaled down":
+            # the eviction leaves as many pods as the Deployment wants
+            await stage.site.pause("deployment-controller")
+            await stage.site.pause("replicaset-controller")
+            replicas = stage.embedded.admin.list("replicasets")[0]
+            replicas["spec"]["replicas"] = 1
+            stage.embedded.admin.update("replicasets", replicas)
+        else:
+            await stage.site.pause("garbage-collector")
+            await stage.site.pause("deployment-controller")
+            name = stage.embedded.admin.list("replicasets")[0]["metadata"]["name"]
+            stage.embedded.admin.delete("replicasets", NAMESPACE, name)
+        began = stage.clock.monotonic()
+        report = await runner(stage).execute(plan)
+        assert [step.outcome for step in report.steps] == [Outcome.GONE] * 2
+        assert stage.clock.monotonic() - began < 10.0 < QUICK.landing
+
+
+async def test_a_job_that_has_all_it_wants_holds_no_run() -> None:
+    """Its pod ends well when it is told to end, so that the Job is complete."""
+    async with embedded_stage(OPTIONS) as stage:
+        template = {"spec": {"containers": [{"name": "m", "image": "x"}], "restartPolicy": "Never"}}
+        body = {
+            "metadata": {"name": "job", "namespace": NAMESPACE},
+            "spec": {"parallelism": 1, "completions": 1, "template": template},
+        }
+        await stage.create(JOBS, body)
+        await stage.until_running(1)
+        (pod,) = await pods(stage)
+        plan = await plan_of(stage, [move(pod)])
+        await stage.site.pause("job-controller")
+        job = stage.embedded.admin.get("jobs", NAMESPACE, "job")
+        job["status"] = {**job.get("status", {}), "succeeded": 1}
+        stage.embedded.admin.update("jobs", job, subresource="status")
+        began = stage.clock.monotonic()
+        report = await runner(stage).execute(plan)
+        assert [step.outcome for step in report.steps] == [Outcome.GONE]
+        assert stage.clock.monotonic() - began < 10.0
 
 
 async def test_nothing_is_evicted_that_could_not_be_remembered() -> None:

@@ -57,13 +57,42 @@ async def test_a_move_waits_until_the_one_before_it_on_its_node_has_landed() -> 
         await stage.site.pause("scheduler")
         moves = [to(web, "node-9"), to(other, "node-8")]
         settings = changed(QUICK, deadline=40.0, landing=10.0)
-        report = await runner(stage, settings=settings).execute(await plan_of(stage, moves))
+        plan = await plan_of(stage, moves)
+        report = await runner(stage, settings=settings, plan=plan).execute(plan)
         assert [step.result for step in report.steps] == [Result.EVICTED] * 2
         found = times(stage)
         first, second = found[web.metadata.name][0], found[other.metadata.name][0]
         # the first replacement never gets a node: the second move waits until it is given up
         assert second - first >= 10.0
         await stage.site.resume("scheduler")
+
+
+async def test_a_move_is_judged_again_when_an_earlier_one_went_elsewhere() -> None:
+    """What the cluster as it is now does not call for is left, and nothing takes its place."""
+    async with embedded_stage(OPTIONS) as stage:
+        first, second, third = await running(stage)
+        one, two, three = (pod.spec.node_name for pod in (first, second, third))
+        moves = [to(first, "node-9"), to(second, three), to(third, two)]
+        plan = await plan_of(stage, moves)
+        still = await plan_of(stage, [to(third, one)])
+        report = await runner(stage, plan=still).execute(plan)
+        assert [step.result for step in report.steps] == [
+            Result.EVICTED,
+            Result.LEFT,
+            Result.EVICTED,
+        ]
+        assert report.steps[1].reason is Reason.CHANGED
+        assert "no longer looks as planned" in report.steps[1].detail
+        assert report.blocked == []
+
+
+async def test_a_move_whose_replacements_went_as_expected_is_not_judged_again() -> None:
+    async with embedded_stage(OPTIONS) as stage:
+        first, second, _ = await running(stage)
+        plan = await plan_of(stage, [move(first), move(second)])
+        empty = await plan_of(stage, [])
+        report = await runner(stage, plan=empty).execute(plan)
+        assert report.evicted == 2
 
 
 async def test_a_move_waits_until_the_node_it_goes_to_is_open_again() -> None:

@@ -33,9 +33,9 @@ from tests.e2e.resizing import (
 OPTIONS = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2)
 NEWER = replace(OPTIONS, kubernetes_version=(1, 37))
 POLICY = resizes()
-WRITES = 9
-"""The writes of a run with two victims: record made, round, two dry runs, two evictions, memory,
-memory at the end; and one more, which is never reached."""
+WRITES = 10
+"""The writes of a run with two victims: record made and tried, round, two dry runs, two evictions,
+memory, memory at the end; and one more, which is never reached."""
 
 
 async def scene(stage: Stage, high: str = "high") -> None:

@@ -167,6 +167,46 @@ async def _swept(stage: Stage, plan: Plan) -> None:
         await stage.clock.sleep(TIMEOUT / 8)
 
 
+async def test_a_node_that_a_dead_run_closed_for_nothing_is_open_after_30_seconds() -> None:
+    """A successor takes the work up, and evicts nobody twice."""
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        # the writes: record, its trial, entry, two dry runs, taint; then the first eviction is lost
+        killed = DyingTransport(
+            stage.embedded.transport(), 7, delivered=False, concerned=lambda path: True
+        )
+        killed.arm()
+        with suppress(KubeError):
+            await runner(stage, killed).execute(given.plan)
+        assert (len(await taints(stage)), evictions(stage)) == (1, [])
+        await stage.clock.sleep(15.0)
+        assert await runner(stage).sweep() == 0
+        await stage.clock.sleep(15.0)
+        assert await runner(stage).sweep() == 1
+        assert (await recorded(stage)).taints == ()
+        assert (await recorded(stage)).attempts == ()
+
+
+async def test_a_run_that_lives_renews_its_entry() -> None:
+    """Its victims may not leave for longer: a budget refuses them, or a sweep of another run."""
+    async with embedded_stage(OPTIONS) as stage:
+        given = await scene(stage)
+        refused = True
+        stage.embedded.handler.fault = lambda point: (
+            Fault(status=429, reason="TooManyRequests")
+            if refused and point.subresource == "eviction" and len(evictions(stage)) == 1
+            else None
+        )
+        run = asyncio.create_task(runner(stage).execute(given.plan))
+        await stage.clock.sleep(35.0)
+        assert len(evictions(stage)) == 1
+        assert await runner(stage).sweep() == 0
+        refused = False
+        await make_room(stage, given.node)
+        await run
+        assert await taints(stage) == []
+
+
 @pytest.mark.parametrize("moment", [0.0, 5.0, 15.0], ids=["before", "during", "after"])
 async def test_an_administrators_taint_stays_through_everything(moment: float) -> None:
     async with embedded_stage(OPTIONS) as stage:

@@ -15,7 +15,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.loop import Loop
-from claimctl.reschedule.run.waking import Refusals
+from claimctl.reschedule.run.waking import PodSigns
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
@@ -99,11 +99,11 @@ async def test_without_records_refused_pods_still_wake_the_loop() -> None:
 async def test_a_loop_whose_watch_of_refused_pods_ends_does_not_go_on_without_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fails(_: Refusals) -> None:
+    async def fails(_: PodSigns) -> None:
         await asyncio.sleep(40)
         raise ValueError("a mistake in the plan for a refused pod")
 
-    monkeypatch.setattr(Refusals, "run", fails)
+    monkeypatch.setattr(PodSigns, "run", fails)
     async with embedded_stage(SLOW) as stage, looping(stage, unplaceable()) as loop:
         await stage.until(lambda: _leads(loop), "it leads")
         await stage.until(lambda: _leads(loop, leading=False), "it has ended", within=60)
@@ -315,6 +315,7 @@ async def _fails(stage: Stage, node: str, error: str | None) -> None:
 async def _stuck(stage: Stage, *, held: bool) -> str:
     """A pod with a claim is bound to a node whose driver is away; its node."""
     await stage.started()
+    await stage.clock.sleep(2)  # the controller knows the claims that are made from now on
     await stage.create(RESOURCECLAIMS, manifests.claim())
     body = workload("web", 1, claim="slice")
     if held:
@@ -367,11 +368,11 @@ async def test_a_pod_whose_devices_cannot_be_prepared_runs_elsewhere(held: bool)
 
 
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])
-@pytest.mark.parametrize("write", range(1, 6))
+@pytest.mark.parametrize("write", range(1, 7))
 async def test_a_run_for_a_stuck_pod_that_is_killed_evicts_nothing_in_vain(
     write: int, delivered: bool
 ) -> None:
-    """Its writes: record made, avoidance, request for the claim, eviction, memory."""
+    """Its writes: record made, avoidance, record tried, request for the claim, eviction, memory."""
     async with embedded_stage(SLOW) as stage:
         await install_policy(stage)
         bad = await _stuck(stage, held=True)

@@ -81,6 +81,10 @@ class Run:
         if (note.strategy, note.profile) not in busy and note not in self.notes:
             self.notes.append(note)
 
+    def look_again(self, due: datetime) -> None:
+        """Let the next run begin then, if not earlier."""
+        self.next_look = min(due, self.next_look or due)
+
     def skip(self, pod: SchedulingPod, context: Context, obstacle: Obstacle) -> None:
         """The pod was considered and stays."""
         uid = pod.metadata.uid

@@ -8,45 +8,42 @@ under way. A refused eviction is tried again until the deadline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 import structlog
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, KubeError, NotFound
-from claimctl.reschedule.plan.kubelet import deferred
+from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
-from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation
+from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.controller_lease import read_controller
-from claimctl.reschedule.run.evicting import (
-    SCHEDULING_PODS,
-    Answer,
-    Evicted,
-    Left,
-    Refused,
-    evict,
-    look,
-)
+from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
 from claimctl.reschedule.run.groups import Group, groups_of
+from claimctl.reschedule.run.helping import see_help
+from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import Memory
+from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE, ask, waits, withdraw
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Help, HelpState, Report, Result, Step
+from claimctl.reschedule.run.steps import Report, Result, Step
 from claimctl.reschedule.run.taints import Closed, End, Taints
+from claimctl.reschedule.run.waiting import wait_any
 from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
+
+_COALESCE = 0.1
+"""Seconds after a change of a pod, for which others are waited for."""
 
 
 @dataclass(slots=True)
@@ -62,6 +59,7 @@ class Execution:
     """One run of one plan.
 
     Args:
+        urgent: when set, no further group begins, and no replacement is waited for.
         stop: when set, the write in hand is finished, the taints go, and the run ends.
     """
 
@@ -73,11 +71,16 @@ class Execution:
     signs: Signs
     rng: Random
     stop: asyncio.Event
+    urgent: asyncio.Event
     lease_namespace: str = "claimctl-system"
     overtaken: Callable[[], bool] = lambda: False
     """Whether avoidances were written since the plan was made: then those of the plan are not."""
     report: Report = field(init=False)
+    judge_again: Callable[[], Awaitable[Plan]] | None = None
+    """Makes the plan anew, from what the pods are like now."""
+    _pods: PodWatch = field(init=False)
     _landings: Landings = field(init=False)
+    _judgement: Judgement = field(init=False)
     _taints: Taints = field(init=False)
     _memory: Memory = field(init=False)
     _open: list[_Open] = field(default_factory=list)
@@ -87,13 +90,18 @@ class Execution:
     """Those that no eviction of this run is for."""
     _growing: list[Group] = field(default_factory=list)
     """The groups for whose resize all pods are evicted, until it is granted."""
+    _polled: float = 0.0
+    """When the server was last asked for what no watch shows."""
+    _polls: bool = False
     _patience: float = 0.0
     _until: float = 0.0
     _halted: str = ""
 
     def __post_init__(self) -> None:
         self.report = Report(self.plan, [Step(move) for move in self.plan.moves])
-        self._landings = Landings(self.client, self.clock)
+        self._pods = PodWatch(self.client, self.clock, self.rng)
+        self._landings = Landings(self.client, self.clock, self._pods)
+        self._judgement = Judgement(self._landings, self.report, self.judge_again)
         self._taints = Taints(self.client, self.clock, self.records)
         self._memory = Memory(self.records, self.clock, self.report)
 
@@ -112,6 +120,7 @@ class Execution:
         except KubeError as error:
             self.report.failure = str(error)
         await self._clean_up(groups_of(self.plan, self.report.steps))
+        await self._pods.stop()
         self.report.interrupted = self.stop.is_set()
         self.signs.ended(self.report)
         return self.report
@@ -159,28 +168,44 @@ class Execution:
     async def _execute(self, groups: Sequence[Group]) -> list[Group]:
         """Try the groups; those that are left were not finished in time."""
         waiting = list(groups)
+        postponed: list[Group] = []
         while waiting and not self._over():
+            if self.urgent.is_set():
+                postponed += [group for group in waiting if not (group.rescues or group.started)]
+                waiting = [group for group in waiting if group.rescues or group.started]
             for group in list(waiting):
                 if self._over():
                     break
-                blocked = self._is_blocked(group)
-                if blocked or (await self._may_start(group) and await self._attempt(group)):
+                if self._is_blocked(group) or (
+                    self._may_start(group)
+                    and (await self._is_outdated(group) or await self._attempt(group))
+                ):
                     waiting.remove(group)
             if waiting and not self._over():
                 await self._tick()
-        return waiting
+        return [*waiting, *postponed]
 
     def _over(self) -> bool:
         return bool(self.stop.is_set() or self._halted) or self.clock.monotonic() >= self._until
 
-    async def _may_start(self, group: Group) -> bool:
+    def _may_start(self, group: Group) -> bool:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
         busy = any(self._landings.in_flight(each) >= room for each in group.workloads())
         if busy and not group.rescues:
             return False
-        return not self._crosses_a_taint(group) and await self._has_its_turn(group)
+        if self._judgement.must_wait(group):
+            return False
+        return not self._crosses_a_taint(group) and self._has_its_turn(group)
+
+    async def _is_outdated(self, group: Group) -> bool:
+        """Leave a group that the cluster as it is now does not call for."""
+        why = await self._judgement.against(group)
+        if why:
+            group.leave(None, Reason.CHANGED, why)
+            self._told(group)
+        return bool(why)
 
     def _crosses_a_taint(self, group: Group) -> bool:
         """Whether a taint of this run would keep a replacement from its expected node.
@@ -198,21 +223,20 @@ class Execution:
             flight.move.destination == closes for flight in self._landings.open
         )
 
-    async def _has_its_turn(self, group: Group) -> bool:
+    def _has_its_turn(self, group: Group) -> bool:
         """Whether the groups before this one have landed, and their room is free."""
         while group.before:
             earlier = group.before[-1]
-            if not self._has_landed(earlier):
+            if not self._has_landed(earlier) or self._landings.is_settling(earlier.moves):
                 return False
             # it may have been left alone before its own turn came
             group.before[-1:] = earlier.before
         while group.room:
             if not self._has_landed(group.room[-1]):
                 return False
-            for step in group.room[-1].steps:
-                evicted = step.result is Result.EVICTED
-                if evicted and not await self._landings.has_ended(step.move.pod):
-                    return False
+            evicted = [step for step in group.room[-1].steps if step.result is Result.EVICTED]
+            if not all(self._landings.has_ended(step.move.pod) for step in evicted):
+                return False
             group.room.pop()
         return True
 
@@ -294,7 +318,9 @@ class Execution:
             group.leave(None, Reason.CHANGED, f"{taint.pod} needs no room any more")
             return False
         try:
-            closed, entry = await self._taints.close(taint, taint.pod or group.first)
+            await self._pods.follow((taint.pod or group.first).namespace)
+            victims = [move.pod.uid for move in group.moves]
+            closed, entry = await self._taints.close(taint, taint.pod or group.first, victims)
         except NoRecord as error:
             group.leave(None, Reason.FAILED, f"{error}; without a record no node is tainted")
             return False
@@ -433,7 +459,8 @@ class Execution:
         elif self.stop.is_set():
             group.leave(None, Reason.INTERRUPTED, "the run was interrupted")
         else:
-            why = self._halted or "the deadline of the run is over"
+            urgent = "a critical pod needs room first" if self.urgent.is_set() else ""
+            why = self._halted or urgent or "the deadline of the run is over"
             group.leave(None, Reason.DEADLINE, why)
         self._told(group)
 
@@ -443,10 +470,17 @@ class Execution:
                 self.signs.told(step)
 
     async def _tick(self) -> None:
-        """Wait a moment; then look at replacements and taints."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.settings.poll):
-                await self.stop.wait()
+        """Wait until a pod changes, ``poll`` seconds at most; then look at pods and taints."""
+        await wait_any(self.stop, self.urgent, self._pods.changed, seconds=self.settings.poll)
+        if not self.stop.is_set():
+            # other pods change at about the same time
+            await self.clock.sleep(_COALESCE)
+        self._pods.changed.clear()
+        now = self.clock.monotonic()
+        self._polls = now >= self._polled + self.settings.poll
+        if self._polls:
+            self._polled = now
+            await self._taints.renew([each.entry for each in self._open])
         await self._landings.look()
         await self._lift_what_is_done()
         self._note_outcomes()
@@ -464,7 +498,9 @@ class Execution:
 
     async def _ended(self, each: _Open) -> End | None:
         if each.entry.key != MOVING_TAINT:
-            return await self._taints.ended(each.entry)
+            critical = self._pods.get(each.entry.pod_uid, each.entry.pod_namespace)
+            waits = critical is not None and not critical.spec.node_name
+            return None if waits and not self._polls else await self._taints.ended(each.entry)
         pods = {_uid(step) for step in each.group.steps}
         flying = any(flight.move.pod.uid in pods for flight in self._landings.open)
         waiting = any(step.result is Result.PLANNED for step in each.group.steps)
@@ -483,11 +519,13 @@ class Execution:
             if self.clock.monotonic() >= self._patience:
                 self._standing.clear()
                 self._growing.clear()
-            if not (self._landings.open or self._open or self._standing or self._growing):
+            awaited = self._landings.open or self._standing or self._growing
+            if not self._open and (self.urgent.is_set() or not awaited):
                 break
             await self._tick()
-            self._growing = [each for each in self._growing if await self._still_grows(each)]
-            self._standing = [each for each in self._standing if await waits(self.client, each)]
+            if self._polls:
+                self._growing = [each for each in self._growing if await self._still_grows(each)]
+                self._standing = [each for each in self._standing if await waits(self.client, each)]
 
     async def _still_grows(self, group: Group) -> bool:
         return group.resize is not None and await rounds.look(self.client, group.resize) is None
@@ -509,37 +547,13 @@ class Execution:
             await self._memory.keep(last=True)
             for group in groups:
                 if (pod := group.needs_room) is not None:
-                    self.report.helps.append(await self._seen_after(group, pod))
+                    self.report.helps.append(await see_help(self.client, group, pod))
         except KubeError as error:
             self.report.failure = self.report.failure or str(error)
             if self._open:
                 self.report.notes.append(
                     "taints are left: 'claimctl reschedule --release-taints' removes them"
                 )
-
-    async def _seen_after(self, group: Group, wanted: PodRef) -> Help:
-        """What has become of the pod for which the group was to leave."""
-        name = group.moves[0].strategy
-        try:
-            pod = await self.client.get(SCHEDULING_PODS, wanted.name, wanted.namespace)
-        except NotFound:
-            return Help(wanted, name, HelpState.CHANGED, "it is gone")
-        if pod.metadata.uid != wanted.uid or pod.metadata.deleting:
-            return Help(wanted, name, HelpState.CHANGED, "it is gone")
-        resize, node = group.resize, pod.spec.node_name
-        if resize is None and node:
-            return Help(wanted, name, HelpState.HELPED, f"it is bound to {node}")
-        if resize is not None and pod.metadata.generation != resize.generation:
-            return Help(wanted, name, HelpState.CHANGED, "it asks for another size now")
-        if resize is not None and deferred(pod) is None:
-            return Help(wanted, name, HelpState.HELPED, "its resize was granted")
-        lacks = "its resize still waits" if resize is not None else "it still has no node"
-        reason = next((step for step in group.steps if step.result is Result.LEFT), None)
-        if reason is not None:
-            changed = reason.reason is Reason.CHANGED and not group.started
-            state = HelpState.CHANGED if changed else HelpState.WAITS
-            return Help(wanted, name, state, f"{lacks}: {reason.reason}: {reason.detail}")
-        return Help(wanted, name, HelpState.WAITS, f"{lacks}, although its victims are evicted")
 
 
 def _uid(step: Step) -> str:

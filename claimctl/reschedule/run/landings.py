@@ -1,19 +1,69 @@
-"""Follows the replacements of evicted pods until they have a node, or long enough."""
+"""Follows the replacements of evicted pods: to a node, or until none will come, or too long."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
-from claimctl.reschedule.plan.plan import Move, PodRef
+from claimctl.reschedule.plan.plan import Move, Owner, PodRef
 from claimctl.reschedule.plan.record import Outcome
-from claimctl.reservation.facts.pods import is_done
+from claimctl.reschedule.run.pod_watch import PodWatch
+from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedulable_since
+from claimctl.wire.base import Wire
+from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import PODS
+from claimctl.wire.resources import JOBS, REPLICASETS, Resource
 from claimctl.wire.seams import Clock
+
+SETTLE = 2.0
+"""Seconds for which a move waits for the end of pods that were evicted before it."""
+_FIRST_QUESTION = 0.5
+"""Seconds after the end of an evicted pod, until its owner is asked whether more will come; the
+pause doubles with each question."""
+
+
+class PodOwnerSpec(Wire, frozen=True, kw_only=True):
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class PodOwnerStatus(Wire, frozen=True, kw_only=True):
+    succeeded: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodOwner(Wire, frozen=True, kw_only=True):
+    """A ReplicaSet or a Job: how many pods it wants."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodOwnerSpec = PodOwnerSpec()
+    status: PodOwnerStatus = PodOwnerStatus()
+
+    def wants(self, kind: str) -> int:
+        """The number of pods that should be running; the items of a list do not say their kind."""
+        if kind == JOBS.kind:
+            if any(
+                each.type in _ENDED and each.status == "True" for each in self.status.conditions
+            ):
+                return 0
+            parallelism = 1 if self.spec.parallelism is None else self.spec.parallelism
+            if self.spec.completions is None:
+                # a work queue: a pod that has succeeded ends it
+                return 0 if self.status.succeeded else parallelism
+            return min(parallelism, self.spec.completions - self.status.succeeded)
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+_ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})
+_ASKED = {
+    each.kind: Resource(each.group, each.version, each.plural, each.kind, PodOwner)
+    for each in (REPLICASETS, JOBS)
+}
 
 
 @dataclass(slots=True)
@@ -21,12 +71,17 @@ class Flight:
     """The move of one pod. Times are of the monotonic clock, in seconds."""
 
     move: Move
+    owner: Owner
+    began: float
     until: float
     """When the replacement counts as pending."""
     landed: str = ""
     outcome: Outcome = Outcome.UNDER_WAY
     replacement: str = ""
     """The UID of the replacement, once it is seen."""
+    ask_at: float | None = None
+    """When the owner is asked whether a replacement will come."""
+    pause: float = _FIRST_QUESTION
 
     @property
     def open(self) -> bool:
@@ -37,6 +92,7 @@ class Flight:
 class Landings:
     client: Client
     clock: Clock
+    pods: PodWatch
     flights: list[Flight] = field(default_factory=list)
     open: list[Flight] = field(default_factory=list)
     """The flights that are under way."""
@@ -46,22 +102,22 @@ class Landings:
     """Workloads with a replacement that has no node and was given up."""
     _known: dict[str, set[str]] = field(default_factory=dict)
     """By namespace: the UIDs of pods that are no replacements, or are taken for one already."""
-    _ended: set[str] = field(default_factory=set)
-    """The UIDs of evicted pods that have been seen to take up nothing any more."""
 
     async def prepare(self, move: Move) -> None:
         """Look at the namespace before the first pod in it is evicted."""
         namespace = move.pod.namespace
-        if move.owner is not None and namespace not in self._known:
-            self._known[namespace] = {pod.metadata.uid for pod in await self._pods(namespace)}
+        if namespace not in self._known:
+            await self.pods.follow(namespace)
+            self._known[namespace] = self.pods.uids(namespace)
 
     def begin(self, move: Move, within: float) -> None:
         """Follow the replacement of a pod that was just evicted, for ``within`` seconds."""
         if move.owner is not None:
-            flight = Flight(move, self.clock.monotonic() + within)
+            now = self.clock.monotonic()
+            flight = Flight(move, move.owner, now, now + within)
             self.flights.append(flight)
             self.open.append(flight)
-            self._in_flight[_workload(move)] += 1
+            self._in_flight[move.owner.workload_uid] += 1
 
     def hurry(self, uids: Iterable[str], within: float) -> None:
         """Wait at most ``within`` more seconds for the replacements of these pods."""
@@ -82,64 +138,102 @@ class Landings:
         """Whether the replacement of an evicted pod is still awaited."""
         return any(flight.move.pod.uid == uid for flight in self.open)
 
-    async def has_ended(self, evicted: PodRef) -> bool:
+    def has_ended(self, evicted: PodRef) -> bool:
         """Whether an evicted pod has ended, so that its room and its devices are free."""
-        if evicted.uid not in self._ended:
-            try:
-                pod = await self.client.get(PODS, evicted.name, evicted.namespace)
-            except NotFound:
-                pod = None
-            if pod is None or pod.metadata.uid != evicted.uid or is_done(pod):
-                self._ended.add(evicted.uid)
-        return evicted.uid in self._ended
+        if not self.pods.follows(evicted.namespace):
+            return True
+        pod = self.pods.get(evicted.uid, evicted.namespace)
+        return pod is None or is_done(pod)
+
+    def is_settling(self, moves: Iterable[Move]) -> bool:
+        """Whether one of these pods was evicted a moment ago, and still counts on its node.
+
+        The scheduler counts a pod until it has ended. The plan does not: where the next replacement
+        goes is expected as if the pod had gone.
+        """
+        uids, now = {move.pod.uid for move in moves}, self.clock.monotonic()
+        return any(
+            flight.move.pod.uid in uids
+            and now < flight.began + SETTLE
+            and not self.has_ended(flight.move.pod)
+            for flight in self.flights
+        )
+
+    def surprises(self) -> int:
+        """How many replacements went elsewhere than the plan expects, or nowhere."""
+        return sum(
+            not flight.open
+            and bool(flight.move.destination)
+            and flight.landed != flight.move.destination
+            for flight in self.flights
+        )
 
     async def look(self) -> None:
-        """Find the replacements that have a node now."""
-        for namespace in sorted({flight.move.pod.namespace for flight in self.open}):
-            pods = await self._pods(namespace)
-            for flight in self.open:
-                if flight.move.pod.namespace == namespace:
-                    self._judge(flight, pods)
+        """Find the replacements that have a node now, and those that will not come.
+
+        Raises:
+            KubeError: an owner cannot be read.
+        """
+        for flight in self.open:
+            await self._judge(flight)
         for flight in self.open:
             if not flight.open:
-                workload = _workload(flight.move)
+                workload = flight.owner.workload_uid
                 self._in_flight[workload] -= 1
                 if flight.outcome is Outcome.PENDING:
                     self._stuck.add(workload)
         self.open = [flight for flight in self.open if flight.open]
 
-    def _judge(self, flight: Flight, pods: Iterable[Pod]) -> None:
-        found = self._replacement(flight, pods)
-        if found is not None:
-            flight.replacement = found.metadata.uid
-            self._known[flight.move.pod.namespace].add(found.metadata.uid)
-            if found.spec.node_name:
-                flight.landed = found.spec.node_name
+    async def _judge(self, flight: Flight) -> None:
+        namespace = flight.move.pod.namespace
+        siblings = [
+            pod
+            for pod in self.pods.of_owner(flight.owner.uid, namespace)
+            if not pod.metadata.deleting
+        ]
+        pod = self._replacement(flight, siblings)
+        if pod is not None:
+            flight.replacement = pod.metadata.uid
+            self._known[namespace].add(pod.metadata.uid)
+            if pod.spec.node_name:
+                flight.landed = pod.spec.node_name
                 back = flight.move.destination and flight.landed == flight.move.pod.node
                 flight.outcome = Outcome.BOUNCED if back else Outcome.LANDED
-                return
-        if self.clock.monotonic() >= flight.until:
-            flight.outcome = Outcome.PENDING if found is not None else Outcome.GONE
+            elif not flight.move.destination and unschedulable_since(pod) is not None:
+                # it only had to make room; nothing promises its replacement a node
+                flight.outcome = Outcome.PENDING
+        if flight.open and self.clock.monotonic() >= flight.until:
+            flight.outcome = Outcome.PENDING if pod is not None else Outcome.GONE
+        if flight.open and pod is None and await self._comes_no_more(flight, siblings):
+            flight.outcome = Outcome.GONE
 
-    def _replacement(self, flight: Flight, pods: Iterable[Pod]) -> Pod | None:
+    def _replacement(self, flight: Flight, siblings: Sequence[Pod]) -> Pod | None:
         """The replacement that was seen before, else the oldest new pod of the owner."""
-        owner = flight.move.owner.uid if flight.move.owner is not None else ""
         known = self._known[flight.move.pod.namespace]
-        alive = [pod for pod in pods if not pod.metadata.deleting and _owner(pod) == owner]
-        for pod in alive:
+        for pod in siblings:
             if pod.metadata.uid == flight.replacement:
                 return pod
-        new = [pod for pod in alive if pod.metadata.uid not in known]
+        new = [pod for pod in siblings if pod.metadata.uid not in known]
         return min(new, key=lambda pod: (not pod.spec.node_name, pod.metadata.name), default=None)
 
-    async def _pods(self, namespace: str) -> tuple[Pod, ...]:
-        return (await self.client.list(PODS, namespace, partial=True)).items
+    async def _comes_no_more(self, flight: Flight, siblings: Sequence[Pod]) -> bool:
+        """Whether the owner has all the pods it wants without the replacement.
 
-
-def _workload(move: Move) -> str:
-    return move.owner.workload_uid if move.owner is not None else ""
-
-
-def _owner(pod: Pod) -> str:
-    owner = pod.metadata.controller()
-    return owner.uid if owner is not None else ""
+        A Job may have ended, a ReplicaSet may have been scaled down or replaced.
+        """
+        resource, now = _ASKED.get(flight.owner.kind), self.clock.monotonic()
+        if resource is None or not self.has_ended(flight.move.pod):
+            return False
+        if flight.ask_at is None:
+            flight.ask_at = now + flight.pause
+        if now < flight.ask_at:
+            return False
+        flight.pause *= 2
+        flight.ask_at = now + flight.pause
+        name = f"metadata.name={flight.owner.name}"
+        listing = await self.client.list(
+            resource, flight.move.pod.namespace, field_selector=name, partial=True
+        )
+        owners = [each for each in listing.items if each.metadata.uid == flight.owner.uid]
+        alive = sum(pod.status.phase not in TERMINAL_PHASES for pod in siblings)
+        return not owners or owners[0].wants(resource.kind) <= alive

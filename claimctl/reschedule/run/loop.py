@@ -1,13 +1,14 @@
 """Runs again and again while this process has the Lease.
 
 With UnplaceablePods, a pod that a node refuses begins a run at once, and so does a probe that is
-due.
+due. With CriticalPods, a critical pod begins one as soon as it has waited for a node long enough. A
+run that moves other pods then ends early.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,10 +20,17 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.kube.supervisor import Tasks
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.policy import UnplaceablePods
+from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import Report
-from claimctl.reschedule.run.waking import Refusals
+from claimctl.reschedule.run.waiting import wait_any
+from claimctl.reschedule.run.waking import (
+    FAILED,
+    WITHOUT_NODE,
+    CriticalWaits,
+    PodSigns,
+    Refusals,
+)
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 log = structlog.get_logger(__name__)
@@ -81,10 +89,8 @@ class Loop:
         """Make runs until ``runner.stop`` is set, or until a helper ends that should not."""
         helpers = Tasks()
         helpers.spawn("events", self.events.run())
-        if self.runner.policy.names(UnplaceablePods):
-            runner = self.runner
-            refusals = Refusals(runner.client, runner.clock, self._woken, self._react, runner.rng)
-            helpers.spawn("refusals", refusals.run())
+        for name, signs in self._pod_signs():
+            helpers.spawn(name, signs.run())
         runs = asyncio.create_task(self._runs(), name="runs")
         failed = asyncio.create_task(helpers.failed(), name="failure of a helper")
         try:
@@ -102,6 +108,22 @@ class Loop:
             await helpers.stop(deadline=HELPERS_STOP)
             await self.events.drain()
 
+    def _pod_signs(self) -> Iterator[tuple[str, PodSigns]]:
+        """The watches of pods that wake the loop."""
+        runner, policy = self.runner, self.runner.policy
+        common = (runner.client, runner.clock, runner.rng)
+        if policy.names(UnplaceablePods):
+            refusals = Refusals(runner.clock, self._woken, self._react)
+            # the run that follows sees what was refused before
+            yield "refusals", PodSigns(*common, FAILED, refusals.see, self._woken.set)
+        if policy.names(CriticalPods):
+            critical = CriticalWaits(runner.clock, policy, self._hurry)
+            yield "critical pods", PodSigns(*common, WITHOUT_NODE, critical.see)
+
+    def _hurry(self) -> None:
+        self.runner.urgent.set()
+        self._woken.set()
+
     async def _runs(self) -> None:
         while not self.runner.stop.is_set():
             await self._wait(await self._once())
@@ -111,17 +133,12 @@ class Loop:
             await self.runner.react(refused)
 
     async def _wait(self, due: datetime | None) -> None:
-        """Wait for the interval, until ``due``, for a refused pod, or for the end."""
+        """Wait for the interval, until ``due``, for a pod that needs it, or for the end."""
         pause = self.interval
         if due is not None:
             left = (due - self.runner.clock.now()).total_seconds()
             pause = max(min(pause, left), SHORTEST_PAUSE)
-        tasks = [asyncio.create_task(each.wait()) for each in (self.runner.stop, self._woken)]
-        try:
-            await asyncio.wait(tasks, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
+        await wait_any(self.runner.stop, self._woken, seconds=pause)
         if self._woken.is_set() and not self.runner.stop.is_set():
             # more pods may be refused at about the same time; ``react`` has done what is urgent
             await self.runner.clock.sleep(SETTLE)
@@ -131,17 +148,17 @@ class Loop:
         """Make a run; return when the next one is due before the interval is over."""
         try:
             if self.dry_run:
-                told_plan(await self.runner.plan())
+                log_plan(await self.runner.plan())
                 return None
             report = await self.runner.run()
         except KubeError as error:
             log.warning("run failed, trying again after the interval", error=str(error))
             return None
-        told(report)
+        log_report(report)
         return report.plan.next_look
 
 
-def told_plan(plan: Plan) -> None:
+def log_plan(plan: Plan) -> None:
     """Log what a run would do."""
     for move in plan.moves:
         log.info(
@@ -155,7 +172,7 @@ def told_plan(plan: Plan) -> None:
     log.info("dry run ended", digest=plan.digest, planned=len(plan.moves), stayed=len(plan.skipped))
 
 
-def told(report: Report) -> None:
+def log_report(report: Report) -> None:
     """Log what a run did."""
     plan = report.plan
     log.info(

@@ -165,6 +165,16 @@ class Observation:
             unreadable=tuple(self._unreadable),
         )
 
+    async def read_pods(self, before: Observed) -> Observed:
+        """The same picture with the claims and pods of now.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        claims = await self._list(CLAIMS) if before.claims else ()
+        pods = await self._list(ALL_PODS)
+        return replace(before, claims=claims, pods=pods, unreadable=tuple(self._unreadable))
+
     async def _controller(self, reserved: bool, now: datetime) -> Controller:
         """Asked only where a claim may be held."""
         if not reserved:

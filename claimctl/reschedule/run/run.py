@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -42,6 +42,7 @@ class Runner:
     Args:
         planner: the decision; ``claimctl.reschedule.plan.planning.plan``.
         lease_namespace: where claimctl's controller has its Lease.
+        urgent: when set, a run begins no further move, and waits for no replacement.
         stop: when set, a run finishes the write in hand, removes its taints and ends.
     """
 
@@ -55,6 +56,7 @@ class Runner:
     lease_namespace: str = "claimctl-system"
     rng: Random = field(default_factory=Random)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    urgent: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: Observed | None = None
     """What the last run has read."""
     _reactions: int = 0
@@ -74,6 +76,7 @@ class Runner:
             KubeError: something cannot be read; no pod was evicted.
         """
         await self.sweep()
+        self.urgent.clear()
         observation, before = self._observation(), self._reactions
         self._seen = await observation.read()
         plan = self._plan(self._seen)
@@ -85,7 +88,12 @@ class Runner:
                 await self.records.change(
                     lambda status: rounds.without(kept_outcomes(status, judged), over)
                 )
-        return await self.execute(plan, overtaken=lambda: self._reactions != before)
+        seen = self._seen
+        return await self.execute(
+            plan,
+            overtaken=lambda: self._reactions != before,
+            judge_again=lambda: self._plan_again(seen),
+        )
 
     async def react(self, refused: Iterable[SchedulingPod]) -> None:
         """Keep pods off nodes at once, before the next run: nothing is read but the record.
@@ -120,11 +128,29 @@ class Runner:
         for step in plan.avoidances:
             self.signs.avoided(step)
 
-    async def execute(self, plan: Plan, overtaken: Callable[[], bool] = lambda: False) -> Report:
+    async def _plan_again(self, before: Observed | None) -> Plan:
+        """The plan for the pods and claims as they are now.
+
+        All else is as ``before``. So what this run has used up of budgets and limits, and that it
+        has moved pods a moment ago, does not count.
+        """
+        if before is None:
+            now = replace(await self._observation().read(), record=None)
+        else:
+            now = await self._observation().read_pods(before)
+        return self.planner(now, self.policy)
+
+    async def execute(
+        self,
+        plan: Plan,
+        overtaken: Callable[[], bool] = lambda: False,
+        judge_again: Callable[[], Awaitable[Plan]] | None = None,
+    ) -> Report:
         """Execute a plan. A failed request is in the report.
 
         Args:
             overtaken: whether ``react`` has written avoidances since the plan was made.
+            judge_again: makes the plan anew during the run; by default from all that there is.
         """
         began = self.clock.monotonic()
         attributes = {"claimctl.reschedule.digest": plan.digest}
@@ -138,8 +164,10 @@ class Runner:
                 signs=self.signs,
                 rng=self.rng,
                 stop=self.stop,
+                urgent=self.urgent,
                 lease_namespace=self.lease_namespace,
                 overtaken=overtaken,
+                judge_again=judge_again or (lambda: self._plan_again(None)),
             ).run()
             span.set(
                 claimctl__reschedule__planned=len(report.steps),

@@ -6,11 +6,15 @@ The protocol, so that a successor can clean up wherever a process is killed:
 1. The node gets the taint, under its resourceVersion. Then the entry is looked at again: another
    process may have swept it, because it found no taint.
 2. The pods are evicted, and held claims are given up (``execution``).
-3. The taint goes as soon as its purpose is met, or at the deadline.
+3. The taint goes as soon as its purpose is met, or at the deadline. Until then the process renews
+   the entry.
 4. The entry goes.
 
-``sweep`` finishes what any process left behind. claimctl's own taints have one of two keys and a
-value that begins with ``claimctl-``; no other taint is ever changed.
+``sweep`` finishes what any process left behind. An entry that nobody renews is of a dead process.
+If a pod that it was to evict is still there, the taint goes at once: the next plan decides anew. If
+all of them have left, the taint keeps that room until its purpose is met. claimctl's
+own taints have one of three keys and a value that begins with ``claimctl-``; no other taint is ever
+changed.
 
 A write of a node's taints replaces the list. It carries the resourceVersion of the read before it,
 so a taint that another client adds or removes meanwhile is never lost or restored.
@@ -18,7 +22,7 @@ so a taint that another client adds or removes meanwhile is never lost or restor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -36,6 +40,7 @@ from claimctl.reschedule.run.reallocating import withdraw_stale
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes.records import (
     MAX_ATTEMPTS,
+    MAX_VICTIMS,
     RecordedAttempts,
     RecordedTaint,
     RescheduleRecordStatus,
@@ -50,7 +55,9 @@ from claimctl.wire.seams import Clock
 REPLACED = timedelta(seconds=30)
 """After this time an owner has made a replacement for an evicted pod, if it makes one at all."""
 YOUNG = timedelta(seconds=30)
-"""An entry without a taint is left alone for this time."""
+"""An entry that was renewed within this time is of a process that lives."""
+RENEWED = 10.0
+"""After so many seconds, a process renews the entries of its taints."""
 
 Taint = dict[str, Any]
 """A taint with all its fields, also those that claimctl does not know."""
@@ -117,20 +124,28 @@ class Taints:
     client: Client
     clock: Clock
     records: Records
+    _renew_at: float = 0.0
+    """When the entries are to be renewed, by the monotonic clock."""
 
-    async def close(self, step: TaintStep, pod: PodRef) -> tuple[Closed, RecordedTaint]:
+    async def close(
+        self, step: TaintStep, pod: PodRef, victims: Sequence[str] = ()
+    ) -> tuple[Closed, RecordedTaint]:
         """Record and set a taint for ``pod``: steps 0 and 1.
+
+        Args:
+            victims: the UIDs of the pods that are to leave the node.
 
         Raises:
             NoRecord: there is no record, so no taint was set.
             Forbidden: the right to patch nodes is missing; nothing is left.
             KubeError: a request failed; the sweep removes what was done.
         """
-        entry = self._entry(step, pod)
+        entry = self._entry(step, pod, victims)
+        self._renew_at = self.clock.monotonic() + RENEWED
         if not own_taints.is_own(step.key, step.value):
             raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
         status = await self.records.change(lambda status: _with_entry(status, entry))
-        if entry not in status.taints:
+        if not _is_in(entry, status):
             return Closed.BUSY, entry
         try:
             closed = await self._set(entry, step)
@@ -196,10 +211,38 @@ class Taints:
         if everything:
             return End.MET
         if tainted:
-            return await self.ended(entry)
+            end = await self.ended(entry)
+            dead = end is None and entry.victims and not self._is_young(entry)
+            return End.MET if dead and await self._stays(entry) else end
         # the process that wrote a young entry may be about to set the taint
-        young = entry.since is not None and self.clock.now() < entry.since + YOUNG
-        return None if young else End.MET
+        return None if self._is_young(entry) else End.MET
+
+    def _is_young(self, entry: RecordedTaint) -> bool:
+        last = entry.renewed or entry.since
+        return last is not None and self.clock.now() < last + YOUNG
+
+    async def _stays(self, entry: RecordedTaint) -> bool:
+        """Whether a pod that was to leave the node is still there."""
+        victims = set(entry.victims)
+        on_node = f"spec.nodeName={entry.node}"
+        pods = await self.client.list(_PODS, field_selector=on_node, partial=True)
+        return any(pod.metadata.uid in victims and not pod.metadata.deleting for pod in pods.items)
+
+    async def renew(self, entries: Iterable[RecordedTaint]) -> None:
+        """Say in the record that this process lives, if it is time to."""
+        now, keys = self.clock.now(), {_key(entry) for entry in entries}
+        if not keys or self.clock.monotonic() < self._renew_at:
+            return
+        self._renew_at = self.clock.monotonic() + RENEWED
+        await self.records.change(
+            lambda status: replace(
+                status,
+                taints=tuple(
+                    replace(entry, renewed=now) if _key(entry) in keys else entry
+                    for entry in status.taints
+                ),
+            )
+        )
 
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
@@ -210,7 +253,7 @@ class Taints:
         nodes = (await self.client.list(TAINTED_NODES)).items
         return [node for node in nodes if any(map(is_own, node.spec.taints))]
 
-    def _entry(self, step: TaintStep, pod: PodRef) -> RecordedTaint:
+    def _entry(self, step: TaintStep, pod: PodRef, victims: Sequence[str]) -> RecordedTaint:
         now = self.clock.now()
         return RecordedTaint(
             node=step.node,
@@ -220,13 +263,15 @@ class Taints:
             pod_namespace=pod.namespace,
             pod_name=pod.name,
             pod_uid=pod.uid,
+            victims=tuple(victims[:MAX_VICTIMS]),
             since=now,
+            renewed=now,
             deadline=now + timedelta(seconds=step.timeout_seconds),
         )
 
     async def _recorded(self, entry: RecordedTaint) -> bool:
         record = await self.records.read()
-        return record is not None and entry in record.status.taints
+        return record is not None and _is_in(entry, record.status)
 
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
         found = Closed.OURS
@@ -275,9 +320,9 @@ class Taints:
         now = self.clock.now()
 
         def change(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
-            if entry not in status.taints:
+            if not _is_in(entry, status):
                 return status
-            kept = tuple(each for each in status.taints if each != entry)
+            kept = tuple(each for each in status.taints if _key(each) != _key(entry))
             attempts = _one_more(status.attempts, entry.pod_uid, now) if failed else status.attempts
             return replace(status, taints=kept, attempts=attempts)
 
@@ -319,6 +364,15 @@ class Taints:
         if any(pod.metadata.uid == entry.pod_uid for pod in pods):
             return False
         return all(pod.spec.node_name or pod.metadata.deleting for pod in pods)
+
+
+def _key(entry: RecordedTaint) -> tuple[str, str, str, datetime | None]:
+    """What does not change when the entry is renewed."""
+    return entry.node, entry.key, entry.value, entry.since
+
+
+def _is_in(entry: RecordedTaint, status: RescheduleRecordStatus) -> bool:
+    return any(_key(each) == _key(entry) for each in status.taints)
 
 
 def _has(node: TaintedNode | None, entry: RecordedTaint) -> bool:

@@ -1,4 +1,4 @@
-"""Wakes the loop as soon as a kubelet refuses a pod: its owner may make the next one at once."""
+"""Wakes the loop as soon as a pod needs it: one that a kubelet refuses, or a critical one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from random import Random
 
 import structlog
@@ -15,35 +16,38 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.avoidance import ENOUGH
+from claimctl.reschedule.plan.policy import CriticalPods, Policy
 from claimctl.reschedule.plan.refusals import Refusal, refusal
+from claimctl.reschedule.plan.strategies.critical import waiting_since
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
-_FAILED = "status.phase=Failed"
+FAILED = "status.phase=Failed"
+WITHOUT_NODE = "spec.nodeName="
 MOST = 200
 """How many refused pods are remembered between two runs."""
 _AGAIN = Backoff(first=1.0, cap=30.0)
 
 
-@dataclass(slots=True)
-class Refusals:
-    """Watches pods that have failed.
+@dataclass(frozen=True, slots=True)
+class PodSigns:
+    """Watches the pods that a field selector selects.
 
     Args:
-        woken: set for each pod that a node refused.
-        react: called with all of them, from the second one of an owner on.
+        seen: called with each pod that comes or changes.
+        opened: called when the watch begins. Without it, ``seen`` is called with the pods that are
+            there already.
     """
 
     client: Client
     clock: Clock
-    woken: asyncio.Event
-    react: Callable[[Iterable[SchedulingPod]], Awaitable[None]]
     rng: Random
-    _not_before: float = 0.0
-    _recent: deque[SchedulingPod] = field(default_factory=lambda: deque(maxlen=MOST))
+    selector: str
+    seen: Callable[[SchedulingPod], Awaitable[None]]
+    opened: Callable[[], None] | None = None
 
     async def run(self) -> None:
         """Watch until cancelled. A watch that fails begins again; its loss costs time only."""
@@ -54,32 +58,54 @@ class Refusals:
                 failures = 0
             except KubeError as error:
                 failures += 1
-                log.warning("cannot watch refused pods", error=str(error))
+                log.warning("cannot watch pods", selector=self.selector, error=str(error))
             await self.clock.sleep(_AGAIN.delay(failures, self.rng) if failures else 0.0)
 
     async def _watch(self) -> None:
-        version = (
-            await self.client.list(SCHEDULING_PODS, field_selector=_FAILED, partial=True)
-        ).resource_version
-        stream = self.client.watch(
-            SCHEDULING_PODS, resource_version=version, field_selector=_FAILED
+        listing = await self.client.list(
+            SCHEDULING_PODS, field_selector=self.selector, partial=True
         )
-        # a pod that was refused before the list is seen by the run that follows
-        self.woken.set()
+        version = listing.resource_version
+        stream = self.client.watch(
+            SCHEDULING_PODS, resource_version=version, field_selector=self.selector
+        )
+        if self.opened is not None:
+            self.opened()
+        else:
+            for pod in listing.items:
+                await self.seen(pod)
         async with aclosing(stream) as events:
             async for event in events:
-                pod = event.object
-                if isinstance(pod, SchedulingPod) and event.type == "ADDED":
-                    await self._seen(pod)
+                if isinstance(event.object, SchedulingPod) and event.type != "DELETED":
+                    await self.seen(event.object)
 
-    async def _seen(self, pod: SchedulingPod) -> None:
-        if refusal(pod) is not Refusal.BY_NODE:
+
+@dataclass(slots=True)
+class Refusals:
+    """Wakes the loop for each pod that a node refuses.
+
+    Args:
+        react: called with all of them, from the second one of an owner on.
+    """
+
+    clock: Clock
+    woken: asyncio.Event
+    react: Callable[[Iterable[SchedulingPod]], Awaitable[None]]
+    _not_before: float = 0.0
+    _recent: deque[SchedulingPod] = field(default_factory=lambda: deque(maxlen=MOST))
+    _known: set[str] = field(default_factory=set)
+
+    async def see(self, pod: SchedulingPod) -> None:
+        if refusal(pod) is not Refusal.BY_NODE or pod.metadata.uid in self._known:
             return
+        if len(self._recent) == MOST:
+            self._known.discard(self._recent[0].metadata.uid)
         self._recent.append(pod)
+        self._known.add(pod.metadata.uid)
         owner = pod.metadata.controller()
         if owner is None:
             return
-        if sum(each.metadata.controller() == owner for each in self._recent) >= ENOUGH:
+        if sum(recent.metadata.controller() == owner for recent in self._recent) >= ENOUGH:
             await self._react()
         self.woken.set()
 
@@ -90,3 +116,41 @@ class Refusals:
             await self.react(tuple(self._recent))
             ended = self.clock.monotonic()
             self._not_before = ended + 4 * (ended - began)
+
+
+@dataclass(slots=True)
+class CriticalWaits:
+    """Wakes the loop when a critical pod has waited for a node long enough to be helped.
+
+    Each pod wakes it once for each time it becomes unschedulable. After that, what a run says of it
+    decides when the next one looks.
+    """
+
+    clock: Clock
+    policy: Policy
+    wake: Callable[[], None]
+    _due: dict[str, datetime] = field(default_factory=dict)
+    _timers: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def see(self, pod: SchedulingPod) -> None:
+        due = min(self._dues(pod), default=None)
+        if due is None or self._due.get(pod.metadata.uid) == due:
+            return
+        while len(self._due) >= MOST:
+            self._due.pop(next(iter(self._due)))
+        self._due[pod.metadata.uid] = due
+        timer = asyncio.create_task(self._wake_at(due), name="a critical pod is due")
+        self._timers.add(timer)
+        timer.add_done_callback(self._timers.discard)
+
+    def _dues(self, pod: SchedulingPod) -> Iterable[datetime]:
+        for profile in self.policy.profiles:
+            for strategy in profile.deschedule:
+                if isinstance(strategy, CriticalPods):
+                    since = waiting_since(pod, strategy, self.policy.schedulers)
+                    if since is not None:
+                        yield since + timedelta(seconds=strategy.unschedulable_seconds)
+
+    async def _wake_at(self, due: datetime) -> None:
+        await self.clock.sleep(max((due - self.clock.now()).total_seconds(), 0.0))
+        self.wake()

@@ -87,8 +87,12 @@ class RecordedTaint(Wire, frozen=True, kw_only=True):
     """The pod that gets the room, or one of the pods that leave the node."""
     pod_uid: Uid = field(name="podUID", default="")
     """The pod's UID."""
+    victims: Annotated[tuple[Uid, ...], atomic_list(MAX_VICTIMS)] = ()
+    """The UIDs of the pods that are to leave the node."""
     since: Time | None = None
     """When the taint was recorded."""
+    renewed: Time | None = None
+    """When the process that set the taint last said that it needs it."""
     deadline: Time | None = None
     """When claimctl removes the taint at the latest."""
 

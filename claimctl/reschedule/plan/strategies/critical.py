@@ -15,7 +15,7 @@ the controller gives up held claims of the victims.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -28,7 +28,12 @@ from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import TaintStep
-from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, CriticalPods, MoveHeldClaims
+from claimctl.reschedule.plan.policy import (
+    CRITICAL_PRIORITY,
+    DEFAULT_SCHEDULER,
+    CriticalPods,
+    MoveHeldClaims,
+)
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
@@ -41,26 +46,30 @@ from claimctl.wire.placement import admits
 
 FIRST_BACK_OFF = timedelta(minutes=10)
 """After the first attempt in vain; it doubles with each further one."""
+RETAKEN = timedelta(seconds=30)
+"""So long after the death of a process, its attempt is ended by another one."""
 
 
 def rescue_critical(run: Run, context: Context, wanted: CriticalPods, observed: Observed) -> None:
     """Plan room for each critical pod that waits, one after the other."""
     for pod in sorted(observed.pods, key=by_name):
-        if _waits(pod, context, wanted, observed.now):
+        since = waiting_since(pod, wanted, context.protections.schedulers)
+        if since and (observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
             rescue = _Rescue(run, context, wanted, observed, pod)
             obstacle = rescue.obstacle() or rescue.make_room()
             if obstacle is not None:
                 run.skip(pod, context, obstacle)
 
 
-def _waits(pod: SchedulingPod, context: Context, wanted: CriticalPods, now: datetime) -> bool:
-    """Whether the pod is critical and has found no node for long enough."""
-    since = unschedulable_since(pod)
-    if since is None or pod.spec.node_name or pod.metadata.deleting or pod.spec.scheduling_gates:
-        return False
-    known = (pod.spec.scheduler_name or "default-scheduler") in context.protections.schedulers
-    critical = is_critical(pod, wanted.system_namespaces)
-    return known and critical and (now - since).total_seconds() >= wanted.unschedulable_seconds
+def waiting_since(
+    pod: SchedulingPod, wanted: CriticalPods, schedulers: Container[str]
+) -> datetime | None:
+    """Since when the pod, if it is critical, has found no node."""
+    if pod.spec.node_name or pod.metadata.deleting or pod.spec.scheduling_gates:
+        return None
+    known = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in schedulers
+    critical = known and is_critical(pod, wanted.system_namespaces)
+    return unschedulable_since(pod) if critical else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +160,8 @@ class _Rescue:
     def _against_attempt(self, uid: str) -> Obstacle | None:
         for entry in self._record.taints:
             if entry.pod_uid == uid:
+                # if its process is dead, the next run takes it up
+                self._run.look_again(self._now + RETAKEN)
                 text = f"room is being made on {entry.node} until {_at(entry.deadline)}"
                 return Obstacle(Reason.BACKING_OFF, text)
         past = self._record.attempts.get(uid)
@@ -159,7 +170,10 @@ class _Rescue:
         if past.count >= self._wanted.attempts:
             return Obstacle(Reason.ATTEMPTS_SPENT, f"{past.count} attempts in vain")
         until = past.last + FIRST_BACK_OFF * (1 << max(past.count - 1, 0))
-        return Obstacle(Reason.BACKING_OFF, f"until {_at(until)}") if self._now < until else None
+        if self._now >= until:
+            return None
+        self._run.look_again(until)
+        return Obstacle(Reason.BACKING_OFF, f"until {_at(until)}")
 
     def _scheduler_preempts(self) -> bool:
         """Whether kube-scheduler evicts pods for this one, for whatever is not a device."""

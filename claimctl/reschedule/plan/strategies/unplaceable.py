@@ -171,8 +171,8 @@ class _Placing:
 
     def _look_again(self, entry: RecordedAvoidance) -> None:
         due = entry.brake.next_probe if entry.brake is not None else None
-        if due is not None and (self._run.next_look is None or due < self._run.next_look):
-            self._run.next_look = due
+        if due is not None:
+            self._run.look_again(due)
 
     def _put_brake_on(self, owner: _Owner) -> bool:
         """Whether the brake is on now, because the owner has too many refused pods."""
