@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         for gap in GAPS:
             _search(gap)
     missed = _break() if options.mutations else 0
-    return 3 if violations or missed or incomplete else 0
+    return 1 if violations or missed or incomplete else 0
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -15,7 +15,7 @@ from labs.torture.explorer import explore
 from labs.torture.perturbations import perturb, points
 
 ROOT = Path(__file__).parents[2]
-SHARDS = 180
+SHARDS = 365
 """Number of days until every perturbation was tried."""
 SEEDS = 12
 RESCHEDULE_SEEDS = (0, 12, 13, 16, 18)
