@@ -120,6 +120,8 @@ class Stage:
     """By UID of a pod that a watch event showed first: the time of the event."""
     written: set[str] = field(default_factory=set)
     """UIDs of the entries that claimctl wrote and that are still listed, by managedFields."""
+    allocated_at: float = -inf
+    """When this process first saw the present allocation."""
     deallocated: str = ""
     """The version of the write by which this process deallocated the claim."""
     _confirmed: dict[str, WorkloadState] = field(default_factory=dict)
@@ -203,6 +205,7 @@ class Stage:
             dead_age={uid: self.time - since for uid, since in self._dead_seen.items()},
             status_age={name: self.time - at for name, at in self._status_written.items()},
             repeated_writes=self.repeated_writes,
+            allocated_age=self.time - self.allocated_at,
             deallocated=bool(self.claim) and self.deallocated == self._version_seen[0],
         )
 

@@ -111,14 +111,17 @@ def scheduler_busy_left(snapshot: Snapshot) -> float:
     """Seconds for which claimctl leaves the list to a scheduler that is writing some pods into it.
 
     Each write in between makes those of all pods fail once more, and a pod that fails five times
-    waits for a second or more. What is listed meanwhile keeps the claim allocated.
+    waits for a second or more. What is listed meanwhile keeps the claim allocated. A hold is late
+    by a second after the allocation at most, also if pods come and go all the time.
     """
     pending = snapshot.consumers.pending
     waiting, crowded = pending.keys() - snapshot.listed_uids, len(pending) > snapshot.rules.crowd
     if not waiting or crowded or not snapshot.lists_each_pod:
         return 0.0
     ages, memory = snapshot.memory.arrivals.pod_age, snapshot.memory
-    began = min(memory.allocated_age, max(ages.get(uid, inf) for uid in waiting))
+    began = memory.allocated_age
+    if any(map(is_workload, snapshot.no_pods)):
+        began = min(began, max(ages.get(uid, inf) for uid in waiting))
     return max(min(QUIET_SECONDS - memory.version_age, BUSY_SECONDS - began), 0.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace as with_rules
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,7 @@ def stage(
     deleting: bool = False,
     claim_deleting: bool = False,
     seen: bool = True,
+    new_claim: bool = False,
 ) -> Stage:
     made = reservation(status=held_status(), deleting=deleting)
     on = Stage(
@@ -71,6 +73,7 @@ def stage(
         rules=rules,
         nodes={"node-0": node()},
         watched_since_before_allocation=seen,
+        allocated_at=0.0 if new_claim else -inf,
     )
     on.written = {WORKLOAD.uid} & {each.uid for each in listed}
     on.snapshot()
@@ -144,7 +147,7 @@ def test_nothing_is_written_while_a_scheduler_writes_a_few_pods(
     listed: tuple[Reference, ...],
 ) -> None:
     """Each write in between would make those of all other pods fail once more."""
-    on = stage(pod_ref("a"), *listed, rules=with_rules(RULES, crowd=8))
+    on = stage(pod_ref("a"), *listed, rules=with_rules(RULES, crowd=8), new_claim=True)
     on.put(owned(running("a")))
     on.come(*new("b", "c"), *map(failed, new("d")))
     for name in ("b", "c"):
@@ -157,7 +160,7 @@ def test_nothing_is_written_while_a_scheduler_writes_a_few_pods(
 
 
 def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second() -> None:
-    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80))
+    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
     on.put(owned(running("a")))
     on.come(*new("z"))
     for number in range(40):
@@ -166,6 +169,20 @@ def test_a_scheduler_that_writes_on_and_on_is_waited_for_no_longer_than_a_second
         on.time += QUIET_SECONDS / 2
         on.gain_entries(f"b{number}")
         on.put(owned(running(f"b{number}")))
+    assert on.time == pytest.approx(BUSY_SECONDS)
+
+
+def test_pods_that_come_and_go_all_the_time_do_not_put_off_the_hold() -> None:
+    on = stage(pod_ref("a"), rules=with_rules(RULES, crowd=80), new_claim=True)
+    on.put(owned(running("a")))
+    for number in range(40):
+        name = f"b{number}"
+        on.come(*new(name))
+        if lists(on):
+            break
+        on.time += QUIET_SECONDS / 2
+        on.gain_entries(name)
+        on.put(owned(running(name)))
     assert on.time == pytest.approx(BUSY_SECONDS)
 
 
