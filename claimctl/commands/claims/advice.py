@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
+from claimctl.reservation.assessment.retention import Action
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -28,7 +29,6 @@ _ABOUT_THE_HOLD = {
     Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
     Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
     Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
-    Reason.UNREADABLE: UNREADABLE,
     Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
 }
 """Advice that holds whether the claim is allocated or not."""
@@ -44,30 +44,56 @@ _REASONS = frozenset(Reason)
 
 
 def advice(explanation: Explanation) -> tuple[str, ...]:
-    """What an administrator can do. Advice about the controller comes first."""
+    """What an administrator can do. Advice about the controller comes first.
+
+    "Nothing" is said only if nothing is wrong. How to free the devices is said only of a claim
+    that is well, as an answer to that question, or of one whose release has begun.
+    """
     about_controller = controller_health.advice(explanation.troubles)
-    known = tuple(dict.fromkeys(_advice(explanation)))
-    if known:
-        return (*about_controller, *known)
-    if about_controller and explanation.assessment.retentions:
-        return about_controller
-    return (*about_controller, plain(explanation))
+    matters = tuple(dict.fromkeys((*_matters(explanation), *_pod_that_waits(explanation))))
+    if matters or (about_controller and explanation.assessment.retentions):
+        return (*about_controller, *matters)
+    return (*about_controller, *_if_well(explanation))
 
 
-def _advice(explanation: Explanation) -> Iterator[str]:
-    if not explanation.assessment.retentions and not explanation.left_alone:
-        return
+def _matters(explanation: Explanation) -> Iterator[str]:
+    """What is to be done about what is wrong, or waits."""
+    view = explanation.view
+    yield from (one.fix for one in explanation.asking if one.fix)
+    if explanation.unreadable or explanation.left_alone:
+        yield UNREADABLE
+    if explanation.orphan is not None:
+        yield f"See what would be done, without a write: claimctl orphans -n {view.namespace}"
+    elif any(not one.fix for one in explanation.asking):
+        yield "See whether claimctl is installed and runs: claimctl doctor"
     reasons = list(_reasons(explanation))
-    if explanation.view.claim.status.allocation is not None:
+    yield from (_ABOUT_THE_HOLD[reason] for reason in reasons if reason in _ABOUT_THE_HOLD)
+    if view.claim.status.allocation is None:
+        return
+    if explanation.release is not None:
         yield from _to_end_use(explanation, reasons)
-        yield from (_ABOUT_THE_RELEASE[each] for each in reasons if each in _ABOUT_THE_RELEASE)
-        yield from _to_release(explanation, reasons)
-    yield from (_ABOUT_THE_HOLD[each] for each in reasons if each in _ABOUT_THE_HOLD)
+        yield from (_ABOUT_THE_RELEASE[one] for one in reasons if one in _ABOUT_THE_RELEASE)
+    for retention in explanation.assessment.retentions:
+        ref, phase = retention.held.reservation.spec.workload_ref, retention.held.workload.phase
+        kept = retention.blocker is not None and retention.blocker.reason is Reason.RETENTION
+        if retention.action is Action.HOLD and kept and phase is WorkloadPhase.ABSENT:
+            yield (
+                f"{ref.kind} {ref.name} does not exist any more. If nobody needs the devices, "
+                f"free them: {to_release(explanation)}"
+            )
+
+
+def _pod_that_waits(explanation: Explanation) -> Iterator[str]:
+    """Where to look for why a pod waits; one of them says it for all."""
+    view = explanation.view
+    if view.claim.status.allocation is None:
+        for pod in list(view.consumers.pending.values())[:1]:
+            place = f"claimctl explain pod/{pod.metadata.name} -n {view.namespace}"
+            yield f"Pod {pod.metadata.name} waits for its devices; see why: {place}"
 
 
 def _reasons(explanation: Explanation) -> Iterator[Reason]:
     yield from (blocker.reason for blocker in explanation.obstacles)
-    yield from (Reason.UNREADABLE for _ in explanation.unreadable)
     for retention in explanation.assessment.retentions:
         yield retention.blocker.reason if retention.blocker else retention.reason
         conditions = retention.held.reservation.status.conditions
@@ -87,7 +113,8 @@ def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str
         using = explanation.view.consumers
         everyone = (*using.bound.values(), *using.pending.values())
         pods = " ".join(sorted(pod.metadata.name for pod in everyone))
-        yield f"Wait for its pods, or delete them: kubectl -n {namespace} delete pod {pods}"
+        if pods:
+            yield f"Wait for its pods, or delete them: kubectl -n {namespace} delete pod {pods}"
 
 
 def to_stop(namespace: str, ref: WorkloadRef) -> str:
@@ -100,47 +127,46 @@ def to_stop(namespace: str, ref: WorkloadRef) -> str:
     return f"Scale the workload to 0, or delete it: {kubectl} scale {name} --replicas=0"
 
 
-def _to_release(explanation: Explanation, reasons: list[Reason]) -> Iterator[str]:
-    command = to_release(explanation)
-    if Reason.IDLE_TIMEOUT in reasons:
-        yield f"Wait, or release it now: {command}"
-    if Reason.RETENTION in reasons:
-        yield f"Release it, or change retentionPolicy: {command}"
-
-
 def to_release(explanation: Explanation) -> str:
     return f"claimctl release {explanation.view.name} -n {explanation.view.namespace}"
 
 
-def plain(explanation: Explanation) -> str:
-    """The advice if no reason has one."""
+def _if_well(explanation: Explanation) -> Iterator[str]:
+    """What to say of a claim with which nothing is wrong."""
     view = explanation.view
-    if explanation.orphan is not None:
-        return f"See what would be done, without a write: claimctl orphans -n {view.namespace}"
-    if explanation.asked:
-        return "See whether claimctl is installed and runs: claimctl doctor"
     if view.claim.status.allocation is None:
-        return "Nothing: the claim holds no device."
-    if explanation.release is not None:
-        return "Nothing: its release is under way."
-    if explanation.releasable:
-        return f"Free its devices now: {to_release(explanation)}"
-    if view.workloads:
-        return (
+        yield "Nothing: the claim holds no device, and no pod waits for it."
+    elif explanation.release is not None:
+        yield "Nothing: its release is under way."
+    elif explanation.assessment.retentions:
+        yield "Nothing is wrong."
+        if explanation.releasable:
+            yield f"To free its devices: {to_release(explanation)}"
+        else:
+            ends = _to_end_use(explanation, list(_reasons(explanation)))
+            commands = (line.split(": ", 1)[1] for line in ends)
+            yield from (f"To free its devices, end its pods: {command}" for command in commands)
+    elif view.workloads:
+        yield (
             "No ClaimReservation names it: the writer of the workload's reference has to remove it."
         )
-    if view.listed_pods:
-        return "No workload holds it: the cluster frees its devices when the last pod is gone."
-    return "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
+    elif view.listed_pods:
+        yield "No workload holds it: the cluster frees its devices when the last pod is gone."
+    else:
+        yield (
+            "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
+        )
 
 
 def workload_advice(found: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
     lines = [line for pod in found.waiting for line in pod.advice()]
     lines += [f"Create claim {name} in namespace {found.namespace}." for name in found.missing]
+    for explanation in found.claims:
+        lines += [line for line in _matters(explanation) if line not in lines]
     if found.annotation is not None and not found.reservations and not found.problems:
         lines.append("See whether claimctl is installed and runs: claimctl doctor")
     if found.annotation is None and not found.reservations and found.claims:
         command = f"kubectl -n {found.namespace} annotate {found.name} 'claimctl.io/reserve=*'"
         lines.append(f"Keep its claims reserved while it has no pods: {command}")
-    return list(dict.fromkeys(lines)) or ["Nothing."]
+    return list(dict.fromkeys(lines)) or ["Nothing is wrong."]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.annotation import Annotated, AnnotationPlan, plan
+from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
+from claimctl.reservation.facts.workloads import named_claims
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
@@ -15,25 +18,48 @@ from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import REPLICASETS, WORKLOADS
 
 
-async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> tuple[str, ...]:
-    """One line for each workload that asks for this claim, or whose pods it was generated for.
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A workload whose annotations concern the claim."""
 
-    A kind of workload that the user may not list has no line.
+    line: str
+    fix: str = ""
+    """What corrects its annotation; '' if nothing is wrong with it."""
+
+
+async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> tuple[Asking, ...]:
+    """The workloads that ask for this claim, or that name it and have a wrong annotation.
+
+    A kind of workload that the user may not list is left out.
     """
     makers = await _makers(client, claim, pods)
-    found = []
-    async for kind, name, uid, wanted in _annotated(client, claim.metadata.namespace):
-        if any(one.spec.resource_claim_name == claim.metadata.name for one in wanted.create):
+    name, asking = claim.metadata.name, []
+    async for kind, workload, wanted in _annotated(client, claim.metadata.namespace):
+        meta = workload.metadata
+        if any(one.spec.resource_claim_name == name for one in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
-            found.append(f"{kind} {name} {text} ({RESERVE_ANNOTATION})")
-        elif uid in makers:
-            found += [f"{kind} {name}: {problem.note}" for problem in wanted.problems]
-    return tuple(found)
+            asking.append(Asking(f"{kind} {meta.name} {text} ({RESERVE_ANNOTATION})"))
+        elif meta.uid in makers or name in named_claims(workload.spec.template):
+            place = f"-n {meta.namespace} annotate {kind.lower()}/{meta.name}"
+            asking += [
+                Asking(f"{kind} {meta.name}: {problem.note}", _fix(problem, place))
+                for problem in wanted.problems
+            ]
+    return tuple(asking)
+
+
+def _fix(problem: Problem, place: str) -> str:
+    annotation = re.split("[: ]", problem.note)[0]
+    if annotation != RESERVE_ANNOTATION:
+        return f"Remove the annotation, or correct its value: kubectl {place} {annotation}-"
+    if '"*" matches' in problem.note:
+        return "Name the claim by resourceClaimName in the pod template of the workload."
+    return f"Correct the annotation: kubectl {place} --overwrite '{annotation}=*'"
 
 
 async def _annotated(
     client: Client, namespace: str
-) -> AsyncIterator[tuple[str, str, str, AnnotationPlan]]:
+) -> AsyncIterator[tuple[str, Any, AnnotationPlan]]:
     for (group, kind), resource in WORKLOADS.items():
         try:
             listed = await client.list(resource, namespace, partial=True)
@@ -44,7 +70,7 @@ async def _annotated(
             if meta.annotation(RESERVE_ANNOTATION) is not None:
                 ref = WorkloadRef(api_group=group, kind=kind, name=meta.name)
                 wanted = plan(Annotated(ref, resource.api_version, workload))
-                yield kind, meta.name, meta.uid, wanted
+                yield kind, workload, wanted
 
 
 async def _makers(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> frozenset[str]:

@@ -26,7 +26,7 @@ def lines(explanation: Explanation) -> list[str]:
     consumers = view.consumers
     facts = [
         ("Claim", f"{view.namespace}/{view.name}"),
-        ("State", view.state),
+        ("State", view.shown_state),
         ("Devices", ", ".join(view.devices) or "none"),
         ("Nodes", ", ".join(view.nodes) or "none"),
         ("Consumers", f"{len(consumers.bound)} bound, {len(consumers.pending)} pending"),
@@ -58,9 +58,9 @@ def _holders(explanation: Explanation) -> list[str]:
         reservation = retention.held.reservation
         ref = reservation.spec.workload_ref
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
-        does = describe_retention(retention)
+        does = describe_retention(explanation, retention)
         found.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
-    asked = [f"  {line}" for line in explanation.asked]
+    asked = [f"  {one.line}" for one in explanation.asking]
     return ["Held by:", *(found or ["  no workload and no ClaimReservation"]), *asked]
 
 
@@ -87,15 +87,19 @@ def _unreadable_lines(explanation: Explanation) -> list[str]:
 def _verdict(explanation: Explanation) -> list[str]:
 
     if explanation.view.claim.status.allocation is None:
-        head = "Release:    nothing to release, it is not allocated"
-    elif explanation.release is not None:
+        return ["Release:    nothing to release, it is not allocated"]
+    if explanation.release is not None:
         head = f"Release:    in progress ({explanation.release})"
     elif not explanation.assessment.retentions:
         head = "Release:    not by claimctl: no ClaimReservation names the claim"
     elif explanation.releasable and explanation.troubles:
         head = "Release:    possible as soon as the controller acts again"
     else:
-        head = f"Release:    {'possible' if explanation.releasable else 'not possible'} now"
+        head = "Release:    possible now"
+        if explanation.left_alone:
+            head = "Release:    not possible now"
+        elif not explanation.releasable:
+            head = "Release:    not asked for; this would have to end first:"
     said = [f"  {line}" for line in controllers_word(explanation)]
     return [head, *(_obstacle(explanation, one) for one in explanation.obstacles), *said]
 

@@ -17,7 +17,7 @@ from claimctl.reservation.facts.references import (
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,18 @@ class ClaimView:
         if self.workloads:
             return "Held"
         return "InUse" if status.reserved_for else "Allocated"
+
+    @property
+    def release_asked(self) -> bool:
+        """Whether a user has asked for a release, which waits."""
+        uid = self.claim.metadata.uid
+        asked = (one.metadata.annotation(RELEASE_ANNOTATION) == uid for one in self.reservations)
+        return self.claim.status.allocation is not None and any(asked)
+
+    @property
+    def shown_state(self) -> str:
+        """The state, and whether a release is asked for."""
+        return f"{self.state} (release asked)" if self.release_asked else self.state
 
     @property
     def consumers(self) -> Consumers:

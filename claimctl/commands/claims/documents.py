@@ -51,6 +51,7 @@ class ClaimSummary(Part, frozen=True):
     consumers: ConsumerCounts
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
+    release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
     creation_timestamp: str | None
     age_seconds: int | None
 
@@ -75,6 +76,7 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
         consumers=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
         reservations=tuple(one.metadata.name for one in view.reservations),
         retention_policies=tuple(one.spec.retention_policy for one in view.reservations),
+        release_asked=view.release_asked,
         creation_timestamp=utc(created),
         age_seconds=int((now - created).total_seconds()) if created else None,
     )
@@ -176,7 +178,7 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
                 for blocker in explanation.obstacles
             ),
         ),
-        asked=explanation.asked,
+        asked=tuple(one.line for one in explanation.asking),
         device_notes=explanation.devices,
         orphan=_orphan(explanation),
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
@@ -254,10 +256,11 @@ def _troubles(troubles: Iterable[Trouble]) -> tuple[ControllerTrouble, ...]:
     )
 
 
-class ReleaseRequest(Document, frozen=True):
+class ReleaseRequest(Document, frozen=True, kw_only=True):
     """``claimctl release``"""
 
     dry_run: bool
+    cancelled: Annotated[bool, says("whether the request was withdrawn")] = False
     namespace: str
     name: str
     uid: str
@@ -266,10 +269,13 @@ class ReleaseRequest(Document, frozen=True):
     troubles: Annotated[tuple[ControllerTrouble, ...], says("why no controller acts on it now")]
 
 
-def request_of(explanation: Explanation, *, dry_run: bool) -> ReleaseRequest:
+def request_of(
+    explanation: Explanation, *, dry_run: bool, cancelled: bool = False
+) -> ReleaseRequest:
     view = explanation.view
     return ReleaseRequest(
         dry_run=dry_run,
+        cancelled=cancelled,
         namespace=view.namespace,
         name=view.name,
         uid=view.claim.metadata.uid,

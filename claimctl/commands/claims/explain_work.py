@@ -63,8 +63,14 @@ def explain_reason(name: str, output: Output) -> int:
 
 
 @asynccontextmanager
-async def naming(client: Client, kind: str, namespace: str, name: str) -> AsyncIterator[None]:
-    """Raise CommandFailed with a plain sentence if the object does not exist."""
+async def naming(
+    client: Client, kind: str, namespace: str, name: str, about: str = ""
+) -> AsyncIterator[None]:
+    """Raise CommandFailed with a plain sentence if the object does not exist.
+
+    Args:
+        about: how the sentence begins.
+    """
 
     try:
         yield
@@ -73,7 +79,7 @@ async def naming(client: Client, kind: str, namespace: str, name: str) -> AsyncI
             raise
         what = "claim" if kind == "ResourceClaim" else kind
         others = await _others(client, namespace) if what == "claim" else ""
-        raise CommandFailed(f"{what} {namespace}/{name} not found{others}") from error
+        raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}") from error
 
 
 async def _others(client: Client, namespace: str) -> str:
@@ -119,9 +125,12 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
         print_text(output, pod_text.workload_lines(found), workload_of(found), named)
     else:
         if kind == RESERVATION:
-            made = await client.get(CLAIMRESERVATIONS, name, namespace)
-            name = made.spec.resource_claim_name
-        await _claim(session, namespace, name, output)
+            reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
+            claim = reservation.spec.resource_claim_name
+            async with naming(client, CLAIM, namespace, claim, f"ClaimReservation {name}: "):
+                await _claim(session, namespace, claim, output)
+        else:
+            await _claim(session, namespace, name, output)
     return 0
 
 

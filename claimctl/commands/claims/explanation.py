@@ -7,10 +7,10 @@ reservations, because only a controller that watched all the time can know which
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from claimctl.commands.claims import controller_health as acting
-from claimctl.commands.claims.asking import asking
+from claimctl.commands.claims.asking import Asking, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.orphans.judge import judge
@@ -36,6 +36,7 @@ from claimctl.reservation.facts.workloads import (
 from claimctl.reservation.users.binding import PENDING_PODS_GIVE_WAY
 from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.waiting import evicts_a_pod
+from claimctl.text import duration
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
@@ -73,9 +74,9 @@ class Explanation:
     """Signs that the controller does not act, or that its writes fail."""
     orphan: Orphan | None = None
     """Set if the claim is an orphan."""
-    asked: tuple[str, ...] = ()
-    """One line for each workload whose annotation concerns the claim, if no ClaimReservation
-    does."""
+    asking: tuple[Asking, ...] = ()
+    """The workloads whose annotation concerns the claim: all if no ClaimReservation does, else
+    those with a wrong annotation."""
     devices: tuple[str, ...] = ()
     """One line for each matter of the claim's devices."""
 
@@ -174,14 +175,16 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    annotated = () if reservations else await asking(client, claim, pods)
+    annotated = await asking(client, claim, pods)
+    if reservations:
+        annotated = tuple(one for one in annotated if one.fix)
     return Explanation(
         view,
         found,
         found.reason,
         obstacles,
         orphan=orphan,
-        asked=annotated,
+        asking=annotated,
         devices=device_notes(claim, snapshot.slices),
     )
 
@@ -279,10 +282,17 @@ def owner_of(explanation: Explanation, reference: Reference) -> str:
     return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
 
 
-def describe_retention(retention: RetentionDecision) -> str:
+def describe_retention(explanation: Explanation, retention: RetentionDecision) -> str:
     """What a reservation asks for, as one line of text."""
-    if retention.action is Action.HOLD and retention.blocker is not None:
-        return f"holds ({retention.blocker.reason}): {retention.blocker.message}"
+    blocker = retention.blocker
+    if retention.action is Action.HOLD and blocker is not None:
+        allocated = explanation.view.claim.status.allocation is not None
+        verb = "holds" if allocated else "would hold it"
+        left = ""
+        if allocated and blocker.after is not None:
+            end = explanation.assessment.snapshot.now + timedelta(seconds=blocker.after)
+            left = f"; {duration(blocker.after)} left, until {end:%H:%M:%S}Z"
+        return f"{verb} ({blocker.reason}): {blocker.message}{left}"
     if retention.action is Action.RELEASE:
         return f"releases the claim ({retention.reason})"
     return f"inactive ({retention.reason})"

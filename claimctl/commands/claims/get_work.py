@@ -208,7 +208,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = ""
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
             view.name,
-            view.state,
+            view.shown_state,
             ",".join(view.devices),
             _nodes(view.nodes),
             view.holders,

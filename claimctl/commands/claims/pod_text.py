@@ -60,7 +60,7 @@ def _rivals(found: PodFindings) -> Iterator[str]:
 def _nothing(found: PodFindings) -> str:
     if found.state == "Waiting" and not found.rivals:
         return f"See the scheduler's words: kubectl -n {found.pod.metadata.namespace} describe pod"
-    return "Nothing."
+    return "Nothing is wrong."
 
 
 def workload_lines(found: WorkloadFindings) -> list[str]:
@@ -97,7 +97,7 @@ def _reserved(found: WorkloadFindings) -> Iterator[str]:
             if name in named:
                 shown = True
                 policy = retention.held.reservation.spec.retention_policy
-                does = describe_retention(retention)
+                does = describe_retention(explanation, retention)
                 yield f"claim {explanation.view.name} by ClaimReservation {name} ({policy}): {does}"
     yield from (problem.note for problem in found.problems)
     if not shown and not found.problems and found.annotation is not None:

@@ -15,16 +15,23 @@ EXAMPLES = (
     "claimctl release train-slice --dry-run  # what would happen, and what blocks it",
     "claimctl release train-slice",
     "claimctl release train-slice -n ml --wait --timeout 10m",
+    "claimctl release train-slice --cancel   # withdraw the request",
 )
 
 
 @connecting
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the devices are free. [default: off]")
+    ] = False,
+    cancel: Annotated[
+        bool,
+        typer.Option(
+            "--cancel", help="Withdraw a request that has not been met yet. [default: off]"
+        ),
     ] = False,
     timeout: Annotated[
         str,
@@ -44,8 +51,10 @@ def command(
     """
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
+    if wait and cancel:
+        raise UsageError("--wait and --cancel exclude each other")
     from claimctl.commands.claims.release_work import Wanted, release
 
-    return release(
-        access, Wanted(claim, namespace, dry_run, float(timeout) if wait else None, output)
-    )
+    seconds_to_wait = float(timeout) if wait else None
+    wanted = Wanted(claim, namespace, dry_run, seconds_to_wait, output, cancel)
+    return release(access, wanted)

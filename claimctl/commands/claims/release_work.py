@@ -18,6 +18,7 @@ from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
+from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.documents import request_of
 from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
@@ -36,6 +37,8 @@ class Wanted:
     dry_run: bool
     wait: float | None
     output: Output
+    cancel: bool = False
+    """Withdraw the request instead."""
 
 
 def release(access: Access, wanted: Wanted) -> int:
@@ -48,6 +51,8 @@ def release(access: Access, wanted: Wanted) -> int:
             explanation = await explain_with_controller(
                 session.client, place, wanted.claim, session.clock
             )
+        if wanted.cancel:
+            return await withdraw(session.client, explanation, wanted)
         _check(explanation)
         if not wanted.dry_run:
             await ask(session.client, explanation)
@@ -58,6 +63,22 @@ def release(access: Access, wanted: Wanted) -> int:
         return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
 
     return in_session(access, work, wanted.namespace)
+
+
+async def withdraw(client: Client, explanation: Explanation, wanted: Wanted) -> int:
+    """Withdraw the request of a release."""
+    view = explanation.view
+    name = f"claim {view.namespace}/{view.name}"
+    if not view.release_asked:
+        raise CommandFailed(f"no release of {name} is asked for, or it is done")
+    if not wanted.dry_run:
+        for one in view.reservations:
+            await _annotate(client, one, view.claim.metadata.uid, withdraws=True)
+    verb = "would be withdrawn (dry run)" if wanted.dry_run else "is withdrawn"
+    line = f"the request to release {name} {verb}"
+    document = request_of(explanation, dry_run=wanted.dry_run, cancelled=True)
+    print_text(wanted.output, [line], document, (resource_name(CLAIM, view.name),))
+    return ExitCode.OK
 
 
 def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
@@ -89,13 +110,21 @@ async def until_free(
                 await _free(session, asked, line)
     except TimeoutError:
         typer.echo(
-            f"{name} is still allocated after {limit:g} s; the request stays: see "
+            f"{name} is still allocated after {limit:g} s; {_stays(view)}, or see "
             f"`claimctl explain {view.name} -n {view.namespace}`",
             err=True,
         )
         return ExitCode.FINDINGS
+    except asyncio.CancelledError:  # Ctrl-C
+        typer.echo(_stays(view), err=True)
+        raise
     typer.echo(f"{name} is released", err=err)
     return ExitCode.OK
+
+
+def _stays(view: ClaimView) -> str:
+    command = f"claimctl release --cancel {view.name} -n {view.namespace}"
+    return f"the request stays; withdraw it with `{command}`"
 
 
 async def _free(session: Session, asked: Explanation, line: Progress) -> None:
@@ -145,13 +174,17 @@ async def ask(client: Client, explanation: Explanation) -> None:
         await _annotate(client, one, explanation.view.claim.metadata.uid)
 
 
-async def _annotate(client: Client, reservation: ClaimReservation, claim_uid: str) -> None:
-    """Annotate one ClaimReservation; the controller may write it meanwhile."""
+async def _annotate(
+    client: Client, reservation: ClaimReservation, claim_uid: str, *, withdraws: bool = False
+) -> None:
+    """Annotate one ClaimReservation, or take the annotation away. The controller may write the
+    object meanwhile."""
 
     def patch(current: ClaimReservation) -> dict[str, Any]:
-        if current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid:
+        if (current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid) is not withdraws:
             return {}
-        return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim_uid}}}
+        value = None if withdraws else claim_uid
+        return {"metadata": {"annotations": {RELEASE_ANNOTATION: value}}}
 
     meta = reservation.metadata
     await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
@@ -191,4 +224,5 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
         head,
         "it waits until nothing blocks it any more:",
         *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
+        *([] if dry_run else [_stays(view)]),
     ]

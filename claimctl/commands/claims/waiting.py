@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
+from claimctl.text import duration
 from claimctl.wire.meta import find_condition
 
 
@@ -36,7 +37,8 @@ def told(explanation: Explanation, blocker: Blocker) -> str:
         return ""
     if (end := until(explanation, blocker)) is not None:
         anew = ", and later if a controller has started since" if _begins_anew(blocker) else ""
-        return f"until {end:%Y-%m-%dT%H:%M:%SZ} by the controller's clock{anew}"
+        left = f"{duration(blocker.after)} left"
+        return f"until {end:%Y-%m-%dT%H:%M:%SZ} by the controller's clock, {left}{anew}"
     if blocker.reason is Reason.PODS_MAY_BE_BOUND:
         return (
             f"at most {blocker.after:.0f} s from the controller's first sight of the claim closed "

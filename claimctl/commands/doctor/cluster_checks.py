@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from claimctl.cli.documents import Part
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.reasons import ConditionType, Reason
+from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
 from claimctl.reservation.facts.references import (
     LIMIT,
     NEAR_LIMIT,
@@ -29,6 +31,9 @@ from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.releases import knows_pod_groups
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.unreadable import Unreadable
+
+NOT_INSTALLED = "claimctl is not installed"
+"""Why a check of the installation is not made; the user's rights are not the reason."""
 
 
 class Verdict(StrEnum):
@@ -105,7 +110,8 @@ def checks(observed: Observed) -> tuple[Finding, ...]:
 def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
     refused = observed.refused.get(name)
     if refused is not None:
-        return Finding(name, f"not checked: {refused}", verdict=Verdict.UNKNOWN)
+        verdict = Verdict.FACT if refused == NOT_INSTALLED else Verdict.UNKNOWN
+        return Finding(name, f"not checked: {refused}", verdict=verdict)
     return Finding(name, summary, verdict=Verdict.OK)
 
 
@@ -116,7 +122,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
     """
     found = {
         "permissions": "the controller has its rights",
-        "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all served",
+        "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
@@ -172,6 +178,10 @@ def _reservations(observed: Observed) -> Iterator[Finding]:
         if ready is not None and ready.status == "False" and ready.reason in _NOT_WRITTEN:
             text = f"cannot be served ({ready.reason}): {ready.message}"
             yield Finding("reservations", text, meta.namespace, meta.name)
+        elif ready is not None and ready.status == "False":
+            see = f"see `claimctl explain crsv/{meta.name} -n {meta.namespace}`"
+            text = f"not ready ({ready.reason}): {ready.message}; {see}"
+            yield Finding("reservations", text, meta.namespace, meta.name)
         elif meta.uid in observed.behind:
             text = "its status is older than its spec: the controller does not act on it"
             yield Finding("reservations", text, meta.namespace, meta.name)
@@ -186,9 +196,19 @@ def _annotations(observed: Observed) -> Iterator[Finding]:
 
 
 def _rights(observed: Observed) -> Iterator[Finding]:
-    for right in observed.missing_rights:
-        text = f"the controller may not {right}; see rbac/"
-        yield Finding("permissions", text, object=right)
+    missing = observed.missing_rights
+    if len(missing) > _FEW_RIGHTS:
+        # one cause, such as a role that is not there, explains them all
+        text = f"the controller lacks {len(missing)} rights, such as {listed(missing, 2)}; {_ROLES}"
+        yield Finding("permissions", text)
+        return
+    for right in missing:
+        yield Finding("permissions", f"the controller may not {right}; {_ROLES}", object=right)
+
+
+_FEW_RIGHTS = 3
+"""More missing rights than these are one line."""
+_ROLES = "`claimctl install --component rbac` applies its roles"
 
 
 def _unread(observed: Observed) -> Iterator[Finding]:
@@ -227,10 +247,31 @@ def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
 
 
 def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
-    gone = [each for each in claim.status.reserved_for if _is_gone(each, observed)]
-    if gone:
-        text = f"listed but gone: {listed(map(describe, gone))}"
+    gone = [entry for entry in claim.status.reserved_for if _is_gone(entry, observed)]
+    kept = [entry for entry in gone if _is_kept(entry, claim, observed)]
+    if kept:
+        free = f"`claimctl release {claim.metadata.name} -n {claim.metadata.namespace}` frees them"
+        text = (
+            f"{listed(map(describe, kept))} is gone; a ClaimReservation keeps the devices: {free}"
+        )
+        finding = _about(claim, "dangling-references", text)
+        yield msgspec.structs.replace(finding, verdict=Verdict.FACT)
+    if left := [entry for entry in gone if entry not in kept]:
+        command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
+        text = f"listed but gone: {listed(map(describe, left))}; see {command}"
         yield _about(claim, "dangling-references", text)
+
+
+def _is_kept(entry: Reference, claim: ResourceClaim, observed: Observed) -> bool:
+    """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
+    return any(
+        one.spec.retention_policy == RetentionPolicy.MANUAL
+        and one.status.claim_uid == claim.metadata.uid
+        and one.status.reserved_for is not None
+        and one.status.reserved_for.uid == entry.uid
+        and not one.metadata.deleting
+        for one in observed.reservations
+    )
 
 
 def _is_gone(reference: Reference, observed: Observed) -> bool:

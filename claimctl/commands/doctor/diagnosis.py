@@ -53,9 +53,12 @@ def _dialect(found: Examination) -> Iterator[Finding]:
 
 
 def _installed(found: Examination) -> Iterator[Finding]:
-    for name in found.missing_crds:
-        text = "the CustomResourceDefinition is missing: install claimctl (README.md, Install)"
-        yield Finding("installation", text, object=name)
+    if found.missing_crds:
+        command = "claimctl install --image IMAGE"
+        if found.account is not None:
+            command = "claimctl install --component crds"
+        text = f"these CRDs are missing: {', '.join(found.missing_crds)}; install them: `{command}`"
+        yield Finding("installation", text)
     if not found.missing_crds:
         yield Finding("installation", "the CRDs are served", verdict=Verdict.OK)
 
@@ -72,7 +75,7 @@ def _controller(found: Examination) -> Iterator[Finding]:
         text = f"not checked: {found.account_refused}"
         yield Finding("deployment", text, verdict=Verdict.UNKNOWN)
     elif account is None:
-        text = "there is no Deployment with the controller's labels: it runs elsewhere, or not"
+        text = "no Deployment has the controller's labels: not installed, or outside of the cluster"
         yield Finding("deployment", text, verdict=Verdict.FACT)
     else:
         text = f"{account.ready} of {account.wanted} pods ready, image {', '.join(account.images)}"

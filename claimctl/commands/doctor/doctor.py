@@ -41,4 +41,4 @@ def command(
 
     from claimctl.commands.doctor.doctor_work import check
 
-    return check(access, dialect, namespace or "", output)
+    return check(access, dialect, namespace, output)

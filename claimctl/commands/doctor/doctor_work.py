@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 import typer
 
 from claimctl.cli.access import Access
@@ -13,36 +15,62 @@ from claimctl.commands.doctor.cluster_checks import Finding, Verdict
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.text import counted
+from claimctl.wire.resources import RESOURCECLAIMS
 
 
-def check(access: Access, dialect: str, namespace: str, output: Output) -> int:
+def check(access: Access, dialect: str, namespace: str | None, output: Output) -> int:
     """Examine the cluster and print the findings; the exit code."""
 
     async def work(session: Session) -> int:
-        return await run(session, dialect, namespace, output)
+        return await run(session, dialect, await place_of(session, namespace), output)
 
-    return in_session(access, work)
+    return in_session(access, work, namespace)
+
+
+async def place_of(session: Session, namespace: str | None) -> str:
+    """Where to look: in the namespace, else in all, else in that of the context."""
+    if namespace is not None:
+        return namespace
+    if await _may_list_everywhere(session.client):
+        return ""
+    place = session.namespace
+    typer.echo(f"you may not list claims in all namespaces: namespace {place} is checked", err=True)
+    return place
+
+
+async def _may_list_everywhere(client: Client) -> bool:
+    try:
+        async with aclosing(client.pages(RESOURCECLAIMS, limit=1, partial=True)) as pages:
+            async for _ in pages:
+                break
+    except Forbidden:
+        return False
+    except KubeError:  # the examination says what is the matter
+        return True
+    return True
 
 
 async def run(session: Session, override: str, namespace: str, output: Output) -> int:
-
     seen = await examine(session.client, session.clock, override, namespace)
-    found = diagnosis(seen)
-    render(output, table(found), diagnosis_of(seen, found))
-    problems = sum(each.verdict is Verdict.PROBLEM for each in found)
-    unknown = sum(each.verdict is Verdict.UNKNOWN for each in found)
+    findings = diagnosis(seen)
+    render(output, table(findings), diagnosis_of(seen, findings))
+    problems = sum(finding.verdict is Verdict.PROBLEM for finding in findings)
+    unknown = sum(finding.verdict is Verdict.UNKNOWN for finding in findings)
     if output.for_people:
-        typer.echo(_summary(problems, unknown), err=True)
+        typer.echo(summarize(problems, unknown), err=True)
     return ExitCode.FINDINGS if problems else ExitCode.OK
 
 
-def _summary(problems: int, unknown: int) -> str:
-
-    told = counted(problems, "problem") if problems else "no problems"
-    if unknown:
-        told += f"; {counted(unknown, 'check')} not possible with your rights"
-    return told
+def summarize(problems: int, unknown: int) -> str:
+    """The result in one line. Without all checks it does not say that there is no problem."""
+    left_out = f"{counted(unknown, 'check')} not possible with your rights"
+    if problems:
+        result = counted(problems, "problem")
+        return f"{result}; {left_out}" if unknown else result
+    return f"no problem in what could be checked; {left_out}" if unknown else "no problems"
 
 
 _STYLES = {"ok": "green", "problem": "bold red", "unknown": "yellow", "fact": "dim"}
@@ -54,7 +82,7 @@ def table(found: tuple[Finding, ...]) -> Table:
     return Table(
         columns=(
             Column("RESULT", styles=_STYLES),
-            *columns("CHECK", "OBJECT", "WHAT", text=("WHAT",)),
+            *columns("CHECK", "OBJECT", "WHAT", text=("WHAT",), drop=("CHECK", "OBJECT")),
         ),
         rows=tuple(
             (

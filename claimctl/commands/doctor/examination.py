@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.doctor.account import Account, account_of, missing_rights_of, own_name
-from claimctl.commands.doctor.cluster_checks import Annotation, Observed, orphans, uids
+from claimctl.commands.doctor.cluster_checks import (
+    NOT_INSTALLED,
+    Annotation,
+    Observed,
+    orphans,
+    uids,
+)
 from claimctl.commands.orphans.scan import Scan, scan_claims
 from claimctl.controller.dialect.api_versions import Served, look, resources
 from claimctl.controller.dialect.probe import (
@@ -46,7 +52,7 @@ _OF_CLAIMS = (
     *("dangling-references", "unreadable-objects"),
 )
 """The checks of claims."""
-_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS)
+_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ async def examine(
     observed = await _observe(reader, clock, detection)
     missing = await _missing_crds(client)
     lacking: tuple[str, ...] = ()
-    rights_refused = "claimctl is not installed"
+    rights_refused = NOT_INSTALLED
     if account is not None or not missing:
         asked = account or Account(INSTALLED)
         lacking, rights_refused = await _rights(client, asked, detection, version)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from claimctl.commands.claims.advice import advice, to_stop
+from typing import Any
+
+import pytest
+
+from claimctl.commands.claims.advice import advice, to_stop, workload_advice
 from claimctl.commands.claims.claim_text import lines
 from claimctl.commands.claims.explanation import Explanation, explain
-from claimctl.wire.reservations import WorkloadRef
+from claimctl.commands.claims.pod_explanation import explain_workload
+from claimctl.wire.reservations import RELEASE_ANNOTATION, WorkloadRef
 from tests.support.claim_server import NAMESPACE, Server
+from tests.support.waiting import asks
+
+Json = dict[str, Any]
 
 
 async def explained(server: Server) -> Explanation:
@@ -24,7 +32,7 @@ async def test_after_a_release_nothing_advises_to_release_again() -> None:
     assert lines(told)[-3:] == [
         "Release:    nothing to release, it is not allocated",
         "What to do:",
-        "  Nothing: the claim holds no device.",
+        "  Nothing: the claim holds no device, and no pod waits for it.",
     ]
 
 
@@ -36,8 +44,106 @@ async def test_pods_that_no_workload_wants_are_named_in_the_command() -> None:
         server.pod(name)
     server.reservation(status=server.held_status(reference))
     assert advice(await explained(server)) == (
+        "Nothing is wrong.",
+        "To free its devices, end its pods: kubectl -n ml delete pod a b c d e f g",
+    )
+    release = {"metadata": {"annotations": {RELEASE_ANNOTATION: uid_of(server)}}}
+    server.admin.patch("claimreservations", NAMESPACE, "train", release)
+    assert advice(await explained(server)) == (
         "Wait for its pods, or delete them: kubectl -n ml delete pod a b c d e f g",
     )
+
+
+def uid_of(server: Server) -> str:
+    return str(server.admin.get("resourceclaims", NAMESPACE, "slice")["metadata"]["uid"])
+
+
+async def test_a_claim_that_a_pod_waits_for_leads_to_the_pod() -> None:
+    server = Server.started()
+    asks(server, "slice")
+    server.pod("eval", node="")
+    (line,) = advice(await explained(server))
+    assert line == ("Pod eval waits for its devices; see why: claimctl explain pod/eval -n ml")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "fix"),
+    [
+        (
+            {"claimctl.io/reserve": "nosuch"},
+            "Correct the annotation: kubectl -n ml annotate deployment/train --overwrite "
+            "'claimctl.io/reserve=*'",
+        ),
+        (
+            {"claimctl.io/reserve": "*", "claimctl.io/idle-timeout-seconds": "1h"},
+            "Remove the annotation, or correct its value: kubectl -n ml annotate deployment/train "
+            "claimctl.io/idle-timeout-seconds-",
+        ),
+    ],
+)
+async def test_a_wrong_annotation_is_never_nothing(annotations: Json, fix: str) -> None:
+    server = Server.started()
+    server.claim("slice", server.pod("a"))
+    server.deployment(annotations=annotations)
+    told = await explained(server)
+    assert advice(told)[0] == fix
+    assert not any("Nothing" in line or "scale" in line for line in lines(told))
+    workload = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    assert fix in workload_advice(workload)
+
+
+async def test_a_claim_that_cannot_be_held_is_never_scaled_to_zero() -> None:
+    """KEP-5194: spec.reservedFor is missing, so that the last pod takes the devices with it."""
+    server = Server.started()
+    reference = server.deployment()
+    server.reservation()
+    asks(server, "slice")
+    device = {"request": "gpu", "driver": "d.example.com", "pool": "n1", "device": "slice"}
+    status = {
+        "allocation": {"devices": {"results": [device]}},
+        "reservedFor": [server.pod("a")],
+    }
+    server.admin.patch("resourceclaims", NAMESPACE, "slice", {"status": status}, "status")
+    server.admin.patch(
+        "claimreservations", NAMESPACE, "train", {"status": {"dialect": "native"}}, "status"
+    )
+    told = await explained(server)
+    assert advice(told)[0].startswith("Recreate the claim from a ResourceClaimTemplate")
+    assert not any("scale" in line or "Nothing" in line for line in advice(told))
+    assert reference["name"] == "train"
+
+
+async def test_a_hold_for_a_workload_that_is_gone_says_so_and_how_to_free_it() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference), retentionPolicy="Manual")
+    server.admin.delete("deployments", NAMESPACE, "train")
+    assert advice(await explained(server)) == (
+        "Deployment train does not exist any more. If nobody needs the devices, free them: "
+        "claimctl release slice -n ml",
+    )
+
+
+async def test_a_claim_without_devices_would_be_held_and_has_nothing_to_release() -> None:
+    server = Server.started()
+    server.deployment()
+    asks(server, "slice")
+    server.pod("a", node="")
+    server.reservation(retentionPolicy="Persistent")
+    shown = lines(await explained(server))
+    assert "Release:    nothing to release, it is not allocated" in shown
+    assert not any("ConsumersLeft" in line or " holds " in line for line in shown)
+
+
+async def test_an_idle_time_says_when_it_ends() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    since = {"idleSince": "2026-03-01T11:59:30Z"}
+    server.reservation(status=server.held_status(reference) | since)
+    (line,) = [line for line in lines(await explained(server)) if "IdleTimeout" in line]
+    assert line.endswith("released after 60 s without pods; 30s left, until 12:00:30Z")
 
 
 def test_a_job_is_suspended_and_a_set_is_scaled() -> None:

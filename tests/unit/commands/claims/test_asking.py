@@ -21,11 +21,11 @@ async def test_an_annotation_without_a_reservation_is_told() -> None:
     server.deployment(annotations={"claimctl.io/reserve": "*"})
     server.claim("slice", server.pod("a"))
     told = await explained(server)
-    assert told.asked == (
+    assert [one.line for one in told.asking] == [
         "Deployment train asks for a hold of it, but there is no ClaimReservation yet "
         "(claimctl.io/reserve)",
-    )
-    assert f"  {told.asked[0]}" in lines(told)
+    ]
+    assert f"  {told.asking[0].line}" in lines(told)
     assert advice(told) == ("See whether claimctl is installed and runs: claimctl doctor",)
 
 
@@ -56,8 +56,8 @@ async def test_an_annotation_that_no_claim_of_the_pods_matches_is_told() -> None
         "resourceclaims", NAMESPACE, "own-x-gpu", {"metadata": {"ownerReferences": by_pod}}
     )
     told = await explain(server.client, NAMESPACE, "own-x-gpu", server.clock.now())
-    (line,) = told.asked
-    assert line.startswith('Deployment own: claimctl.io/reserve: "*" matches no claim')
+    (one,) = told.asking
+    assert one.line.startswith('Deployment own: claimctl.io/reserve: "*" matches no claim')
 
 
 def owned_by(version: str, kind: str, name: str, uid: str) -> Json:

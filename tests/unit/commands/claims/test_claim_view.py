@@ -87,6 +87,7 @@ def test_the_document_is_stable() -> None:
         "consumers": {"bound": 1, "pending": 0},
         "reservations": ["train-slice"],
         "retentionPolicies": ["WhileRunning"],
+        "releaseAsked": False,
         "creationTimestamp": None,
         "ageSeconds": None,
     }

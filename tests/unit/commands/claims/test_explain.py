@@ -60,3 +60,14 @@ async def test_a_reservation_leads_to_its_claim(capsys: pytest.CaptureFixture[st
     server.reservation("by-hand")
     await asked(server, "ClaimReservation", "by-hand")
     assert capsys.readouterr().out.startswith("Claim:      ml/slice\n")
+
+
+async def test_a_reservation_whose_claim_is_missing_says_which_there_are() -> None:
+    server = Server.started()
+    server.claim("slice")
+    server.reservation("wrong", claim="nosuch")
+    with pytest.raises(CommandFailed) as caught:
+        await asked(server, "ClaimReservation", "wrong")
+    assert str(caught.value) == (
+        "ClaimReservation wrong: claim ml/nosuch not found; there are: slice"
+    )

@@ -42,11 +42,11 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
         "  deployments/train is listed (claimctl's)",
         "  ClaimReservation train (Deployment train, WhileRunning) holds "
         "(WorkloadWantsPods): Deployment train wants 1 pod",
-        "Release:    not possible now",
+        "Release:    not asked for; this would have to end first:",
         "  ConsumersLeft: 1 pod uses the claim: a",
         "What to do:",
-        "  Scale the workload to 0, or delete it: "
-        "kubectl -n ml scale deployment/train --replicas=0",
+        "  Nothing is wrong.",
+        "  To free its devices, end its pods: kubectl -n ml scale deployment/train --replicas=0",
     ]
 
 
@@ -57,7 +57,10 @@ async def test_an_idle_claim_can_be_released_at_once() -> None:
     server.reservation(status=server.held_status(reference), retentionPolicy="Persistent")
     told = await explained(server)
     assert (told.releasable, told.release) == (True, None)
-    assert advice(told) == ("Release it, or change retentionPolicy: claimctl release slice -n ml",)
+    assert advice(told) == (
+        "Nothing is wrong.",
+        "To free its devices: claimctl release slice -n ml",
+    )
 
 
 async def test_a_ghost_stands_against_a_release_for_the_rest_of_its_grace() -> None:
@@ -88,10 +91,10 @@ async def test_a_pod_that_may_be_bound_stands_against_a_release_for_the_rest_of_
     server.admin.patch("resourceclaims", NAMESPACE, "slice", status, "status")
     told = await explained(server)
     assert [(each.reason, each.after) for each in told.obstacles] == [("PodsMayBeBound", 40.0)]
-    text = "a scheduler may still bind 1 pod to the claim as it was before: late"
+    text = "a scheduler that still sees an older version of the claim may bind 1 pod: late"
     said = (
         f"  PodsMayBeBound: {text} (until {NOW + timedelta(seconds=40):%Y-%m-%dT%H:%M:%SZ} by the "
-        "controller's clock, and later if a controller has started since)"
+        "controller's clock, 40s left, and later if a controller has started since)"
     )
     assert (
         as_json(explanation_of(told, NOW))["release"]["blockers"][0]["until"]
@@ -117,8 +120,9 @@ async def test_without_a_time_on_record_explain_does_not_pretend_to_know_one() -
     assert blocker.reason == "PodsMayBeBound"
     assert lines(told)[-6:-3] == [
         "Release:    in progress (Withdrawn)",
-        "  PodsMayBeBound: a scheduler may still bind 1 pod to the claim as it was before: late "
-        "(at most 60 s from the controller's first sight of the claim closed to them, by its own "
+        "  PodsMayBeBound: a scheduler that still sees an older version of the claim may bind "
+        "1 pod: late (at most 60 s from the controller's first sight of the claim closed to them, "
+        "by its own "
         "clock; explain cannot know when that was)",
         "  the controller reports in ClaimReservation train (HistoryUnknown): it waits 300 s",
     ]

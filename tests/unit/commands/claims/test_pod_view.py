@@ -53,7 +53,7 @@ async def test_a_running_pod_needs_nothing() -> None:
     server.claim("slice", server.pod("user"))
     found = await explain_pod(server.client, NAMESPACE, "user", server.clock)
     assert (found.state, found.reasons(), found.rivals) == ("Running", (), ())
-    assert pod_lines(found)[-2:] == ["What to do:", "  Nothing."]
+    assert pod_lines(found)[-2:] == ["What to do:", "  Nothing is wrong."]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kube_in_process.storage.requests import Fault
 
-from claimctl.commands.claims import release_work
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.cli.session import Session
+from claimctl.commands.claims import get_work, release_work
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
+from claimctl.commands.claims.get_work import gather
 from claimctl.kube.client import CHANGE_TRIES
 from claimctl.kube.errors import Conflict
 from claimctl.wire.reservations import RELEASE_ANNOTATION
@@ -108,3 +114,44 @@ async def test_a_reservation_that_never_holds_still_is_given_up() -> None:
     touched(server, CHANGE_TRIES)
     with pytest.raises(Conflict):
         await release_work.ask(server.client, explanation)
+
+
+async def test_a_request_is_shown_until_it_is_withdrawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    wanted = release_work.Wanted("slice", NAMESPACE, False, None, Output.TABLE, cancel=True)
+    with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
+        await release_work.withdraw(server.client, await explained(server), wanted)
+    await release_work.ask(server.client, await explained(server))
+    (view,) = await gather(server.client, get_work.Wanted(NAMESPACE))
+    assert (view.state, view.shown_state) == ("Held", "Held (release asked)")
+    trial = replace(wanted, dry_run=True)
+    assert await release_work.withdraw(server.client, await explained(server), trial) == 0
+    assert RELEASE_ANNOTATION in marks(server)
+    assert await release_work.withdraw(server.client, await explained(server), wanted) == 0
+    assert marks(server) == {}
+    assert capsys.readouterr().out.splitlines() == [
+        "the request to release claim ml/slice would be withdrawn (dry run)",
+        "the request to release claim ml/slice is withdrawn",
+    ]
+
+
+async def test_who_stops_waiting_learns_how_to_withdraw_the_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server.started()
+    server.claim("slice", server.deployment())
+    server.reservation("one")
+    session = Session(server.client, server.clock, NAMESPACE, server.spoiling)
+    explanation = await explained(server)
+    waiting = asyncio.create_task(release_work.until_free(session, explanation, 0.0))
+    await server.clock.sleep(1)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert capsys.readouterr().err.endswith(
+        "the request stays; withdraw it with `claimctl release --cancel slice -n ml`\n"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from claimctl.commands.doctor.cluster_checks import Observed, findings, orphans, uids
@@ -11,7 +13,7 @@ from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import Reference
 from claimctl.wire.nodes import Taint
-from claimctl.wire.resources import PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -87,3 +89,48 @@ def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
     (found,) = findings(Observed("hold", avoidances=(("team", "replicaset/web", "they wait"),)))
     assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")
     assert "claimctl reschedule --release-taints" in found.message
+
+
+async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step() -> None:
+    made = Server.started()
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ClaimNotFound",
+        "message": "claim nosuch does not exist",
+        "lastTransitionTime": "2026-03-01T12:00:00Z",
+    }
+    made.reservation("wrong", claim="nosuch", status={"conditions": [condition]})
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    (finding,) = findings(Observed("hold", reservations=reservations))
+    assert (finding.check, finding.object, finding.verdict) == ("reservations", "wrong", "problem")
+    assert finding.message == (
+        "not ready (ClaimNotFound): claim nosuch does not exist; "
+        "see `claimctl explain crsv/wrong -n ml`"
+    )
+
+
+async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact() -> None:
+    made = Server.started()
+    reference = made.deployment()
+    made.claim("slice", reference)
+    made.reservation(status=made.held_status(reference), retentionPolicy="Manual")
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    claims = (await made.client.list(RESOURCECLAIMS)).items
+    listed = {("apps", "deployments"): frozenset({"other"})}
+    seen = Observed("native", claims, uids=listed, reservations=reservations)
+    (finding,) = findings(seen)
+    assert (finding.check, finding.verdict) == ("dangling-references", "fact")
+    assert finding.message.endswith("`claimctl release slice -n ml` frees them")
+    (finding,) = findings(replace(seen, reservations=()))
+    assert finding.verdict == "problem"
+
+
+def test_one_cause_of_many_missing_rights_is_one_line() -> None:
+    rights = tuple(f"get things{number}" for number in range(29))
+    (finding,) = findings(Observed("hold", missing_rights=rights))
+    assert finding.message == (
+        "the controller lacks 29 rights, such as get things0, get things1 and 27 more; "
+        "`claimctl install --component rbac` applies its roles"
+    )
+    assert len(findings(Observed("hold", missing_rights=rights[:3]))) == 3
