@@ -72,7 +72,7 @@ class Containerd:
     def running(self) -> list[str]:
         """The IDs of the tasks that run: sandboxes and containers."""
         lines = self._ctr("tasks", "list").splitlines()[1:]
-        return [line.split()[0] for line in lines if "RUNNING" in line]
+        return sorted(line.split()[0] for line in lines if "RUNNING" in line)
 
     def kill_all(self) -> None:
         """Kill all containers, as a loss of power does."""

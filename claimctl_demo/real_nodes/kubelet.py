@@ -12,6 +12,7 @@ from claimctl_demo.real_nodes.network import node_address
 from claimctl_demo.real_servers.process import Server
 
 _PORT = 10260
+_CONFIG = "kubelet.json"
 MONITOR_GRACE_SECONDS = 12
 """Seconds without a sign of life after which kube-controller-manager takes a node for lost."""
 
@@ -33,6 +34,12 @@ class Kubelet:
         """Give the machine another boot ID; the kubelet reads it when it starts."""
         (self.home / "boot-id").write_text(f"{self.name}-boot-{number}\n")
 
+    def switch(self, gates: Mapping[str, bool]) -> None:
+        """Set feature gates; the kubelet reads them when it starts."""
+        config = self.home / _CONFIG
+        read = json.loads(config.read_text())
+        config.write_text(json.dumps({**read, "featureGates": {**read["featureGates"], **gates}}))
+
 
 def user(name: str) -> str:
     """The user name of a node's kubelet; its group is ``system:nodes``."""
@@ -53,7 +60,7 @@ def make_kubelet(
     Args:
         runtime: the socket of containerd.
     """
-    config = home / "kubelet.json"
+    config = home / _CONFIG
     config.write_text(json.dumps(_config(number, runtime, gates)))
     (home / "machine-id").write_text(f"{number:032x}\n")
     command = (

@@ -265,6 +265,7 @@ async def test_a_workload_that_a_finalizer_keeps_holds_no_claim_for_ever(stage: 
     body["metadata"]["finalizers"] = ["example.com/slow"]
     await stage.create(STATEFULSETS, body)
     await stage.until_condition("Reserved", "True", "Reserved")
+    await stage.until_running(1)
     await stage.delete(STATEFULSETS, "train")
     for pod in await stage.running():
         await stage.delete(PODS, pod.metadata.name)

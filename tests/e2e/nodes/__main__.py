@@ -28,7 +28,7 @@ from tests.e2e.playground import ASSETS, CLUSTER, furnished
 from tests.e2e.real import CORE, GATES, SETTINGS, WORKERS, as_json
 
 KEEP = "KEEP"
-"""A folder for the logs of all servers."""
+"""A folder for the logs of all servers, and the calls that the drivers got."""
 _AT_ONCE = 6
 _PAUSE_SECONDS = 0.5
 _NOTHING_PLAYED = pytest.ExitCode.NO_TESTS_COLLECTED
@@ -97,7 +97,7 @@ def _code(code: int | pytest.ExitCode) -> int:
 def _keep_logs(nodes: NodeCluster) -> None:
     if not (folder := os.environ.get(KEEP)):
         return
-    for log in nodes.logs():
+    for log in (*nodes.logs(), *enclosure.HOME.glob("drivers/*/calls")):
         target = Path(folder) / f"{log.parent.name}-{log.name}"
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(log, target)

@@ -58,7 +58,7 @@ async def test_a_claim_stays_while_its_node_is_cut_off_and_is_free_after_it_is_b
 ) -> None:
     """Without its kubelet a node ends no container, however long the object is gone."""
     await stage.started()
-    await hold_deaf_pods(stage, 1, 2, forceDeletedPodGraceSeconds=GRACE)
+    await hold_deaf_pods(stage, 1, 2, forceDeletedPodGraceSeconds=3 * GRACE)
     (pod,) = await stage.running()
     node = machines(stage).node(pod.spec.node_name)
     await machines(stage).lose(node.name)

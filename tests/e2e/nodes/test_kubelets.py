@@ -6,13 +6,15 @@ import asyncio
 
 import pytest
 
-from claimctl.wire.resources import DEPLOYMENTS
+from claimctl.wire.resources import DEPLOYMENTS, EVENTS, RESOURCECLAIMS
 from claimctl_demo.real_nodes.cluster import Node
-from tests.e2e.harness import HOLD_136, Stage
+from tests.e2e import manifests
+from tests.e2e.harness import GROUP_136, HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import calls, machines, until_called, uses
 from tests.e2e.scenes import hold_for_deployment
 
 pytestmark = [pytest.mark.cluster(HOLD_136), pytest.mark.alone]
+GATE = "DRAWorkloadResourceClaims"
 
 
 async def node_of_the_pod(stage: Stage) -> Node:
@@ -58,7 +60,8 @@ async def test_containers_run_on_while_containerd_is_killed(stage: Stage) -> Non
     await hold_for_deployment(stage, 1)
     node = await node_of_the_pod(stage)
     containers = node.containerd.running()
-    await asyncio.to_thread(node.restart_containerd)
+    # in this thread: a server ends with the thread that started it
+    node.restart_containerd()
     assert node.containerd.running() == containers
     await stage.until_running(1)
     await stage.delete(DEPLOYMENTS, "train")
@@ -106,3 +109,41 @@ async def test_the_devices_of_a_kubelet_that_was_away_are_published_again(stage:
     await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
     await stage.until_running(1)
     assert len(uses(stage)) == 2
+
+
+@pytest.mark.cluster(GROUP_136)
+async def test_pods_of_a_group_run_on_where_the_gate_goes_off_and_new_ones_are_refused(
+    stage: Stage,
+) -> None:
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.in_group(manifests.deployment(replicas=1, reserve="*"))
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(1)
+    await stage.until_listed("podgroups/train", "deployments/train")
+    node = await node_of_the_pod(stage)
+    containers = node.containerd.running()
+    await switch_gate(stage, node, on=False)
+    try:
+        await stage.quiet(5)
+        assert node.containerd.running() == containers
+        assert [each.kind for each in calls(stage)] == ["prepare"]
+        await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+
+        async def refused() -> bool:
+            events = (await stage.client.list(EVENTS, NAMESPACE)).items
+            return any(each.reason == "FailedPrepareDynamicResources" for each in events)
+
+        await stage.until(refused, "the kubelet refuses the second pod")
+    finally:
+        await switch_gate(stage, node, on=True)
+    await stage.until_running(2)
+    assert len(uses(stage)) == 1
+
+
+async def switch_gate(stage: Stage, node: Node, *, on: bool) -> None:
+    """Restart a kubelet with the gate of PodGroups on or off."""
+    node.kill_kubelet()
+    node.kubelet.switch({GATE: on})
+    node.start_kubelet()
+    await asyncio.to_thread(machines(stage).cluster.wait_until_ready)
