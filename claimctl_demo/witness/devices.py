@@ -79,7 +79,8 @@ class DeviceFault:
     """How long it lasted; infinite if it had not ended."""
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.device} of {self.claim}, for {self.seconds:.1f} s"
+        lasted = f"for {self.seconds:.1f} s" if self.seconds < FOREVER else "to the end"
+        return f"{self.rule}: {self.device} of {self.claim}, {lasted}"
 
 
 def uses_of(calls: Iterable[Call]) -> list[Use]:

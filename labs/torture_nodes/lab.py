@@ -35,10 +35,10 @@ from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, Users
 from labs.torture_real.controllers import Controllers
 
 _API = "resource.k8s.io/v1"
-_DEVICES = 6
+_DEVICES = 24
+"""On each node. The scheduler takes the first free one, so the same few are used all the time."""
 _CANNOT_RUN = 2
 _SETTLE_SECONDS = 1.0
-_CLOSE_SECONDS = 130.0
 
 
 def parser() -> Parser:
@@ -123,12 +123,8 @@ async def _play(options: Options, users: Users, killer: Killer) -> bool:
     users.closing.set()
     kills.cancel()
     await asyncio.gather(kills, return_exceptions=True)
-    done, late = await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
-    for task in late:
-        task.cancel()
-    await asyncio.gather(*late, return_exceptions=True)
-    for task in done:
-        task.result()
+    await asyncio.gather(*tasks)
+    await users.all_free()
     return stopped.is_set()
 
 

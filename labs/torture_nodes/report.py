@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from claimctl_demo.witness.devices import DeviceFault
+from claimctl_demo.witness.devices import FOREVER, DeviceFault
 from labs import frame
 from labs.torture_nodes.killing import KINDS
 
@@ -51,7 +51,9 @@ class Tally:
 
 def report(options: Options, version: str, tally: Tally) -> list[str]:
     """The lines to print: the figures, then what is wrong."""
-    longest = max((each.seconds for each in tally.faults), default=0.0)
+    ended = [each.seconds for each in tally.faults if each.seconds < FOREVER]
+    open_ = len(tally.faults) - len(ended)
+    longest = f"{max(ended, default=0.0):.1f} s"
     who = "with claimctl" if options.hold else "the cluster alone"
     figures = {
         f"Kubernetes {version}": f"{who}, SEED={options.seed} BUDGET={options.budget:g}",
@@ -59,7 +61,7 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
         "actions": _counted(tally.actions),
         "kills": _counted(tally.kills),
         "faults": _counted(Counter(each.rule for each in tally.faults)),
-        "longest": f"{longest:.1f} s",
+        "longest": f"{longest}; {open_} not ended" if open_ else longest,
     }
     faults = [f"fault: {each}" for each in tally.faults]
     return [frame.figures(figures.items()), *faults, *(f"bad: {each}" for each in tally.bad)]

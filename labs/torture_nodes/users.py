@@ -14,9 +14,10 @@ from claimctl.kube.errors import KubeError
 from claimctl_demo.real_nodes.images import IMAGE
 
 NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"
-GRACE_SECONDS = 45
-"""How long a force-deleted pod counts: longer than its containers, also beside a killed kubelet."""
-_FREE_SECONDS = 120.0
+GRACE_SECONDS = 100
+"""How long a force-deleted pod counts. A kubelet that was killed meanwhile ends its containers soon
+after its start, but looks only once a minute for claims that no pod uses any more."""
+_FREE_SECONDS = 2 * GRACE_SECONDS
 _LOOK_SECONDS = 0.3
 _POD, _DEPLOYMENT = ("v1", "Pod"), ("apps/v1", "Deployment")
 _RESERVATION = ("claimctl.io/v1alpha1", "ClaimReservation")
@@ -41,17 +42,26 @@ class Users:
     """Claims that were not free in time."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when no further claim is to be begun."""
+    _left: set[asyncio.Task[None]] = field(default_factory=set)
+    """Claims that were given back, and are not free yet."""
 
     async def play(self, number: int) -> None:
-        """One user, with one claim after the other."""
+        """One user, with one claim after the other, until ``closing`` is set."""
         rng = Random(f"{self.seed} {number}")
         turn = 0
         while not self.closing.is_set():
             name, turn = f"user-{number}-{turn}", turn + 1
             await self._use(name, rng)
+            task = asyncio.create_task(self._give_back(name))
+            self._left.add(task)
+            task.add_done_callback(self._left.discard)
+
+    async def all_free(self) -> None:
+        """Wait until all claims are free, or were waited for long enough."""
+        await asyncio.gather(*self._left)
 
     async def _use(self, name: str, rng: Random) -> None:
-        """The life of one claim."""
+        """The life of one claim, until its workload is deleted."""
         await self._make(_claim(name))
         self.claims += 1
         deployment = _deployment(name, rng)
@@ -66,8 +76,12 @@ class Users:
             await self._act(name, rng)
         await asyncio.sleep(rng.uniform(0.0, 2.0))
         await self._end(name, rng)
+
+    async def _give_back(self, name: str) -> None:
+        """Delete a claim once it is free."""
         await self._until_free(name)
-        await self._delete(_RESERVATION, name) if self.hold else None
+        if self.hold:
+            await self._delete(_RESERVATION, name)
         await self._delete(_CLAIM, name)
 
     async def _act(self, name: str, rng: Random) -> None:

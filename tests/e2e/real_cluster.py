@@ -49,6 +49,7 @@ _LEASE_SECONDS = 30
 """Longer than usual, since two dozen scenarios share the machine."""
 _BINDING_SECONDS = 15.0
 """Enough here: the scheduler has few pods to bind and may send 500 requests a second."""
+_PATIENCE = 4.0
 _POD = ("v1", "Pod")
 _POD_MAKERS = (
     *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
@@ -99,7 +100,7 @@ class RealSite:
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
     look_seconds: float = 0.25
-    patience: float = 4.0
+    patience: float = _PATIENCE
     _lag: asyncio.Task[None] | None = None
 
     @property
@@ -258,7 +259,9 @@ async def _site(
     machines = await stack.enter_async_context(
         _machines(cluster, options, admin, places, fleet)
         if cluster.nodes is None
-        else node_machines(cluster.nodes, documents, places, fleet)
+        else node_machines(
+            cluster.nodes, documents, places, fleet, alone=cluster.servers is not None
+        )
     )
     authors = Authors()
     watched = History(admin, places.namespace, fleet, authors)
@@ -276,6 +279,8 @@ async def _site(
         _settings(cluster, options, places),
         options.preset,
         authors,
+        # nodes play few scenarios at once
+        patience=_PATIENCE if cluster.nodes is None else _PATIENCE / 2,
     )
 
 

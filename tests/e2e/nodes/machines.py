@@ -16,7 +16,7 @@ from claimctl.wire.base import Object
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
 from claimctl_demo.real_nodes.enclosure import HOME
-from claimctl_demo.real_servers.nodes import FLEET_LABEL, Fleet
+from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet
 from claimctl_demo.witness.devices import DeviceFault, judge
 from tests.e2e.places import Places
 from tests.e2e.watched import History
@@ -57,9 +57,18 @@ class NodeMachines:
 
 @asynccontextmanager
 async def node_machines(
-    cluster: NodeCluster, documents: DocumentClient, places: Places, fleet: Fleet
+    cluster: NodeCluster,
+    documents: DocumentClient,
+    places: Places,
+    fleet: Fleet,
+    *,
+    alone: bool,
 ) -> AsyncIterator[NodeMachines]:
-    """Start a driver for a scenario. At the end, wait until its devices are given back."""
+    """Start a driver for a scenario. At the end, wait until its devices are given back.
+
+    Args:
+        alone: whether the scenario may disturb the nodes; then they are put right at the end.
+    """
     await documents.create(device_class(fleet.resource_api, fleet.device_class, fleet.driver))
     names = [f"dev-{index}" for index in range(fleet.devices)]
     labels = {FLEET_LABEL: places.prefix}
@@ -80,6 +89,8 @@ async def node_machines(
         await _published(documents, fleet)
         yield NodeMachines(cluster, driver)
     finally:
+        if alone:
+            await _put_right(cluster, documents)
         driver.turn(Knobs())
         if not driver.server.running:
             await asyncio.to_thread(driver.start)
@@ -89,6 +100,21 @@ async def node_machines(
             slice_name = f"{name}-{fleet.driver}-0"
             await documents.delete((fleet.resource_api, "ResourceSlice"), "", slice_name)
         await documents.delete((fleet.resource_api, "DeviceClass"), "", fleet.device_class)
+
+
+async def _put_right(cluster: NodeCluster, documents: DocumentClient) -> None:
+    """Start what a scenario has left dead, and open the nodes."""
+    there = {each["metadata"]["name"] for each in await documents.list(NODE)}
+    for node in cluster.nodes:
+        if node.name in there:
+            patch = {"spec": {"unschedulable": None, "taints": None}}
+            await documents.patch(NODE, "", node.name, patch)
+        else:
+            # a kubelet registers its node only when it starts
+            node.kill_kubelet()
+        if not node.is_up():
+            node.start_kubelet()
+    await asyncio.to_thread(cluster.wait_until_ready)
 
 
 async def _published(documents: DocumentClient, fleet: Fleet) -> None:

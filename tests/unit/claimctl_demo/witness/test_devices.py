@@ -169,3 +169,6 @@ def test_a_fault_says_what_happened_for_how_long() -> None:
     calls, history, _ = FAULTY["deallocated while prepared"]
     (fault,) = judge(calls, history)
     assert str(fault) == "DeallocatedInUse: node-0/dev-0 of team/uid-1, for 4.1 s"
+    calls, history, _ = FAULTY["never unprepared"]
+    (fault,) = judge(calls, history)
+    assert str(fault) == "DeallocatedInUse: node-0/dev-0 of team/uid-1, to the end"
