@@ -165,10 +165,10 @@ class NodeCluster:
             node.kubelet.server.check()
 
     def stop(self) -> None:
-        """Stop the servers. What the containers leave goes with the enclosure."""
+        """Stop the servers."""
         for node in self.nodes:
             node.kubelet.server.kill()
-            node.containerd.kill_all()
+            # their containers end with the enclosure
             node.containerd.server.kill()
         if self._plane is not None:
             self._plane.stop()

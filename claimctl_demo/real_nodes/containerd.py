@@ -75,9 +75,18 @@ class Containerd:
         return sorted(line.split()[0] for line in lines if "RUNNING" in line)
 
     def kill_all(self) -> None:
-        """Kill all containers, as a loss of power does."""
-        for each in self.running():
-            self._call("tasks", "kill", "--signal", "SIGKILL", "--all", each)
+        """Kill all containers, as a loss of power does.
+
+        Raises:
+            CannotStart: containers are left, although they were killed again and again.
+        """
+        end = time.monotonic() + _READY_SECONDS
+        while left := self.running():
+            if time.monotonic() > end:
+                raise CannotStart(f"containers cannot be killed: {', '.join(left)}")
+            for each in left:
+                self._call("tasks", "kill", "--signal", "SIGKILL", "--all", each)
+            time.sleep(_LOOK_SECONDS)
 
     def _ctr(self, *arguments: str) -> str:
         done = self._call(*arguments)
