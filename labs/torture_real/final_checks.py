@@ -76,6 +76,8 @@ class FinalChecks:
         await self._in_no_circle()
         await self._mend()
         for _ in range(RUN_ROUNDS):
+            # after a restore, a claim waits for the grace, also of a reservation that came since
+            await self._shorten()
             if await _until(lambda: not self._missing(), RUN_SECONDS):
                 break
             await self._make_way()
