@@ -163,7 +163,7 @@ e2e-real-core: $(STAMP) ## play only the scenarios that guard the promises
 e2e-nodes: $(STAMP) ## play scenarios on real nodes: kubelets, containers, a DRA driver (KUBEBUILDER_ASSETS with kubelet; VERSION=, GATES=1)
 	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes $(ARGS)
 
-e2e-nodes-core: $(STAMP) ## play only the scenarios that guard the promises, on one node
+e2e-nodes-core: $(STAMP) ## play only the scenarios that guard the promises
 	VERSION=$(VERSION) CLAIMCTL_E2E_GATES=$(GATES) $(BIN)/python -m tests.e2e.nodes --core $(ARGS)
 
 COMPILE := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header

@@ -32,7 +32,9 @@ _INSIDE = "CLAIMCTL_NODES_INSIDE"
 _CGROUPS = Path("/sys/fs/cgroup")
 _OVERLAID = ("/var/lib", "/var/log")
 """Folders into which kubelet, containerd and the CNI plugins write outside of their own ones."""
-_CANNOT_START = 3
+_UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+CANNOT_START = 2
+"""The exit code if the namespaces cannot be prepared; a line has said why."""
 _LOOKS, _LOOK_SECONDS = 50, 0.1
 
 
@@ -49,16 +51,22 @@ def enclosed(module: str, arguments: Sequence[str]) -> int:
     """
     with _alone():
         remove_leftovers()
-        command = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+        _try_unshare()
         inner = (sys.executable, "-m", __name__, module, *arguments)
         # Ctrl-C reaches the whole group; the program inside decides how to end.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            child = subprocess.Popen((*command, *inner), preexec_fn=death_with_parent())
+            child = subprocess.Popen((*_UNSHARE, *inner), preexec_fn=death_with_parent())
             return _wait(child)
         finally:
             signal.signal(signal.SIGINT, before)
             remove_leftovers()
+
+
+def _try_unshare() -> None:
+    done = subprocess.run((*_UNSHARE, "true"), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotStart(f"namespaces cannot be made here: {done.stderr.strip()}")
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
@@ -135,8 +143,8 @@ def main(module: str, *arguments: str) -> int:
     try:
         _prepare()
     except CannotStart as error:
-        print(f"error: {error}", file=sys.stderr)
-        return _CANNOT_START
+        print(f"nodes cannot run here: {error}", file=sys.stderr)
+        return CANNOT_START
     child = subprocess.Popen(
         (sys.executable, "-m", module, *arguments), env={**os.environ, _INSIDE: "1"}
     )

@@ -35,7 +35,7 @@ from labs.torture_nodes.users import DEVICE_CLASS, NAMESPACE, Users
 from labs.torture_real.controllers import Controllers
 
 _API = "resource.k8s.io/v1"
-_DEVICES = 24
+_DEVICES = 64
 """On each node. The scheduler takes the first free one, so the same few are used all the time."""
 _CANNOT_RUN = 2
 _SETTLE_SECONDS = 1.0
@@ -96,6 +96,7 @@ async def _run(options: Options, cluster: NodeCluster) -> Tally:
         tally = Tally(actions=users.done, kills=killer.done)
         try:
             tally.interrupted = await _play(options, users, killer)
+            tally.held = await users.close()
             await history.caught_up()
             await asyncio.sleep(_SETTLE_SECONDS)
         finally:
@@ -106,8 +107,7 @@ async def _run(options: Options, cluster: NodeCluster) -> Tally:
                 controllers.stop_all()
     tally.claims = users.claims
     tally.faults = judge(driver.calls(), history.revisions)
-    crashes = controllers.tracebacks() if controllers is not None else []
-    tally.bad = [*crashes, *(f"{name} is not free" for name in users.stuck)]
+    tally.bad = controllers.tracebacks() if controllers is not None else []
     return tally
 
 
@@ -124,7 +124,6 @@ async def _play(options: Options, users: Users, killer: Killer) -> bool:
     kills.cancel()
     await asyncio.gather(kills, return_exceptions=True)
     await asyncio.gather(*tasks)
-    await users.all_free()
     return stopped.is_set()
 
 

@@ -41,11 +41,13 @@ class Tally:
     """What was played, and what was found."""
 
     claims: int = 0
+    held: int = 0
+    """Claims that were not free soon after the end."""
     actions: Mapping[str, int] = field(default_factory=dict)
     kills: Mapping[str, int] = field(default_factory=dict)
     faults: Sequence[DeviceFault] = ()
     bad: Sequence[str] = ()
-    """Crashes of claimctl, and claims that were not free in time."""
+    """Crashes of claimctl."""
     interrupted: bool = False
 
 
@@ -57,7 +59,7 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
     who = "with claimctl" if options.hold else "the cluster alone"
     figures = {
         f"Kubernetes {version}": f"{who}, SEED={options.seed} BUDGET={options.budget:g}",
-        "claims": str(tally.claims),
+        "claims": f"{tally.claims}, of which {tally.held} were still held at the end",
         "actions": _counted(tally.actions),
         "kills": _counted(tally.kills),
         "faults": _counted(Counter(each.rule for each in tally.faults)),

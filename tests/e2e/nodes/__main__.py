@@ -55,7 +55,7 @@ def _play(tools: Tools, arguments: list[str]) -> int:
     core = CORE in arguments
     chosen = [each for each in arguments if each != CORE]
     groups = os.environ.get(GATES, "") not in ("", "0")
-    nodes = NodeCluster(tools, Wanted(pod_groups=groups), count=1 if core else 2)
+    nodes = NodeCluster(tools, Wanted(pod_groups=groups))
     with running(nodes):
         cluster = asyncio.run(furnished(str(nodes.plane.files.kubeconfig())))
         os.environ[CLUSTER] = as_json(cluster)

@@ -43,3 +43,15 @@ def test_cgroups_in_which_processes_still_end_do_not_stop_a_run(machine: Path) -
     (busy / "tasks").touch()
     enclosure.remove_leftovers()
     assert busy.exists()
+
+
+def test_a_machine_that_makes_no_namespaces_is_told_in_one_line(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = ("sh", "-c", "echo 'unshare failed: Operation not permitted' >&2; exit 1")
+    monkeypatch.setattr(enclosure, "_UNSHARE", refused)
+    with pytest.raises(CannotStart) as caught:
+        enclosure.enclosed("nothing", ())
+    assert str(caught.value) == (
+        "namespaces cannot be made here: unshare failed: Operation not permitted"
+    )
