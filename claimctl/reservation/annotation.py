@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -66,47 +65,56 @@ class Annotated:
     def meta(self) -> ObjectMeta:
         return self.workload.metadata
 
-    def owned(self) -> tuple[ClaimReservation, ...]:
-        return tuple(one for one in self.reservations if self._owns(one))
+    def owned(self) -> dict[str, ClaimReservation]:
+        """The reservations that the workload owns, by claim."""
+        owners = [(each, each.metadata.controller()) for each in self.reservations]
+        return {
+            reservation.spec.resource_claim_name: reservation
+            for reservation, owner in owners
+            if owner is not None and owner.uid == self.meta.uid
+        }
 
     def explicit(self) -> frozenset[str]:
         """The claims for which a user has created a ClaimReservation of this workload."""
         return frozenset(
-            one.spec.resource_claim_name
-            for one in self.reservations
-            if one.spec.workload_ref == self.ref and one.metadata.controller() is None
+            reservation.spec.resource_claim_name
+            for reservation in self.reservations
+            if reservation.spec.workload_ref == self.ref
+            and reservation.metadata.controller() is None
         )
-
-    def _owns(self, reservation: ClaimReservation) -> bool:
-        owner = reservation.metadata.controller()
-        return owner is not None and owner.uid == self.meta.uid
 
 
 def plan(annotated: Annotated) -> AnnotationPlan:
     """The reservations to create, update and delete; none if the workload is being deleted."""
     if annotated.meta.deleting:
         return AnnotationPlan()
-    wanted, problems = _wanted(annotated)
+    wanted, problems = _wanted_claims(annotated)
     spec, invalid_settings = _settings(annotated)
-    owned = {one.spec.resource_claim_name: one for one in annotated.owned()}
+    owned = annotated.owned()
     changes = AnnotationPlan(
         delete=tuple(
-            one
-            for claim, one in sorted(owned.items())
-            if claim not in wanted and not one.metadata.deleting
+            reservation
+            for claim, reservation in sorted(owned.items())
+            if claim not in wanted and not reservation.metadata.deleting
         ),
         problems=(*problems, *invalid_settings),
     )
     if invalid_settings:
         return changes
+    updates = []
+    for reservation in (owned[claim] for claim in wanted if claim in owned):
+        updated = msgspec.structs.replace(
+            reservation.spec,
+            retention_policy=spec.retention_policy,
+            idle_timeout_seconds=spec.idle_timeout_seconds,
+        )
+        if updated != reservation.spec and not reservation.metadata.deleting:
+            updates.append((reservation, updated))
     # a finished Job gets no new reservations
     ended = observe(annotated.workload, "").phase is WorkloadPhase.ENDED
     missing = (claim for claim in wanted if claim not in owned and not ended)
-    return replace(
-        changes,
-        create=tuple(_made(annotated, spec, claim) for claim in missing),
-        update=tuple(_updates(spec, (owned[claim] for claim in wanted if claim in owned))),
-    )
+    create = tuple(_make(annotated, spec, claim) for claim in missing)
+    return replace(changes, create=create, update=tuple(updates))
 
 
 def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
@@ -122,47 +130,41 @@ def is_object_name(name: str) -> bool:
     return len(name) <= MAX_NAME and _SUBDOMAIN.fullmatch(name) is not None
 
 
-def _wanted(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """The claims to reserve, in the order of the annotation, and the problems of the others."""
+    template = annotated.workload.spec.template
     value = annotated.meta.annotation(RESERVE_ANNOTATION)
     if value is None:
         return (), ()
-    named = named_claims(annotated.workload.spec.template)
-    explicit = annotated.explicit()
+    named, explicit = named_claims(template), annotated.explicit()
+    if value.strip() == "*" and named:
+        return tuple(claim for claim in named if claim not in explicit), ()
     if value.strip() == "*":
-        wanted = tuple(claim for claim in named if claim not in explicit)
-        return wanted, () if named else (_matches_nothing(annotated.workload),)
+        note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
+        note += "spec.resourceClaims[].resourceClaimName"
+        if any(claim.resource_claim_template_name for claim in template.spec.resource_claims):
+            note += (
+                ", and with resourceClaimTemplateName each pod has a claim of its own, which goes "
+                "with the pod; name one claim for all pods instead"
+            )
+        return (), (Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note),)
     asked = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-    wanted = tuple(claim for claim in asked if claim in named and claim not in explicit)
-    return wanted, tuple(_problems(value, asked, named))
-
-
-def _matches_nothing(workload: Workload) -> Problem:
-    """The problem of ``*`` beside a pod template that names no claim by resourceClaimName."""
-    note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
-    note += "spec.resourceClaims[].resourceClaimName"
-    if any(one.resource_claim_template_name for one in workload.spec.template.spec.resource_claims):
-        note += (
-            ", and with resourceClaimTemplateName each pod has a claim of its own, which goes with "
-            "the pod; name one claim for all pods instead"
-        )
-    return Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
-
-
-def _problems(value: str, asked: tuple[str, ...], named: tuple[str, ...]) -> Iterator[Problem]:
+    problems = []
     if not asked:
         note = f'{RESERVE_ANNOTATION}: "{value}" names no claim: use "*" or claim names'
-        yield Problem(Reason.INVALID_ANNOTATION, note)
+        problems.append(Problem(Reason.INVALID_ANNOTATION, note))
     for claim in asked:
         if not is_object_name(claim):
             note = f'{RESERVE_ANNOTATION}: "{_short(claim)}" is no name of a ResourceClaim'
-            yield Problem(Reason.INVALID_ANNOTATION, note)
+            problems.append(Problem(Reason.INVALID_ANNOTATION, note))
         elif claim not in named:
             note = (
                 f"{RESERVE_ANNOTATION} names claim {claim}, but the pod template does not "
                 "(spec.resourceClaims[].resourceClaimName)"
             )
-            yield Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note)
+            problems.append(Problem(Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE, note))
+    wanted = tuple(claim for claim in asked if claim in named and claim not in explicit)
+    return wanted, tuple(problems)
 
 
 def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem, ...]]:
@@ -178,15 +180,12 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
     elif policy is not None:
         spec = msgspec.structs.replace(spec, retention_policy=policy)
     timeout = annotated.meta.annotation(IDLE_TIMEOUT_ANNOTATION)
-    if timeout is not None and not _is_seconds(timeout):
+    digits = timeout is not None and re.fullmatch(r"[0-9]{1,10}", timeout) is not None
+    if timeout is not None and (not digits or int(timeout) > _MAX_TIMEOUT):
         problems.append(_problem(IDLE_TIMEOUT_ANNOTATION, timeout, "a whole number of seconds"))
     elif timeout is not None:
         spec = msgspec.structs.replace(spec, idle_timeout_seconds=int(timeout))
     return spec, tuple(problems)
-
-
-def _is_seconds(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,10}", text) is not None and int(text) <= _MAX_TIMEOUT
 
 
 def _problem(annotation: str, value: str, wanted: str) -> Problem:
@@ -199,7 +198,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:
+def _make(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> ClaimReservation:
     meta = annotated.meta
     return ClaimReservation(
         metadata=ObjectMeta(
@@ -219,17 +218,3 @@ def _made(annotated: Annotated, spec: ClaimReservationSpec, claim: str) -> Claim
         ),
         spec=msgspec.structs.replace(spec, resource_claim_name=claim),
     )
-
-
-def _updates(
-    spec: ClaimReservationSpec, owned: Iterable[ClaimReservation]
-) -> Iterator[tuple[ClaimReservation, ClaimReservationSpec]]:
-    """The owned reservations whose settings differ from the annotations, with the new spec."""
-    for one in owned:
-        updated = msgspec.structs.replace(
-            one.spec,
-            retention_policy=spec.retention_policy,
-            idle_timeout_seconds=spec.idle_timeout_seconds,
-        )
-        if updated != one.spec and not one.metadata.deleting:
-            yield one, updated

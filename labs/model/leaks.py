@@ -20,10 +20,6 @@ def _no_step(*_: object, **__: object) -> Step:
     return Step()
 
 
-def _nothing(*_: object) -> grouping.GroupDecision:
-    return grouping.NOTHING
-
-
 def _unchanged(*_: object) -> None:
     return None
 
@@ -39,6 +35,16 @@ NEVER_SETTLED = without(
     "if settle: return Step()",
 )
 
+
+NEVER_MADE = without(
+    grouping, "decide_group", "if not claims or case.listed: return NOTHING", "return NOTHING"
+)
+STILL_GUARDED = without(
+    grouping,
+    "decide_group",
+    "if not guards or not over or case.in_use_live: return NOTHING",
+    "return NOTHING",
+)
 
 SMALL = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1)
 ENDING = replace(SMALL, finish=False, kinds=frozenset({"end"}))
@@ -66,8 +72,8 @@ LEAKS = (
         "never take the group's finalizer off",
         Grouped(),
         ENDING,
-        ((grouping, "_remove_guard", _nothing),),
+        (STILL_GUARDED,),
     ),
-    Mutation("never make the group", Grouped(), ENDING, ((grouping, "_missing", _nothing),)),
+    Mutation("never make the group", Grouped(), ENDING, (NEVER_MADE,)),
     Mutation("never hold", Hold(), ENDING, ((assess, "holds_while_held", holds_while_waiting),)),
 )

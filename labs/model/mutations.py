@@ -18,7 +18,6 @@ from claimctl.reservation.reserved_for import consistency
 from claimctl.reservation.users import blockers as verdict
 from claimctl.reservation.users import ghosts
 from claimctl.wire.claims import Reference
-from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from labs.model.ahead import AHEAD_MUTATIONS, ENTRIES_GO
 from labs.model.dialects import Grouped, Hold, Native
@@ -88,17 +87,24 @@ def _no_time(*_: object) -> float:
     return 0.0
 
 
-def _unlisted(group: PodGroup, in_use: bool | None) -> grouping.GroupDecision:
-    return grouping._write(grouping.GuardGroup(group, present=False))
-
-
-def _at_once(case: grouping.GroupCase) -> grouping.GroupDecision:
-    """Whoever lists the name, and however lately it was in use."""
-    return _missing(replace(case, listed=False, quiet=case.settle_seconds))
-
-
-_missing = grouping._missing
-
+UNLISTED = without(
+    grouping,
+    "decide_group",
+    "if case.in_use_live is None: return GroupDecision(lists=True)",
+    "",
+)
+AT_ONCE = without(
+    grouping,
+    "decide_group",
+    """
+    if not claims or case.listed:
+        return NOTHING
+    if left > 0:
+        return GroupDecision(after=left)
+    """,
+    "if not claims: return NOTHING",
+)
+"""Whoever lists the name, and however lately it was in use."""
 UNSETTLED = without(release, "next_step", "not fence and (deleting or closed)", "False")
 IN_TWO_WRITES = without(
     release,
@@ -155,7 +161,7 @@ NAMED = (
         "recreate a group under its old name",
         Grouped(),
         replace(LATE, actions=2, kinds=frozenset({"delete", "recreate"})),
-        ((grouping, "_missing", _at_once),),
+        (AT_ONCE,),
     ),
 )
 """The breaks that any check of this protocol has to find, in each dialect that has the rule.
@@ -241,7 +247,7 @@ FURTHER = (
         "let a group go without listing its pods",
         Grouped(),
         LATE,
-        ((grouping, "_remove_guard", _unlisted),),
+        (UNLISTED,),
     ),
     Mutation(
         "let reservations go at once", Hold(), SMALL, ((lifecycle, "is_finished_with_claim", _yes),)

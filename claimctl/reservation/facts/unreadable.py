@@ -97,36 +97,33 @@ class _Plan(Wire, frozen=True, kw_only=True):
     spec: _PlanSpec = _PlanSpec()
 
 
-def claims_named(found: Unreadable) -> frozenset[str] | None:
+def claims_named(unread: Unreadable) -> frozenset[str] | None:
     """The claims that the object names in its own namespace; None if that cannot be read."""
-    match found.resource.plural:
+    match unread.resource.plural:
         case RESOURCECLAIMS.plural:
-            return frozenset((found.name,)) if found.name else None
+            return frozenset((unread.name,)) if unread.name else None
         case PODS.plural:
-            return _of_pod(found.part(_Pod))
+            pod: _Pod | None = unread.part(_Pod)
+            if pod is None:
+                return None
+            extended = pod.status.extended_resource_claim_status
+            names = _names((*pod.spec.resource_claims, *pod.status.resource_claim_statuses))
+            return names | {extended.resource_claim_name} if extended is not None else names
         case REPLICASETS.plural:
-            part: _ReplicaSet | None = found.part(_ReplicaSet)
+            part: _ReplicaSet | None = unread.part(_ReplicaSet)
             return None if part is None else _names(part.spec.template.spec.resource_claims)
         case CLAIMRESERVATIONS.plural:
-            reservation: _Reservation | None = found.part(_Reservation)
+            reservation: _Reservation | None = unread.part(_Reservation)
             name = reservation.spec.resource_claim_name if reservation else ""
             return frozenset((name,)) if name else None
         case PODGROUPS.plural:
-            group: _Group | None = found.part(_Group)
+            group: _Group | None = unread.part(_Group)
             return None if group is None else _names(group.spec.resource_claims)
     return frozenset()
 
 
-def _of_pod(pod: _Pod | None) -> frozenset[str] | None:
-    if pod is None:
-        return None
-    names = _names((*pod.spec.resource_claims, *pod.status.resource_claim_statuses))
-    extended = pod.status.extended_resource_claim_status
-    return names | {extended.resource_claim_name} if extended is not None else names
-
-
 def _names(entries: Iterable[Any]) -> frozenset[str]:
-    return frozenset(each.resource_claim_name for each in entries if each.resource_claim_name)
+    return frozenset(filter(None, (entry.resource_claim_name for entry in entries)))
 
 
 def workload_named(reservation: Unreadable) -> str | None:
@@ -141,19 +138,19 @@ def node_of(pod: Unreadable) -> str:
     return part.spec.node_name if part is not None else ""
 
 
-def may_concern(found: Unreadable, namespace: str, name: str, claim: ResourceClaim | None) -> bool:
+def may_concern(unread: Unreadable, namespace: str, name: str, claim: ResourceClaim | None) -> bool:
     """Whether the unreadable object may concern the claim.
 
     Args:
         claim: the claim, or None if it is unknown.
     """
-    if not found.may_be_in(namespace):
+    if not unread.may_be_in(namespace):
         return False
-    if found.resource.plural == PODGROUPS.plural and claim is not None:
-        listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
-        if found.name in listed or (listed and not found.name):
+    if unread.resource.plural == PODGROUPS.plural and claim is not None:
+        listed = {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
+        if unread.name in listed or (listed and not unread.name):
             return True
-    names = claims_named(found)
+    names = claims_named(unread)
     return names is None or name in names
 
 
@@ -165,19 +162,19 @@ def may_freeze(plan: Unreadable, namespace: str) -> bool:
     return part is None or not part.spec.namespaces or namespace in part.spec.namespaces
 
 
-def about_claim(found: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
+def about_claim(unread: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
     """The objects because of which the controller leaves the claim alone.
 
     These are the claim itself, and ClaimReservations that certainly name it.
     """
     return tuple(
-        each
-        for each in found
-        if each.resource.plural == RESOURCECLAIMS.plural
-        or (each.resource.plural == CLAIMRESERVATIONS.plural and claims_named(each) is not None)
+        item
+        for item in unread
+        if item.resource.plural == RESOURCECLAIMS.plural
+        or (item.resource.plural == CLAIMRESERVATIONS.plural and claims_named(item) is not None)
     )
 
 
-def against_release(found: Iterable[Unreadable]) -> Iterator[Blocker]:
+def against_release(unread: Iterable[Unreadable]) -> Iterator[Blocker]:
     """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
-    return (Blocker(Reason.UNREADABLE, each.describe()) for each in found)
+    return (Blocker(Reason.UNREADABLE, item.describe()) for item in unread)

@@ -95,58 +95,50 @@ class GroupDecision:
 NOTHING = GroupDecision()
 
 
-def decide_group(context: GroupCase) -> GroupDecision:
+def decide_group(case: GroupCase) -> GroupDecision:
     """Decide about one group: at most one write. Groups of other writers are never changed."""
-    if context.group is None:
-        return _missing(context)
-    if not made_by_claimctl(context.group):
+    group = case.group
+    if group is None:
+        # 1. Create it, once its name has rested for the settle time.
+        claims, left = shared_claims(case.asking), case.settle_seconds - case.quiet
+        if not claims or case.listed:
+            return NOTHING
+        if left > 0:
+            return GroupDecision(after=left)
+        owners = {asking.owner.uid: asking.owner for asking in case.asking if asking.claims}
+        return GroupDecision(MakeGroup(tuple(owners.values()), claims))
+    if not made_by_claimctl(group):
         return NOTHING
-    guards = FINALIZER in context.group.metadata.finalizers
-    if context.group.metadata.deleting:
-        over = not context.in_use and (context.unneeded or not context.guarded)
-        return _remove_guard(context.group, context.in_use_live) if guards and over else NOTHING
-    if context.guarded and not guards:
-        return _write(GuardGroup(context.group, present=True))
-    if context.owner_ended and context.unneeded and not context.in_use:
-        return _write(DropGroup(context.group))
-    if guards and not context.guarded and context.unneeded:
-        return _write(GuardGroup(context.group, present=False))
-    return NOTHING
-
-
-def _remove_guard(group: PodGroup, in_use: bool | None) -> GroupDecision:
-    if in_use is None:
-        return GroupDecision(lists=True)
-    return NOTHING if in_use else _write(GuardGroup(group, present=False))
-
-
-def _write(write: GroupWrite) -> GroupDecision:
-    return GroupDecision(write)
-
-
-def _missing(context: GroupCase) -> GroupDecision:
-    claims = shared_claims(context.asking)
-    if not claims or context.listed:
-        return NOTHING
-    left = context.settle_seconds - context.quiet
-    if left > 0:
-        return GroupDecision(after=left)
-    owners = {asking.owner.uid: asking.owner for asking in context.asking if asking.claims}
-    return GroupDecision(MakeGroup(tuple(owners.values()), claims))
+    guards = FINALIZER in group.metadata.finalizers
+    if group.metadata.deleting:
+        # 2. Let it go. Its pods are listed live before.
+        over = not case.in_use and (case.unneeded or not case.guarded)
+        if not guards or not over or case.in_use_live:
+            return NOTHING
+        if case.in_use_live is None:
+            return GroupDecision(lists=True)
+        return GroupDecision(GuardGroup(group, present=False))
+    # 3. Guard it, delete it, or guard it no more.
+    if case.guarded and not guards:
+        return GroupDecision(GuardGroup(group, present=True))
+    if case.owner_ended and case.unneeded and not case.in_use:
+        return GroupDecision(DropGroup(group))
+    over = guards and not case.guarded and case.unneeded
+    return GroupDecision(GuardGroup(group, present=False)) if over else NOTHING
 
 
 def shared_claims(asking: Iterable[Asking]) -> tuple[PodGroupResourceClaim, ...]:
     """The reserved claims that the pod templates name, in order, at most ``MAX_CLAIMS``."""
-    found = {
+    entries = {
         (entry.name, entry.resource_claim_name): PodGroupResourceClaim(
             name=entry.name, resource_claim_name=entry.resource_claim_name
         )
-        for one in asking
-        for entry in one.template.spec.resource_claims
-        if entry.resource_claim_name in one.claims
+        for workload in asking
+        for entry in workload.template.spec.resource_claims
+        if entry.resource_claim_name in workload.claims
     }
-    by_name = {entry.name: entry for entry in reversed(found.values())}
-    kept = [entry for entry in found.values() if by_name[entry.name] is entry]
+    by_name = {entry.name: entry for entry in reversed(entries.values())}
+    kept = [entry for entry in entries.values() if by_name[entry.name] is entry]
     return tuple(kept[:MAX_CLAIMS])
 
 
@@ -168,25 +160,14 @@ def no_longer_needs(
         blockers: the blockers of the claim's release, without its finished pods; None if the claim
             is not released.
     """
-    uid = group.metadata.uid
-    if not snapshot.allocated or all(each.uid != uid for each in snapshot.references):
-        return True
-    if leaves_to_group(snapshot):
+    listed = group.metadata.uid in snapshot.listed_uids
+    if not snapshot.allocated or not listed or leaves_to_group(snapshot):
         return True
     if not snapshot.reservations:
-        return _no_ghosts(snapshot)
-    held = any(each.uid in _holders(snapshot) for each in snapshot.references)
+        memory, grace = snapshot.memory, ClaimReservationSpec().force_deleted_pod_grace_seconds
+        ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
+        ages += [] if memory.blind_age is None else [memory.blind_age]
+        return all(age >= grace for age in ages)
+    recorded = [held.reservation.status.reserved_for for held in snapshot.reservations]
+    held = any(hold and hold.uid in snapshot.listed_uids for hold in recorded)
     return held and blockers is not None and not tuple(blockers) and too_many_finished(snapshot)
-
-
-def _no_ghosts(snapshot: Snapshot) -> bool:
-    memory, grace = snapshot.memory, ClaimReservationSpec().force_deleted_pod_grace_seconds
-    ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
-    if memory.blind_age is not None:
-        ages.append(memory.blind_age)
-    return all(age >= grace for age in ages)
-
-
-def _holders(snapshot: Snapshot) -> set[str]:
-    recorded = (held.reservation.status.reserved_for for held in snapshot.reservations)
-    return {reference.uid for reference in recorded if reference is not None}
