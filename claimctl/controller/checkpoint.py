@@ -84,8 +84,8 @@ class Checkpoints:
         """
         caches, seen = self._know.caches, self._know.observations
         reserved: dict[ClaimKey, list[ClaimReservation]] = {}
-        for one in caches.reservations.items():
-            reserved.setdefault(reserved_key(one), []).append(one)
+        for reservation in caches.reservations.items():
+            reserved.setdefault(reserved_key(reservation), []).append(reservation)
         for key, reservations in reserved.items():
             claim = caches.claims.get(key.name, key.namespace)
             if claim is None or claim.status.allocation is None:
@@ -93,16 +93,16 @@ class Checkpoints:
             ghosts = seen.ghosts.of(key)
             recorded = frozenset(
                 ghost.uid
-                for one in reservations
-                if reaches(version, one.metadata.resource_version)
-                for ghost in one.status.force_deleted_pods
+                for reservation in reservations
+                if reaches(version, reservation.metadata.resource_version)
+                for ghost in reservation.status.force_deleted_pods
             )
             snapshot = Snapshot(
                 now=self._know.clock.now(),
                 namespace=key.namespace,
                 name=key.name,
                 claim=claim,
-                reservations=tuple(Held(one, _UNASKED) for one in reservations),
+                reservations=tuple(Held(reservation, _UNASKED) for reservation in reservations),
                 ghosts=ghosts.pods,
                 nodes=self._nodes,
                 rules=self._know.rules,
@@ -113,8 +113,12 @@ class Checkpoints:
 
 def reached(caches: Caches) -> str:
     """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
-    versions = [each.version for each in (caches.reservations, caches.pods, caches.claims)]
-    unread = any(each.unread() for each in (caches.reservations, caches.pods, caches.claims))
-    if unread or not all(each.isdecimal() for each in versions):
+    versions = [
+        reservation.version for reservation in (caches.reservations, caches.pods, caches.claims)
+    ]
+    unread = any(
+        reservation.unread() for reservation in (caches.reservations, caches.pods, caches.claims)
+    )
+    if unread or not all(version.isdecimal() for version in versions):
         return ""
     return min(versions, key=int)

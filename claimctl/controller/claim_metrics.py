@@ -82,9 +82,9 @@ class ClaimMetrics:
             self._entries[key] = entry
         if old == entry:
             return
-        for each, step in ((old, -1), (entry, 1)):
-            if each is not None:
-                self._add(each, step)
+        for counted, step in ((old, -1), (entry, 1)):
+            if counted is not None:
+                self._add(counted, step)
         self.publish()
         for kind in sorted({*(old.kinds if old else ()), *(entry.kinds if entry else ())}):
             self._set(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})

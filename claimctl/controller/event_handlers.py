@@ -12,12 +12,12 @@ from typing import Any
 
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
-from claimctl.controller.observations.arrivals import is_schedulable
 from claimctl.controller.observations.observations import (
     Observations,
     just_allocated,
     same_to_claims,
 )
+from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done, is_finished
@@ -117,22 +117,22 @@ class Triggers:
             if self._caches.concerns(key):
                 (add or self._queues.claims)(key)
 
-    def _unread(self, found: Unreadable, gone: bool) -> None:
+    def _unread(self, unread: Unreadable, gone: bool) -> None:
         """An object has become unreadable, is readable again, or was deleted meanwhile."""
-        keys = tuple(self._unreadable.claims(found))
-        if gone and found.resource.plural == PODS.plural and found.uid:
-            self._seen.ghosts.vanished_unread(found, keys)
+        keys = tuple(self._unreadable.claims(unread))
+        if gone and unread.resource.plural == PODS.plural and unread.uid:
+            self._seen.ghosts.vanished_unread(unread, keys)
         if not self._leading:
             return
         self._enqueue(keys)
         for key in keys:
             self._enqueue_groups(key, (self._caches.claims.get(key.name, key.namespace),))
-        for workload in self._unreadable.workloads(found):
+        for workload in self._unreadable.workloads(unread):
             self._enqueue_workload(workload, self._caches.workload(workload))
-        if found.resource.plural == PODGROUPS.plural and found.identified:
-            self._queues.groups(GroupKey(found.namespace, found.name))
+        if unread.resource.plural == PODGROUPS.plural and unread.identified:
+            self._queues.groups(GroupKey(unread.namespace, unread.name))
         for plan in self._caches.plans.items():
-            if found.resource.plural == DOWNGRADEPLANS.plural:
+            if unread.resource.plural == DOWNGRADEPLANS.plural:
                 self._queues.plans(PlanKey(plan.metadata.name))
 
     def _claim(self, change: Change[ResourceClaim]) -> None:
@@ -161,13 +161,13 @@ class Triggers:
         if change.new is None:
             return
         before = change.old.status.reserved_for if change.old is not None else ()
-        known = {each.uid for each in before}
-        added = [each for each in change.new.status.reserved_for if each.uid not in known]
+        known = {entry.uid for entry in before}
+        added = [entry for entry in change.new.status.reserved_for if entry.uid not in known]
         if not added:
             return
         shown = {pod.metadata.uid for pod in self._caches.pods_of(key)}
-        if unseen := [each for each in added if each.uid not in shown]:
-            unread = frozenset(each.uid for each in self._unreadable.about(key, change.new))
+        if unseen := [entry for entry in added if entry.uid not in shown]:
+            unread = frozenset(item.uid for item in self._unreadable.about(key, change.new))
             version = change.new.metadata.resource_version
             self._seen.ghosts.observe_list(key, unseen, unread, version)
 
@@ -177,7 +177,7 @@ class Triggers:
             return
         names = {group.metadata.name for group in self._caches.groups.sharing(key)}
         for claim in filter(None, claims):
-            names |= {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+            names |= {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
         for name in sorted(names):
             self._queues.groups(GroupKey(key.namespace, name))
 
@@ -187,10 +187,10 @@ class Triggers:
             return
         self._queues.groups(GroupKey(change.namespace, change.name))
         names = {
-            each.resource_claim_name
+            entry.resource_claim_name
             for group in (change.old, change.new)
             if group is not None
-            for each in group.spec.resource_claims
+            for entry in group.spec.resource_claims
         }
         self._enqueue(ClaimKey(change.namespace, name) for name in sorted(filter(None, names)))
         for claim in self._caches.claims_listing(GroupKey(change.namespace, change.name)):
@@ -259,7 +259,7 @@ class Triggers:
             self._enqueue_workload(key, workload)
             self._enqueue_group_of(key.namespace, workload)
         ended = change.new is None or observe(change.new, "").ended
-        keys = [reserved_key(one) for one in self._caches.reservations_for(key)]
+        keys = [reserved_key(reservation) for reservation in self._caches.reservations_for(key)]
         self._enqueue(keys, urgent=ended)
 
     def _enqueue_workload(self, key: WorkloadKey, workload: Workload | None) -> None:
@@ -267,8 +267,9 @@ class Triggers:
         if not self._leading or workload is None:
             return
         owned = any(
-            (owner := one.metadata.controller()) is not None and owner.uid == workload.metadata.uid
-            for one in self._caches.reservations_for(key)
+            (owner := reservation.metadata.controller()) is not None
+            and owner.uid == workload.metadata.uid
+            for reservation in self._caches.reservations_for(key)
         )
         injects = workload.metadata.annotation(POD_GROUP_ANNOTATION) is not None
         if owned or injects or workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
@@ -324,8 +325,8 @@ def _arrives(change: Change[Pod]) -> bool:
 
 def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
     """Whether the change may matter to PodGroups: the allocation, or the listed groups."""
-    before = [each for each in old.status.reserved_for if is_pod_group(each)]
-    after = [each for each in new.status.reserved_for if is_pod_group(each)]
+    before = [entry for entry in old.status.reserved_for if is_pod_group(entry)]
+    after = [entry for entry in new.status.reserved_for if is_pod_group(entry)]
     lost = (old.status.allocation is None) != (new.status.allocation is None)
     return lost or before != after
 

@@ -124,7 +124,7 @@ def announce(
     status: ClaimReservationStatus,
 ) -> None:
     """Record the Events of a reservation's new status on the objects whose users they concern."""
-    held = next(one for one in snapshot.reservations if one.name == reservation.metadata.name)
+    held = next(known for known in snapshot.reservations if known.name == reservation.metadata.name)
     for announcement in announcements(reservation.status, status):
         about = reservation_subject(held)
         for subject in _subjects(announcement, held, snapshot.claim) or (about,):

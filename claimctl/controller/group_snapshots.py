@@ -60,7 +60,7 @@ class GroupSnapshots:
             group=group,
             workloads=tuple(self._workloads(key)),
             owners=tuple(self._owners(group)) if group is not None else (),
-            claims=tuple(self._claims.build(each, Findings()) for each in claims) if ours else (),
+            claims=tuple(self._claims.build(claim, Findings()) for claim in claims) if ours else (),
             replica_sets=tuple(self._replica_sets(claims)),
             live_pods=live,
             listed=bool(self._caches.claims_listing(key)),
@@ -70,7 +70,7 @@ class GroupSnapshots:
         )
 
     def _claims_of(self, key: GroupKey, group: PodGroup) -> Iterator[ClaimKey]:
-        named = {each.resource_claim_name for each in group.spec.resource_claims}
+        named = {entry.resource_claim_name for entry in group.spec.resource_claims}
         named |= {claim.metadata.name for claim in self._caches.claims_listing(key)}
         for name in sorted(filter(None, named)):
             yield ClaimKey(key.namespace, name)

@@ -135,13 +135,13 @@ class Investigator:
 
     async def _present(self, namespace: str, references: tuple[Reference, ...]) -> frozenset[str]:
         """UIDs of the references whose objects exist. The others are remembered as gone."""
-        pods = [each for each in references if not is_pod_group(each)]
-        groups = [each for each in references if is_pod_group(each)]
-        gone = [each for each in groups if await self._is_gone(PODGROUPS, namespace, each)]
+        pods = [entry for entry in references if not is_pod_group(entry)]
+        groups = [entry for entry in references if is_pod_group(entry)]
+        gone = [group for group in groups if await self._is_gone(PODGROUPS, namespace, group)]
         if len(pods) > MANY_PODS:
             gone += await self._not_listed(namespace, pods)
         else:
-            gone += [each for each in pods if await self._is_gone(PODS, namespace, each)]
+            gone += [pod for pod in pods if await self._is_gone(PODS, namespace, pod)]
         for reference in gone:
             self._gone[reference.uid] = None
         return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
@@ -149,33 +149,33 @@ class Investigator:
     async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
         """The pods that a LIST lacks; none if an unreadable pod in it may be any of them."""
         uids = (await self._lists.get(namespace)).all_uids
-        return [] if "" in uids else [each for each in pods if each.uid not in uids]
+        return [] if "" in uids else [pod for pod in pods if pod.uid not in uids]
 
     async def _is_gone(self, resource: Resource[Any], namespace: str, reference: Reference) -> bool:
         """Whether the object is gone. An unreadable object of that name must have another UID."""
         try:
-            found = await self._client.get(resource, reference.name, namespace)
+            live = await self._client.get(resource, reference.name, namespace)
         except NotFound:
             return True
         except UnreadableObject as error:
             return error.found.uid not in ("", reference.uid)
-        return bool(found.metadata.uid != reference.uid)
+        return bool(live.metadata.uid != reference.uid)
 
     async def _confirm_workload(
         self, snapshot: Snapshot, reference: Reference, findings: Findings
     ) -> Findings:
         group, kind = _KINDS[reference.api_group, reference.resource]
         key = WorkloadKey(group, kind, snapshot.namespace, reference.name)
-        found: Workload | Unreadable | None
+        answer: Workload | Unreadable | None
         try:
-            found = await self._client.get(
+            answer = await self._client.get(
                 workload_resource(group, kind), reference.name, snapshot.namespace
             )
         except NotFound:
-            found = None
+            answer = None
         except UnreadableObject as error:
-            found = error.found
-        return replace(findings, workloads={**findings.workloads, key: found})
+            answer = error.found
+        return replace(findings, workloads={**findings.workloads, key: answer})
 
     async def _read_claim(
         self, snapshot: Snapshot, need: ReadClaim, findings: Findings
@@ -198,7 +198,7 @@ class Investigator:
 
     async def _ended(self, snapshot: Snapshot) -> bool:
         """Whether a reservation is gone or being deleted, although the cache shows it as kept."""
-        for meta in (each.reservation.metadata for each in snapshot.reservations):
+        for meta in (reservation.reservation.metadata for reservation in snapshot.reservations):
             if meta.deleting:
                 continue
             try:
@@ -214,8 +214,9 @@ class Investigator:
         key = ClaimKey(snapshot.namespace, snapshot.name)
         seen = {held.reservation.metadata.uid for held in snapshot.reservations}
         listed = await self._client.list(CLAIMRESERVATIONS, key.namespace, partial=True)
-        return any(may_concern(each, *key, snapshot.claim) for each in listed.unreadable) or any(
-            reserved_key(one) == key and one.metadata.uid not in seen for one in listed.items
+        return any(may_concern(item, *key, snapshot.claim) for item in listed.unreadable) or any(
+            reserved_key(reservation) == key and reservation.metadata.uid not in seen
+            for reservation in listed.items
         )
 
     async def _list(self, snapshot: Snapshot, need: ListLivePods) -> LiveList:
@@ -235,7 +236,7 @@ class Investigator:
             pods.all_uids - {""},
             settled=settled,
             caught_up=need.vanished,
-            unreadable=tuple(each for each in pods.unreadable if _may_name(each, snapshot.name)),
+            unreadable=tuple(item for item in pods.unreadable if _may_name(item, snapshot.name)),
         )
 
     async def live_pods(self, namespace: str) -> tuple[Pod, ...]:
@@ -246,9 +247,9 @@ class Investigator:
             KubeError: the LIST failed.
         """
         listed = await self._lists.get(namespace)
-        for each in listed.unreadable:
-            if claims_named(each) != frozenset():
-                raise UnreadableObject("GET", PODS.path(namespace), each)
+        for item in listed.unreadable:
+            if claims_named(item) != frozenset():
+                raise UnreadableObject("GET", PODS.path(namespace), item)
         return listed.using
 
 

@@ -193,24 +193,24 @@ class Manager:
                 log.info("waits for a late cache", resource=kind)
 
         # each waits for a bookmark of the API server, one to three seconds
-        await asyncio.gather(*(caught_up(each) for each in _begun_together(caches)))
+        await asyncio.gather(*(caught_up(informer) for informer in _begun_together(caches)))
         self._present = {}
 
-    async def _adapt(self, tasks: Tasks, found: Detection) -> None:
+    async def _adapt(self, tasks: Tasks, detection: Detection) -> None:
         """Adapt to a changed dialect or version of the cluster; keep caches and observations."""
         assert self._parts is not None
-        self.detection = found
-        self._parts.knowledge.rules = self.settings.rules(found.dialect, found.version)
+        self.detection = detection
+        self._parts.knowledge.rules = self.settings.rules(detection.dialect, detection.version)
         self._parts.knowledge.observations.cluster_changed()
-        await self._follow_groups(tasks, found)
+        await self._follow_groups(tasks, detection)
         if self.leading:
             self._parts.triggers.lead()
 
-    async def _follow_groups(self, tasks: Tasks, found: Detection) -> None:
+    async def _follow_groups(self, tasks: Tasks, detection: Detection) -> None:
         """Follow PodGroups if the cluster serves them and the controller may read them."""
         assert self._parts is not None
         groups, names = self._parts.caches.groups, self._parts.knowledge.observations.group_names
-        wanted = bool(found.groups_version) and await may_follow_groups(self._client)
+        wanted = bool(detection.groups_version) and await may_follow_groups(self._client)
         if groups.followed and not wanted:
             groups.leave()
             names.unknown()
@@ -229,9 +229,11 @@ class Manager:
                 for informer in informers:
                     await informer.wait_synced()
         except TimeoutError:
-            late = [each for each in informers if not each.synced]
-            why = next((str(each.trouble) for each in late if each.trouble), "no answer")
-            names = ", ".join(each.resource.plural for each in late)
+            late = [informer for informer in informers if not informer.synced]
+            why = next(
+                (str(informer.trouble) for informer in late if informer.trouble), "no answer"
+            )
+            names = ", ".join(informer.resource.plural for informer in late)
             raise NotSynced(f"cannot list {names}: {why}") from None
 
     async def _elect(self) -> None:

@@ -59,8 +59,8 @@ async def check_served(client: Client) -> None:
         NotReady: a resource is not served. For claimctl's own, the message says how to install it.
     """
     await look(client)
-    watched = [client.served(each) for each in WATCHED]
-    for group, version in dict.fromkeys((each.group, each.version) for each in watched):
+    watched = [client.served(resource) for resource in WATCHED]
+    for group, version in dict.fromkeys((resource.group, resource.version) for resource in watched):
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         served = await resources(client, path)
         for resource in watched:

@@ -35,7 +35,7 @@ class PodList:
     @property
     def all_uids(self) -> frozenset[str]:
         """The UIDs of all pods; '' stands for a pod whose UID cannot be read."""
-        return self.uids | {each.uid for each in self.unreadable}
+        return self.uids | {item.uid for item in self.unreadable}
 
 
 class _Flight:

@@ -17,7 +17,6 @@ from claimctl.controller.caches.informers import (
 )
 from claimctl.controller.keys import ClaimKey, GroupKey
 from claimctl.controller.live_reads import Findings, Investigator
-from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
@@ -26,14 +25,14 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import is_pod, is_pod_group
-from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
     observe,
     orphaned_replica_sets_of,
 )
-from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
@@ -69,8 +68,10 @@ class Snapshots:
         if fresh.lags(RESOURCECLAIMS, key.namespace, key.name, claim.metadata if claim else None):
             return True
         return any(
-            fresh.lags(CLAIMRESERVATIONS, key.namespace, one.metadata.name, one.metadata)
-            for one in caches.reservations_of(key)
+            fresh.lags(
+                CLAIMRESERVATIONS, key.namespace, reservation.metadata.name, reservation.metadata
+            )
+            for reservation in caches.reservations_of(key)
         )
 
     def observe(self, key: ClaimKey, findings: Findings) -> None:
@@ -86,28 +87,50 @@ class Snapshots:
                 seen.gone_workloads.gone(workload)
         claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
-        unread = frozenset(each.uid for each in self._unreadable.about(key, claim))
+        unread = frozenset(item.uid for item in self._unreadable.about(key, claim))
         present = unread | {pod.metadata.uid for pod in pods}
         if claim is not None:
             version = claim.metadata.resource_version
             seen.ghosts.observe_list(key, claim.status.reserved_for, present, version)
-        recorded = (ghost for one in reservations for ghost in one.status.force_deleted_pods)
+        recorded = (
+            ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
+        )
         seen.ghosts.observe_record(key, recorded)
-        for one in filter(lambda one: one.metadata.deleting, reservations):
-            seen.claims.observe_withdrawn(one.metadata)
+        for reservation in filter(lambda reservation: reservation.metadata.deleting, reservations):
+            seen.claims.observe_withdrawn(reservation.metadata)
         if claim is not None:
             dead = (uid for uid in self._dead(claim, pods) if uid not in unread)
-            seen.claims.observe_pods(key, dead, filter(None, map(_unstarted, pods)))
+            waiting = (pod for pod in pods if pod.status.phase == "Pending" and is_bound(pod))
+            seen.claims.observe_pods(key, dead, [pod.metadata.uid for pod in waiting])
 
     def build(self, key: ClaimKey, findings: Findings) -> Snapshot:
         """Make the present snapshot. This does not change the observations."""
         know, caches, seen = self._know, self._know.caches, self._know.observations
         claim = self._claim(key, findings)
-        held = tuple(self._held(one, findings) for one in caches.reservations_of(key))
+        held = tuple(
+            self._held(reservation, findings) for reservation in caches.reservations_of(key)
+        )
         pods = caches.pods_of(key)
         pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
-        ghosts = seen.ghosts.of(key)
+        ghosts, rules = seen.ghosts.of(key), know.rules
+        if seen.kcm_left_dead_references:
+            # the rules of the detected cluster, corrected by its observed behavior
+            rules = replace(rules, kcm_cleans_mixed_lists=False)
+        memory = seen.claims.memory_without_claim(key)
+        if claim is not None:
+            memory = seen.claims.memory(
+                claim,
+                ghosts,
+                seen.arrivals.ages(pending) if pending else {},
+                history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
+                done_pods=seen.ghosts.done(filter(is_pod, references)),
+            )
+        devices = claim.devices if claim else ()
+        # few slices have devices of interest; an unreadable one may have binding conditions
+        pools = sorted({pool_key(device.driver, device.pool) for device in devices})
+        slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))
+        conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))
         return Snapshot(
             now=know.clock.now(),
             namespace=key.namespace,
@@ -118,42 +141,22 @@ class Snapshots:
             ghosts=ghosts.pods,
             nodes=self._nodes,
             claims=CacheView(caches.claims, key.namespace),
-            slices=tuple(self._slices(claim)),
-            binding_conditions=self._binding_conditions(),
+            slices=slices,
+            binding_conditions=conditions or any(caches.slices.unread()),
             groups=tuple(self._groups(key, claim, held)),
             unreadable=self._unreadable.about(key, claim),
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
-            rules=self._rules(),
+            rules=rules,
             evidence=know.investigator.evidence(references, findings),
-            memory=self._memory(claim, pending, ghosts)
-            if claim
-            else seen.claims.memory_without_claim(key),
-        )
-
-    def _memory(self, claim: ResourceClaim, pending: tuple[Pod, ...], ghosts: Ghosts) -> Memory:
-        seen = self._know.observations
-        return seen.claims.memory(
-            claim,
-            ghosts,
-            seen.arrivals.ages(pending),
-            history_complete=seen.claims.openings.history_complete(
-                claim, self._know.caches.pods.version
-            ),
-            done_pods=seen.ghosts.done(filter(is_pod, claim.status.reserved_for)),
+            memory=memory,
         )
 
     def _claim(self, key: ClaimKey, findings: Findings) -> ResourceClaim | None:
         if findings.claim_read_for is not None:
             return findings.live_claim
         return findings.claim or self._know.caches.claims.get(key.name, key.namespace)
-
-    def _rules(self) -> Rules:
-        """The rules of the detected cluster, corrected by its observed behaviour."""
-        if self._know.observations.kcm_left_dead_references:
-            return replace(self._know.rules, kcm_cleans_mixed_lists=False)
-        return self._know.rules
 
     def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
         memories, meta = self._know.observations.claims, reservation.metadata
@@ -203,17 +206,6 @@ class Snapshots:
         index = f"{reservation.metadata.namespace}/{reservation.spec.resource_claim_name}"
         return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
-    def _slices(self, claim: ResourceClaim | None) -> Iterator[ResourceSlice]:
-        """The slices of the allocation's pools that have devices of interest. Few have any."""
-        devices = claim.devices if claim else ()
-        for pool in sorted({pool_key(each.driver, each.pool) for each in devices}):
-            yield from self._know.caches.slices.by_index(BY_POOL, pool)
-
-    def _binding_conditions(self) -> bool:
-        """Whether a device with binding conditions is published; an unreadable slice may do so."""
-        slices = self._know.caches.slices
-        return bool(slices.by_index(BINDING_CONDITIONS, "")) or any(slices.unread())
-
     def _groups(
         self, key: ClaimKey, claim: ResourceClaim | None, held: tuple[Held, ...]
     ) -> Iterator[PodGroup]:
@@ -221,25 +213,28 @@ class Snapshots:
         if not self._know.caches.groups.followed:
             return
         listed = claim.status.reserved_for if claim else ()
-        names = {each.name for each in listed if is_pod_group(each)}
-        names |= {one.workload.pod_group for one in held}
-        found = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
-        for name in names - found.keys():
+        names = {entry.name for entry in listed if is_pod_group(entry)}
+        names |= {holder.workload.pod_group for holder in held}
+        groups = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
+        for name in names - groups.keys():
             group = self._know.caches.groups.get(GroupKey(key.namespace, name))
             if group is not None:
-                found[name] = group
-        for name in sorted(found):
-            yield found[name]
+                groups[name] = group
+        for name in sorted(groups):
+            yield groups[name]
 
     def _dead(self, claim: ResourceClaim, pods: tuple[Pod, ...]) -> Iterator[str]:
         """UIDs of listed pods that are done or not in the cache, and of groups that are gone."""
-        yield from _dead_pods(claim, pods)
+        alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
+        for entry in filter(is_pod, claim.status.reserved_for):
+            if entry.uid not in alive:
+                yield entry.uid
         groups, namespace = self._know.caches.groups, claim.metadata.namespace
         if groups.followed and groups.synced:
-            for each in filter(is_pod_group, claim.status.reserved_for):
-                group = groups.get(GroupKey(namespace, each.name))
-                if group is None or group.metadata.uid != each.uid:
-                    yield each.uid
+            for entry in filter(is_pod_group, claim.status.reserved_for):
+                group = groups.get(GroupKey(namespace, entry.name))
+                if group is None or group.metadata.uid != entry.uid:
+                    yield entry.uid
 
     def _frozen(self, key: ClaimKey, claim: ResourceClaim | None) -> bool:
         """Whether a DowngradePlan freezes the claim: it exists and has not failed."""
@@ -250,24 +245,12 @@ class Snapshots:
         )
 
 
-def _unread_workload(found: Unreadable, known: Workload | None) -> WorkloadState:
+def _unread_workload(unread: Unreadable, known: Workload | None) -> WorkloadState:
     """The state of an unreadable workload, with the last readable version if it is known."""
-    uid = known.metadata.uid if known is not None and not found.identified else found.uid
+    uid = known.metadata.uid if known is not None and not unread.identified else unread.uid
     return WorkloadState(
-        WorkloadPhase.UNREADABLE, uid=uid, confirmed=True, problem=found.describe()
+        WorkloadPhase.UNREADABLE, uid=uid, confirmed=True, problem=unread.describe()
     )
-
-
-def _unstarted(pod: Pod) -> str | None:
-    """The pod's UID if the pod is bound and has not started."""
-    return pod.metadata.uid if pod.status.phase == "Pending" and is_bound(pod) else None
-
-
-def _dead_pods(claim: ResourceClaim, pods: tuple[Pod, ...]) -> tuple[str, ...]:
-    """UIDs of listed pods that are done or that the cache does not show."""
-    alive = {pod.metadata.uid for pod in pods if not is_done(pod)}
-    listed = (reference for reference in claim.status.reserved_for if is_pod(reference))
-    return tuple(reference.uid for reference in listed if reference.uid not in alive)
 
 
 class CacheView(Mapping[str, T], Generic[T]):
@@ -277,13 +260,13 @@ class CacheView(Mapping[str, T], Generic[T]):
         self._cache, self._namespace = cache, namespace
 
     def __getitem__(self, name: str) -> T:
-        found = self._cache.get(name, self._namespace)
-        if found is None:
+        known = self._cache.get(name, self._namespace)
+        if known is None:
             raise KeyError(name)
-        return found
+        return known
 
     def __iter__(self) -> Iterator[str]:
-        metas = (each.metadata for each in self._cache.items())
+        metas = (item.metadata for item in self._cache.items())
         return iter(sorted(meta.name for meta in metas if meta.namespace == self._namespace))
 
     def __len__(self) -> int:

@@ -69,9 +69,9 @@ class Injector:
 
     def _reserved(self, key: WorkloadKey, workload: Workload) -> tuple[str, ...]:
         reserved = {
-            one.spec.resource_claim_name
-            for one in self._caches.reservations_for(key)
-            if not one.metadata.deleting
+            reservation.spec.resource_claim_name
+            for reservation in self._caches.reservations_for(key)
+            if not reservation.metadata.deleting
         }
         return tuple(claim for claim in named_claims(workload.spec.template) if claim in reserved)
 

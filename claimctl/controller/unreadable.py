@@ -25,8 +25,8 @@ class UnreadableObjects:
 
     def about(self, key: ClaimKey, claim: ResourceClaim | None) -> tuple[Unreadable, ...]:
         """The unreadable objects that may concern the claim, except workloads."""
-        found = (each for informer in self._caches.followed() for each in informer.unread())
-        return tuple(each for each in found if may_concern(each, key.namespace, key.name, claim))
+        unread = (item for informer in self._caches.followed() for item in informer.unread())
+        return tuple(item for item in unread if may_concern(item, key.namespace, key.name, claim))
 
     def about_workload(self, key: WorkloadKey) -> Unreadable | None:
         """The unreadable object that is, or may be, the workload; else None."""
@@ -35,47 +35,47 @@ class UnreadableObjects:
 
     def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
         """An unreadable ClaimReservation that may be the workload's; else None."""
-        for each in self._caches.reservations.unread():
-            if each.may_be_in(key.namespace) and workload_named(each) in (None, key.name):
-                return each
+        for item in self._caches.reservations.unread():
+            if item.may_be_in(key.namespace) and workload_named(item) in (None, key.name):
+                return item
         return None
 
     def freezes(self, namespace: str) -> bool:
         """Whether an unreadable DowngradePlan may freeze the namespace."""
-        return any(may_freeze(each, namespace) for each in self._caches.plans.unread())
+        return any(may_freeze(item, namespace) for item in self._caches.plans.unread())
 
-    def claims(self, found: Unreadable) -> Iterator[ClaimKey]:
+    def claims(self, unread: Unreadable) -> Iterator[ClaimKey]:
         """The claims that the object names or may concern."""
-        plural = found.resource.plural
+        plural = unread.resource.plural
         if plural in (NODES.plural, RESOURCESLICES.plural):
             return
-        if plural in {each.plural for each in WORKLOADS.values()}:
-            yield from self._reserved_for(found)
-        elif (names := claims_named(found)) is not None and found.namespace:
-            yield from (ClaimKey(found.namespace, name) for name in sorted(names))
+        if plural in {resource.plural for resource in WORKLOADS.values()}:
+            yield from self._reserved_for(unread)
+        elif (names := claims_named(unread)) is not None and unread.namespace:
+            yield from (ClaimKey(unread.namespace, name) for name in sorted(names))
         else:
-            yield from self.all_in(found)
+            yield from self.all_in(unread)
 
-    def all_in(self, found: Unreadable) -> list[ClaimKey]:
+    def all_in(self, unread: Unreadable) -> list[ClaimKey]:
         """Every claim of the object's namespace, or of all namespaces if it is unknown."""
         keys = {ClaimKey.of(claim.metadata) for claim in self._caches.claims.items()}
-        keys |= {reserved_key(one) for one in self._caches.reservations.items()}
-        return sorted(key for key in keys if found.may_be_in(key.namespace))
+        keys |= {reserved_key(reservation) for reservation in self._caches.reservations.items()}
+        return sorted(key for key in keys if unread.may_be_in(key.namespace))
 
     def _reserved_for(self, workload: Unreadable) -> Iterable[ClaimKey]:
-        for one in self._caches.reservations.items():
-            same = one.spec.workload_ref.name == workload.name or not workload.name
-            if same and workload.may_be_in(one.metadata.namespace):
-                yield reserved_key(one)
+        for reservation in self._caches.reservations.items():
+            same = reservation.spec.workload_ref.name == workload.name or not workload.name
+            if same and workload.may_be_in(reservation.metadata.namespace):
+                yield reserved_key(reservation)
 
-    def workloads(self, found: Unreadable) -> Iterator[WorkloadKey]:
+    def workloads(self, unread: Unreadable) -> Iterator[WorkloadKey]:
         """The workloads that an unreadable workload or ClaimReservation may concern."""
         for kind, informer in self._caches.workloads.items():
-            of_kind = found.resource.plural in (
+            of_kind = unread.resource.plural in (
                 informer.resource.plural,
                 CLAIMRESERVATIONS.plural,
             )
             for workload in informer.items() if of_kind else ():
                 key = WorkloadKey(*kind, workload.metadata.namespace, workload.metadata.name)
-                if found.may_be_in(key.namespace):
+                if unread.may_be_in(key.namespace):
                     yield key

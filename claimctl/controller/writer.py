@@ -1,18 +1,15 @@
-"""Carry out the one write of a decision, under the version that it was decided on."""
+"""Carry out the one write of a decision, under the version that it was decided on.
+
+The functions at the end make the bodies of requests from structs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from claimctl.controller.patches import (
-    claim_body,
-    finalizers_patch,
-    list_replacement,
-    status_patch,
-)
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
@@ -27,9 +24,15 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.wire.claims import CLAIM_FINALIZER
+from claimctl.wire.base import decode, merge_diff, to_plain
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaimTemplate
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
-from claimctl.wire.reservations import FINALIZER, ClaimReservation
+from claimctl.wire.reservations import (
+    FINALIZER,
+    MANAGED_LABEL,
+    ClaimReservation,
+    ClaimReservationStatus,
+)
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     RESOURCECLAIMS,
@@ -61,20 +64,40 @@ class Writer:
             TemplateMissing: the template of the claim does not exist.
             KubeError: the request failed in another way.
         """
+        claim, name, namespace = snapshot.claim, snapshot.name, snapshot.namespace
         match write:
             case WriteList(present=(_, *_)):
-                return await self._replace_list(snapshot, write)
+                # whatever version the claim has now, if its list is the one that was decided on
+                assert claim is not None
+                replacement = list_replacement(write.present, write.reserved_for)
+                uid = claim.metadata.uid
+                patched = await self._client.json_patch(
+                    _CLAIMS, name, replacement, namespace, uid=uid, subresource="status"
+                )
+                return patched.metadata
             case WriteList():
-                return await self._change_list(snapshot, write)
+                assert claim is not None
+                assert claim.metadata.resource_version == write.resource_version
+                changed = await change_list(
+                    self._client, _CLAIMS, claim, write.reserved_for, deallocate=write.deallocate
+                )
+                return changed.metadata
             case RemoveClaimFinalizer():
                 # with the version, so that a claim that was allocated again keeps its finalizer
-                assert snapshot.claim is not None
-                body = finalizers_patch(snapshot.claim.metadata.finalizers, remove=CLAIM_FINALIZER)
-                return await self._patch_claim(snapshot, body, write.resource_version)
+                assert claim is not None
+                body = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
+                version = write.resource_version
+                freed = await self._client.merge_patch(
+                    _CLAIMS, name, body, namespace, resource_version=version
+                )
+                return freed.metadata
             case CreateClaim():
                 return await self._create(write)
             case DeleteClaim():
-                await self._delete(snapshot, write)
+                version = write.resource_version
+                await self._client.delete(
+                    RESOURCECLAIMS, name, namespace, uid=write.uid, resource_version=version
+                )
                 return None
             case WriteStatus():
                 body = status_patch(write.reservation.status, write.status)
@@ -86,40 +109,6 @@ class Writer:
             case ClearReleaseRequest():
                 body = {"metadata": {"annotations": {write.annotation: None}}}
                 return await self._patch_reservation(write.reservation, body)
-
-    async def _patch_claim(
-        self, snapshot: Snapshot, body: Mapping[str, Any], version: str
-    ) -> ObjectMeta:
-        written = await self._client.merge_patch(
-            _CLAIMS,
-            snapshot.name,
-            body,
-            snapshot.namespace,
-            resource_version=version,
-        )
-        return written.metadata
-
-    async def _change_list(self, snapshot: Snapshot, write: WriteList) -> ObjectMeta:
-        claim = snapshot.claim
-        assert claim is not None
-        assert claim.metadata.resource_version == write.resource_version
-        written = await change_list(
-            self._client, _CLAIMS, claim, write.reserved_for, deallocate=write.deallocate
-        )
-        return written.metadata
-
-    async def _replace_list(self, snapshot: Snapshot, write: WriteList) -> ObjectMeta:
-        """Replace the list that the write was decided on, whatever version the claim has now."""
-        assert snapshot.claim is not None
-        written = await self._client.json_patch(
-            _CLAIMS,
-            snapshot.name,
-            list_replacement(write.present, write.reserved_for),
-            snapshot.namespace,
-            uid=snapshot.claim.metadata.uid,
-            subresource="status",
-        )
-        return written.metadata
 
     async def _create(self, write: CreateClaim) -> ObjectMeta:
         reservation = write.reservation
@@ -133,18 +122,9 @@ class Writer:
             body = claim_body(reservation, template, write.reserved_for)
         except msgspec.ValidationError as error:
             path = RESOURCECLAIMTEMPLATES.path(namespace, name)
-            found = Unreadable(RESOURCECLAIMTEMPLATES, str(error), namespace, name)
-            raise UnreadableObject("GET", path, found) from error
+            unread = Unreadable(RESOURCECLAIMTEMPLATES, str(error), namespace, name)
+            raise UnreadableObject("GET", path, unread) from error
         return (await self._client.create(RESOURCECLAIMS, body, namespace)).metadata
-
-    async def _delete(self, snapshot: Snapshot, write: DeleteClaim) -> None:
-        await self._client.delete(
-            RESOURCECLAIMS,
-            snapshot.name,
-            snapshot.namespace,
-            uid=write.uid,
-            resource_version=write.resource_version,
-        )
 
     async def _patch_reservation(
         self, reservation: ClaimReservation, body: Mapping[str, Any], subresource: str = ""
@@ -159,3 +139,84 @@ class Writer:
             subresource=subresource,
         )
         return written.metadata
+
+
+def status_patch(old: ClaimReservationStatus, new: ClaimReservationStatus) -> dict[str, Any]:
+    return {"status": merge_diff(status_body(old), status_body(new))}
+
+
+def status_body(status: ClaimReservationStatus) -> dict[str, Any]:
+    """A status as JSON, with the empty fields that the schema requires."""
+    body: dict[str, Any] = to_plain(status)
+    if status.conditions:
+        body["conditions"] = [
+            {"message": "", "reason": "", **to_plain(condition)} for condition in status.conditions
+        ]
+    if status.references is not None:
+        counts = status.references
+        body["references"] = {
+            "pods": counts.pods,
+            "workloads": counts.workloads,
+            "limit": counts.limit,
+        }
+    body["consumers"] = status.consumers
+    return body
+
+
+def list_replacement(
+    present: Iterable[Reference], wanted: Iterable[Reference]
+) -> list[dict[str, Any]]:
+    """The operations of a JSON patch that replace a claim's list if it is still ``present``.
+
+    The API forbids additions to a claim that is being deleted, so that is tested, too. A claim
+    whose list has entries is allocated.
+    """
+    path = "/status/reservedFor"
+    return [
+        {"op": "test", "path": "/metadata/deletionTimestamp", "value": None},
+        {"op": "test", "path": path, "value": [to_plain(entry) for entry in present]},
+        {"op": "replace", "path": path, "value": [to_plain(entry) for entry in wanted]},
+    ]
+
+
+def finalizers_patch(
+    present: Iterable[str], *, add: str | None = None, remove: str | None = None
+) -> dict[str, Any]:
+    kept = [finalizer for finalizer in present if finalizer not in (add, remove)]
+    return {"metadata": {"finalizers": [*kept, add] if add is not None else kept}}
+
+
+def claim_body(
+    reservation: ClaimReservation,
+    template: ResourceClaimTemplate,
+    reserved_for: Reference | None,
+) -> dict[str, Any]:
+    """The claim to create from a reservation's template.
+
+    The reservation owns the claim, without blocking a foreground deletion.
+
+    Raises:
+        msgspec.ValidationError: the template's spec is not an object.
+    """
+    spec: dict[str, Any] = decode(template.spec.spec, dict[str, Any])
+    if reserved_for is not None:
+        spec["reservedFor"] = to_plain(reserved_for)
+    meta = template.spec.metadata
+    owner = {
+        "apiVersion": CLAIMRESERVATIONS.api_version,
+        "kind": CLAIMRESERVATIONS.kind,
+        "name": reservation.metadata.name,
+        "uid": reservation.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "metadata": {
+            "name": reservation.spec.resource_claim_name,
+            "namespace": reservation.metadata.namespace,
+            "labels": {**(meta.labels or {}), MANAGED_LABEL: "claimctl"},
+            "annotations": dict(meta.annotations or {}),
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }

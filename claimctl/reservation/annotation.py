@@ -67,7 +67,9 @@ class Annotated:
 
     def owned(self) -> dict[str, ClaimReservation]:
         """The reservations that the workload owns, by claim."""
-        owners = [(each, each.metadata.controller()) for each in self.reservations]
+        owners = [
+            (reservation, reservation.metadata.controller()) for reservation in self.reservations
+        ]
         return {
             reservation.spec.resource_claim_name: reservation
             for reservation, owner in owners

@@ -60,7 +60,6 @@ WITNESS = "claimctl_demo/witness"
 """The same, outside of the product."""
 NO_TESTS_OF_ITS_NAME = {
     "claimctl_demo/witness/world.py": "the tests of the witness read every history by it",
-    "controller/caches/pod_groups.py": "wiring, used by reconcilers/test_pod_group.py",
     "controller/group_snapshots.py": "it only copies: reconcilers/test_pod_group.py",
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",

@@ -23,7 +23,7 @@ from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import Scan, scan_claims
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.patches import finalizers_patch
+from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, KubeError, NotFound, RequestTimeout, Unreachable

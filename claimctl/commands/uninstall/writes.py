@@ -13,7 +13,7 @@ from typing import TypeVar
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Removed, Scan
-from claimctl.controller.patches import finalizers_patch
+from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from claimctl.controller.caches.pod_groups import GroupCache
 from claimctl.controller.caches.transforms import naming_a_claim, owning, special_devices
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
-from claimctl.kube.informer import Informer
+from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.facts.pods import claim_names, group_of
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -36,6 +35,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from claimctl.wire.seams import Clock
+from claimctl.wire.unreadable import Unreadable
 from claimctl.wire.workloads import ReplicaSet, Workload
 
 WATCHED: tuple[Resource[Any], ...] = (
@@ -54,6 +54,69 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BINDING_CONDITIONS = "binding conditions"
+
+
+Handler = Callable[[Change[PodGroup]], None]
+UnreadHandler = Callable[[Unreadable, bool], None]
+
+
+class GroupCache:
+    """An informer while the cluster serves PodGroups; empty otherwise."""
+
+    def __init__(self, make: Callable[[], Informer[PodGroup]]) -> None:
+        self._make = make
+        self._informer: Informer[PodGroup] | None = None
+        self._handlers: list[Handler] = []
+        self._on_unread: list[UnreadHandler] = []
+
+    @property
+    def followed(self) -> bool:
+        return self._informer is not None
+
+    @property
+    def synced(self) -> bool:
+        """Whether all PodGroups are known, or none are served."""
+        return self._informer is None or self._informer.synced
+
+    def informers(self) -> tuple[Informer[PodGroup], ...]:
+        return (self._informer,) if self._informer is not None else ()
+
+    async def wait_synced(self) -> None:
+        for informer in self.informers():
+            await informer.wait_synced()
+
+    def subscribe(self, handler: Handler) -> None:
+        self._handlers.append(handler)
+
+    def on_unread(self, handler: UnreadHandler) -> None:
+        self._on_unread.append(handler)
+
+    def unreadable_for(self, key: GroupKey) -> Unreadable | None:
+        """The unreadable object that is, or may be, the group; else None."""
+        return self._informer.unreadable_for(key.name, key.namespace) if self._informer else None
+
+    def follow(self) -> Informer[PodGroup]:
+        """A new informer, to be run by the caller."""
+        self._informer = self._make()
+        for handler in self._handlers:
+            self._informer.subscribe(handler)
+        for unread_handler in self._on_unread:
+            self._informer.on_unread(unread_handler)
+        return self._informer
+
+    def leave(self) -> None:
+        """Drop the cache, because PodGroups are not served any more."""
+        self._informer = None
+
+    def get(self, key: GroupKey) -> PodGroup | None:
+        return self._informer.get(key.name, key.namespace) if self._informer else None
+
+    def items(self) -> tuple[PodGroup, ...]:
+        return tuple(self._informer.items()) if self._informer else ()
+
+    def sharing(self, claim: ClaimKey) -> tuple[PodGroup, ...]:
+        """The groups that name the claim."""
+        return self._informer.by_index(BY_CLAIM, str(claim)) if self._informer else ()
 
 
 class Caches:
@@ -119,8 +182,10 @@ class Caches:
 
     def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
         """The claim's reservations, the oldest first."""
-        found = self.reservations.by_index(BY_CLAIM, str(key))
-        return found if len(found) < 2 else tuple(sorted(found, key=_seniority))
+        reservations = self.reservations.by_index(BY_CLAIM, str(key))
+        return (
+            reservations if len(reservations) < 2 else tuple(sorted(reservations, key=_seniority))
+        )
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
         return self.reservations.by_index(BY_WORKLOAD, str(key))
@@ -149,7 +214,7 @@ class Caches:
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
         pool = pool_key(piece.spec.driver, piece.spec.pool.name)
-        return sorted(ClaimKey.of(one.metadata) for one in self.claims.by_index(BY_POOL, pool))
+        return sorted(ClaimKey.of(claim.metadata) for claim in self.claims.by_index(BY_POOL, pool))
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
         """All claims that a controller reconciles when it begins to lead."""
@@ -205,7 +270,7 @@ def _reserved_workload(reservation: ClaimReservation) -> Iterable[str]:
 
 
 def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
-    listed = {each.name for each in claim.status.reserved_for if is_pod_group(each)}
+    listed = {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
     return (f"{claim.metadata.namespace}/{name}" for name in sorted(listed))
 
 
@@ -216,7 +281,7 @@ def _template_group(workload: Workload) -> Iterable[str]:
 
 
 def _group_claims(group: PodGroup) -> Iterable[str]:
-    names = {each.resource_claim_name for each in group.spec.resource_claims}
+    names = {entry.resource_claim_name for entry in group.spec.resource_claims}
     return (f"{group.metadata.namespace}/{name}" for name in sorted(filter(None, names)))
 
 
@@ -231,7 +296,7 @@ def pool_key(driver: str, pool: str) -> str:
 
 def _pools(claim: ResourceClaim) -> Iterable[str]:
     """The pools of the allocation's devices."""
-    return sorted({pool_key(each.driver, each.pool) for each in claim.devices})
+    return sorted({pool_key(device.driver, device.pool) for device in claim.devices})
 
 
 def _pool(piece: ResourceSlice) -> Iterable[str]:

@@ -43,12 +43,12 @@ async def look(client: Client) -> Served:
 async def _versions(client: Client, group: str) -> tuple[str, ...]:
     path = f"/apis/{group}"
     try:
-        found = await client.get_document(path, ApiGroup)
+        answer = await client.get_document(path, ApiGroup)
     except NotFound:
         return ()
-    if found.versions is None:
+    if answer.versions is None:
         raise BadAnswer("GET", path, message="not an API group")
-    served = {each.version for each in found.versions}
+    served = {entry.version for entry in answer.versions}
     return tuple(version for version in KNOWN[group] if version in served)
 
 
@@ -64,9 +64,9 @@ async def resources(client: Client, path: str) -> frozenset[str]:
         BadAnswer: the answer is not a list of resources.
     """
     try:
-        found = await client.get_document(path, ApiResourceList)
+        answer = await client.get_document(path, ApiResourceList)
     except NotFound:
         return frozenset()
-    if found.resources is None:
+    if answer.resources is None:
         raise BadAnswer("GET", path, message="not a list of resources")
-    return frozenset(each.name for each in found.resources)
+    return frozenset(resource.name for resource in answer.resources)

@@ -56,16 +56,16 @@ class Redetection:
             await self._clock.sleep(PAUSE)
             self._wake.clear()
             try:
-                found = await self._probe.detect()
+                latest = await self._probe.detect()
             except (KubeError, DialectUnknown) as error:
                 log.warning("cannot look at the dialect again", error=str(error))
                 await self._clock.sleep(RETRY)
                 self._wake.set()
                 continue
-            if found != detection:
-                log.info("the cluster has changed", dialect=found.dialect, reasons=found.reasons)
-                await self._changed(found)
-                detection = found
+            if latest != detection:
+                log.info("the cluster has changed", dialect=latest.dialect, reasons=latest.reasons)
+                await self._changed(latest)
+                detection = latest
 
     async def _woken(self) -> None:
         """Wait until a watch was opened again, or cannot be: its version may not be served."""

@@ -398,7 +398,7 @@ def _age(now: float, since: float | None) -> float | None:
 
 def _digest(status: ClaimReservationStatus) -> int:
     """A digest of the status without the times of its conditions."""
-    conditions = (replace(each, last_transition_time=None) for each in status.conditions)
+    conditions = (replace(condition, last_transition_time=None) for condition in status.conditions)
     return hash(replace(status, conditions=tuple(conditions)))
 
 

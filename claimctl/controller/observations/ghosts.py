@@ -236,7 +236,7 @@ class GhostLedger:
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:
         """UIDs of the references whose pods are gone and were done, or never bound, before."""
-        return frozenset(each.uid for each in references if each.uid in self._done)
+        return frozenset(entry.uid for entry in references if entry.uid in self._done)
 
     def claims_on(self, node_name: str) -> Iterator[ClaimKey]:
         """The claims with a ghost on the node."""
@@ -256,8 +256,8 @@ class GhostLedger:
             if vanished_at and reaches(deleted_at, vanished_at):
                 del self._by_claim[key][uid]
         self._outlived[key] = None
-        for each in list(self._outlived):
-            self._drop_ended(each, ())
+        for outlived in list(self._outlived):
+            self._drop_ended(outlived, ())
 
     def _ghost(self, pod: Pod) -> ForceDeletedPod:
         meta: ObjectMeta = pod.metadata

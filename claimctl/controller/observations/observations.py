@@ -14,9 +14,9 @@ import structlog
 from cachetools import LRUCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
-from claimctl.controller.observations.arrivals import PodArrivals
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
+from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
@@ -70,9 +70,9 @@ class Observations:
 
     def claim_changed(self, change: Change[ResourceClaim]) -> None:
         self.claims.openings.observe(change)
-        for each in change.old.status.reserved_for if change.old is not None else ():
-            if is_pod_group(each):
-                self.group_names.used(GroupKey(change.namespace, each.name))
+        for entry in change.old.status.reserved_for if change.old is not None else ():
+            if is_pod_group(entry):
+                self.group_names.used(GroupKey(change.namespace, entry.name))
         if change.new is not None:
             created = change.old is None and not change.relist
             self.claims.see(change.new, just_allocated=just_allocated(change), created=created)

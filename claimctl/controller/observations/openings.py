@@ -7,20 +7,26 @@ skip versions: after a LIST that shows another version, the claim counts as seen
 The same holds for the pods that the list names: each of them is noted at the event that brings it
 (``GhostLedger.observe_list``). ``history_complete`` tells for which allocations this process has
 noted all.
+
+Listing ahead (``reservation.reserved_for.listing_ahead``) also asks when pending pods came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from cachetools import LRUCache
+
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.informer import Change
+from claimctl.reservation.facts.pods import is_bound
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import reaches
+from claimctl.wire.pods import Pod
 from claimctl.wire.seams import Clock
 
 KEPT_SECONDS = 3600.0
@@ -148,14 +154,51 @@ def _note(
 
 
 def _pods(references: tuple[Reference, ...]) -> frozenset[str]:
-    return frozenset(each.uid for each in references if is_pod(each))
+    return frozenset(entry.uid for entry in references if is_pod(entry))
 
 
 def _groups(references: tuple[Reference, ...]) -> frozenset[str]:
-    return frozenset(each.name for each in references if is_pod_group(each))
+    return frozenset(entry.name for entry in references if is_pod_group(entry))
 
 
 def _last(last: float, now: float, *, listed: bool) -> float:
     if listed:
         return inf
     return now if last == inf else last
+
+
+REMEMBERED_PODS = 50_000
+
+
+class PodArrivals:
+    """The arrivals of pods that are not bound yet, noted even while another replica leads.
+
+    A pod arrives when a watch event shows it for the first time without a scheduling gate. If a
+    LIST shows a pod first, it is unknown for how long a scheduler has been working on it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._at: LRUCache[str, float] = LRUCache(REMEMBERED_PODS)
+
+    def observe(self, change: Change[Pod]) -> None:
+        """Note one change in the pod cache."""
+        old, new = change.old, change.new
+        other = old is None or new is None or old.metadata.uid != new.metadata.uid
+        if old is not None and (other or new is None or is_bound(new)):
+            self._at.pop(old.metadata.uid, None)
+        if new is None or not is_schedulable(new) or change.relist:
+            return
+        if old is None or other or not is_schedulable(old):
+            self._at[new.metadata.uid] = self._clock.monotonic()
+
+    def ages(self, pods: Iterable[Pod]) -> dict[str, float]:
+        """Seconds since the arrival of those pods of which it is known, by UID."""
+        now = self._clock.monotonic()
+        arrived = ((pod.metadata.uid, self._at.get(pod.metadata.uid)) for pod in pods)
+        return {uid: now - at for uid, at in arrived if at is not None}
+
+
+def is_schedulable(pod: Pod) -> bool:
+    """Whether a scheduler may begin to schedule the pod."""
+    return not is_bound(pod) and not pod.spec.scheduling_gates

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import structlog
 
 from claimctl.controller.events import subject_of
 from claimctl.controller.group_snapshots import GroupSnapshots
 from claimctl.controller.keys import GroupKey
-from claimctl.controller.patches import finalizers_patch, group_body
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
+from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
@@ -17,8 +19,8 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.pod_groups.assess import decide_about
 from claimctl.reservation.pod_groups.lifecycle import DropGroup, GroupWrite, GuardGroup, MakeGroup
 from claimctl.telemetry.face import Span
-from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.reservations import FINALIZER
+from claimctl.wire.base import to_plain
+from claimctl.wire.reservations import FINALIZER, MANAGED_LABEL
 from claimctl.wire.resources import PODGROUPS
 
 log = structlog.get_logger(__name__)
@@ -59,55 +61,63 @@ class PodGroupReconciler:
         return DONE if decision.after is None else After(decision.after)
 
     async def _carry_out(self, key: GroupKey, write: GroupWrite) -> Outcome:
+        own_writes = self._know.observations.own_writes
         try:
             match write:
                 case MakeGroup():
-                    await self._make(key, write)
+                    body = group_body(key.name, write)
+                    created = await self._client.create(PODGROUPS, body, key.namespace)
+                    own_writes.wrote(PODGROUPS, created.metadata)
                 case GuardGroup():
-                    await self._guard(write)
+                    meta = write.group.metadata
+                    change = {"add" if write.present else "remove": FINALIZER}
+                    patched = await self._client.merge_patch(
+                        PODGROUPS,
+                        meta.name,
+                        finalizers_patch(meta.finalizers, **change),
+                        meta.namespace,
+                        resource_version=meta.resource_version,
+                    )
+                    if write.present or not meta.deleting:
+                        own_writes.wrote(PODGROUPS, patched.metadata)
                 case DropGroup():
-                    await self._drop(write.group)
+                    meta = write.group.metadata
+                    await self._client.delete(
+                        PODGROUPS,
+                        meta.name,
+                        meta.namespace,
+                        uid=meta.uid,
+                        resource_version=meta.resource_version,
+                    )
         except (AlreadyExists, Conflict, NotFound):
             return After(SOON)
         except Invalid as error:
-            self._report(key, str(error))
+            for workload_key, workload in self._know.caches.workloads_in(key):
+                self._events.record(
+                    subject_of(workload_key, workload),
+                    type="Warning",
+                    reason=Reason.FORBIDDEN,
+                    note=str(error),
+                    action="Reserve",
+                )
             raise
         log.info("written", write=type(write).__name__)
         return After(SOON)
 
-    async def _make(self, key: GroupKey, write: MakeGroup) -> None:
-        made = await self._client.create(PODGROUPS, group_body(key.name, write), key.namespace)
-        self._know.observations.own_writes.wrote(PODGROUPS, made.metadata)
 
-    async def _guard(self, write: GuardGroup) -> None:
-        meta = write.group.metadata
-        change = {"add": FINALIZER} if write.present else {"remove": FINALIZER}
-        written = await self._client.merge_patch(
-            PODGROUPS,
-            meta.name,
-            finalizers_patch(meta.finalizers, **change),
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
-        if not (meta.deleting and not write.present):
-            self._know.observations.own_writes.wrote(PODGROUPS, written.metadata)
-
-    async def _drop(self, group: PodGroup) -> None:
-        meta = group.metadata
-        await self._client.delete(
-            PODGROUPS,
-            meta.name,
-            meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-        )
-
-    def _report(self, key: GroupKey, note: str) -> None:
-        for workload_key, workload in self._know.caches.workloads_in(key):
-            self._events.record(
-                subject_of(workload_key, workload),
-                type="Warning",
-                reason=Reason.FORBIDDEN,
-                note=note,
-                action="Reserve",
-            )
+def group_body(name: str, group: MakeGroup) -> dict[str, Any]:
+    """The PodGroup to create: its pods are scheduled one by one, and share claims."""
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {MANAGED_LABEL: "claimctl"},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [
+                {**to_plain(owner), "blockOwnerDeletion": False} for owner in group.owners
+            ],
+        },
+        "spec": {
+            "schedulingPolicy": {"basic": {}},
+            "resourceClaims": [to_plain(claim) for claim in group.claims],
+        },
+    }

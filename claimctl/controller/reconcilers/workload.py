@@ -10,14 +10,13 @@ from claimctl.controller.caches.informers import Caches, workload_resource
 from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
-from claimctl.controller.patches import reservation_body
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
+from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
@@ -62,52 +61,47 @@ class WorkloadReconciler:
         )
         if workload is None or any(unreadable):
             return DONE
-        wanted = plan(self._annotated(key, workload))
-        for problem in wanted.problems:
-            self._report(key, workload, problem)
-        try:
-            if not await self._carry_out(wanted):
-                return After(SOON)
-            if self._injector is not None and not await self._injector.inject(key, workload):
-                return After(SOON)
-            return DONE
-        except (Forbidden, Invalid) as error:
-            self._report(key, workload, Problem(_refusal(error), str(error)))
-            raise
-
-    def _annotated(self, key: WorkloadKey, workload: Workload) -> Annotated:
         resource = workload_resource(key.api_group, key.kind)
-        return Annotated(
+        annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
             api_version=resource.api_version,
             workload=workload,
             reservations=self._caches.reservations_for(key),
         )
-
-    async def _carry_out(self, wanted: AnnotationPlan) -> bool:
-        """Make the changes; False if another client wrote first and the reconcile must be repeated.
-
-        Raises:
-            AlreadyExists: a name is taken. Usually the cache is late. But the object may also be
-                another client's and stay, so the pauses have to grow.
-        """
-        settled = True
-        for reservation in wanted.delete:
-            settled &= await self._delete(reservation)
-        for reservation, spec in wanted.update:
-            settled &= await self._update(reservation, spec)
-        for reservation in wanted.create:
-            settled &= await self._create(reservation)
-        return settled
+        wanted = plan(annotated)
+        for problem in wanted.problems:
+            self._report(key, workload, problem)
+        try:
+            # another client may have written first; then the reconcile is repeated
+            settled = True
+            for reservation in wanted.delete:
+                settled &= await self._delete(reservation)
+            for reservation, spec in wanted.update:
+                settled &= await self._update(reservation, spec)
+            for reservation in wanted.create:
+                settled &= await self._create(reservation)
+            if settled and self._injector is not None:
+                settled = await self._injector.inject(key, workload)
+            return DONE if settled else After(SOON)
+        except (Forbidden, Invalid) as error:
+            forbidden = isinstance(error, Forbidden)
+            reason = Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION
+            self._report(key, workload, Problem(reason, str(error)))
+            raise
 
     async def _create(self, reservation: ClaimReservation) -> bool:
+        """Create a reservation; False if our cache is late.
+
+        Raises:
+            AlreadyExists: the name is taken. Usually the cache is late. But the object may also be
+                another client's and stay, so the pauses have to grow.
+        """
         meta = reservation.metadata
         if self._freshness.lags(CLAIMRESERVATIONS, meta.namespace, meta.name, None):
             return False
-        made = await self._client.create(
-            CLAIMRESERVATIONS, reservation_body(reservation), meta.namespace
-        )
-        self._freshness.wrote(CLAIMRESERVATIONS, made.metadata)
+        body = {"metadata": to_plain(meta), "spec": to_plain(reservation.spec)}
+        created = await self._client.create(CLAIMRESERVATIONS, body, meta.namespace)
+        self._freshness.wrote(CLAIMRESERVATIONS, created.metadata)
         log.info("reservation created", reservation=meta.name)
         return True
 
@@ -152,7 +146,3 @@ class WorkloadReconciler:
             note=problem.note,
             action="Reserve",
         )
-
-
-def _refusal(error: Forbidden | Invalid) -> Reason:
-    return Reason.FORBIDDEN if isinstance(error, Forbidden) else Reason.INVALID_ANNOTATION

@@ -50,7 +50,11 @@ def assess(snapshot: Snapshot) -> Assessment:
             for retention in retentions
         )
     # 2. Why is the claim released, if it is? Devices that are given up for waiting pods come first.
-    reasons = [each.reason for each in retentions if each.action is Action.RELEASE and not is_held]
+    reasons = [
+        retention.reason
+        for retention in retentions
+        if retention.action is Action.RELEASE and not is_held
+    ]
     given_up = (Reason.REALLOCATED, Reason.HOLD_YIELDED)
     reason = next(iter(sorted(reasons, key=lambda reason: reason not in given_up)), None)
     records = [held.reservation.status.release for held in snapshot.reservations]

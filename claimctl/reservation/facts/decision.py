@@ -176,7 +176,9 @@ class Decision:
 
     def again_within(self, *times: float | None) -> None:
         """Decide again after the least of these seconds at the latest; None changes nothing."""
-        self.after = min((each for each in (self.after, *times) if each is not None), default=None)
+        self.after = min(
+            (seconds for seconds in (self.after, *times) if seconds is not None), default=None
+        )
 
     def take(self, step: Step) -> bool:
         """Take the needs and the write of a step; return whether it has any."""

@@ -106,7 +106,11 @@ def _asking(workloads: Iterable[Annotated]) -> Iterator[Asking]:
         if meta.deleting or observe(workload, "").ended:
             continue
         planned = _claims(plan(annotated).create)
-        kept = (each for each in annotated.reservations if not each.metadata.deleting)
+        kept = (
+            reservation
+            for reservation in annotated.reservations
+            if not reservation.metadata.deleting
+        )
         # by this owner, the group is deleted after its workload. It does not block a foreground
         # deletion of the workload
         owner = OwnerReference(

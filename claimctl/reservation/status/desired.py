@@ -254,5 +254,7 @@ def refused_status(
         if before is not None and known
         else now.replace(microsecond=0),
     )
-    others = tuple(each for each in wanted.conditions if each.type != ConditionType.READY)
+    others = tuple(
+        condition for condition in wanted.conditions if condition.type != ConditionType.READY
+    )
     return replace(wanted, conditions=(ready, *others))

@@ -12,7 +12,7 @@ from kube_in_process.crd.structural import validate
 from kube_in_process.errors import FieldError
 from msgspec.structs import replace
 
-from claimctl.controller.patches import status_body
+from claimctl.controller.writer import status_body
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import Decision, SetFinalizer, WriteStatus
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.controller.observations.arrivals import PodArrivals
+from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
 from claimctl.wire.pods import Pod, PodSchedulingGate
 from claimctl.wire.resources import PODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from claimctl.controller.patches import (
+from claimctl.controller.writer import (
     claim_body,
     finalizers_patch,
     status_patch,
