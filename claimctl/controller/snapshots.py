@@ -87,7 +87,8 @@ class Snapshots:
                 seen.gone_workloads.gone(workload)
         claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
-        unread = frozenset(item.uid for item in self._unreadable.about(key, claim))
+        unreadable = self._unreadable.about(key, claim) if caches.unread() else ()
+        unread = frozenset(item.uid for item in unreadable)
         present = unread | {pod.metadata.uid for pod in pods}
         if claim is not None:
             version = claim.metadata.resource_version
@@ -144,7 +145,7 @@ class Snapshots:
             slices=slices,
             binding_conditions=conditions or any(caches.slices.unread()),
             groups=tuple(self._groups(key, claim, held)),
-            unreadable=self._unreadable.about(key, claim),
+            unreadable=self._unreadable.about(key, claim) if caches.unread() else (),
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
@@ -174,7 +175,7 @@ class Snapshots:
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
-        if (unreadable := self._unreadable.about_workload(key)) is not None:
+        if (unreadable := self._know.caches.unreadable_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
         gone = not confirmed and self._know.observations.gone_workloads.lately(key)
@@ -239,10 +240,10 @@ class Snapshots:
     def _frozen(self, key: ClaimKey, claim: ResourceClaim | None) -> bool:
         """Whether a DowngradePlan freezes the claim: it exists and has not failed."""
         labels = None if claim is None else claim.metadata.labels or {}
-        return self._unreadable.freezes(key.namespace) or any(
-            freezes(plan, key.namespace, key.name, labels)
-            for plan in self._know.caches.plans.items()
-        )
+        plans = self._know.caches.plans
+        if plans.unread() and self._unreadable.freezes(key.namespace):
+            return True
+        return any(freezes(plan, key.namespace, key.name, labels) for plan in plans.items())
 
 
 def _unread_workload(unread: Unreadable, known: Workload | None) -> WorkloadState:

@@ -25,13 +25,7 @@ class UnreadableObjects:
 
     def about(self, key: ClaimKey, claim: ResourceClaim | None) -> tuple[Unreadable, ...]:
         """The unreadable objects that may concern the claim, except workloads."""
-        unread = (item for informer in self._caches.followed() for item in informer.unread())
-        return tuple(item for item in unread if may_concern(item, key.namespace, key.name, claim))
-
-    def about_workload(self, key: WorkloadKey) -> Unreadable | None:
-        """The unreadable object that is, or may be, the workload; else None."""
-        informer = self._caches.workloads.get((key.api_group, key.kind))
-        return informer.unreadable_for(key.name, key.namespace) if informer is not None else None
+        return tuple(i for i in self._caches.unread() if may_concern(i, *key, claim))
 
     def about_reservations_for(self, key: WorkloadKey) -> Unreadable | None:
         """An unreadable ClaimReservation that may be the workload's; else None."""

@@ -173,9 +173,10 @@ def write_list(facts: Assessment, decision: Decision) -> None:
 
     This never empties the list of an allocated claim: no component would deallocate that claim.
     """
-    plan, snapshot = facts.plan, facts.snapshot
+    plan, snapshot, claim = facts.plan, facts.snapshot, facts.snapshot.claim
     assert plan is not None
-    version, present = facts.claim.metadata.resource_version, snapshot.references
+    assert claim is not None
+    version, present = claim.metadata.resource_version, snapshot.references
     decision.again_within(plan.look_again)
     if plan.confirm:
         decision.needs = (ConfirmPods(plan.confirm),)

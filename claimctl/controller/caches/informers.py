@@ -177,6 +177,10 @@ class Caches:
         """All running informers, with PodGroups if they are served."""
         return (*self.informers(), *self.groups.informers())
 
+    def unread(self) -> list[Unreadable]:
+        """All objects that cannot be read."""
+        return [item for informer in self.followed() for item in informer.unread()]
+
     def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
         return self.pods.by_index(BY_CLAIM, str(key))
 
@@ -203,6 +207,11 @@ class Caches:
     def workload(self, key: WorkloadKey) -> Workload | None:
         informer = self.workloads.get((key.api_group, key.kind))
         return informer.get(key.name, key.namespace) if informer is not None else None
+
+    def unreadable_workload(self, key: WorkloadKey) -> Unreadable | None:
+        """The unreadable object that is, or may be, the workload; else None."""
+        informer = self.workloads.get((key.api_group, key.kind))
+        return informer.unreadable_for(key.name, key.namespace) if informer is not None else None
 
     def concerns(self, key: ClaimKey) -> bool:
         """Whether claimctl has to look at the claim: it has a reservation, or lists a workload."""

@@ -56,7 +56,7 @@ class WorkloadReconciler:
         )
         workload = self._caches.workload(key)
         unreadable = (
-            self._unreadable.about_workload(key),
+            self._caches.unreadable_workload(key),
             self._unreadable.about_reservations_for(key),
         )
         if workload is None or any(unreadable):

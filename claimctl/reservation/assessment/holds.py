@@ -27,20 +27,21 @@ from claimctl.wire.claims import Reference
 
 def holds_while_held(facts: Assessment) -> DesiredHolds:
     """The holds while a reservation holds the claim: holds stay or are added, released ones go."""
+    snapshot, claim = facts.snapshot, facts.snapshot.claim
     keep: dict[str, Reference] = {}
     drop: set[str] = set()
     owners: dict[str, frozenset[str]] = {}
     for retention in facts.retentions:
         reference = retention.reference
-        if reference is None or retention.action is Action.NONE:
+        if claim is None or reference is None or retention.action is Action.NONE:
             continue
         if retention.action is Action.RELEASE or facts.steps_aside:
             drop |= {reference.uid} | _old_incarnations(facts, reference)
-        elif retention.is_listed or not facts.snapshot.dialect.refuses(facts.claim, reference):
+        elif retention.is_listed or not snapshot.dialect.refuses(claim, reference):
             keep[reference.uid] = reference
             owners[reference.uid] = retention.held.workload.pod_owners
             drop |= _old_incarnations(facts, reference)
-    given_up = entries_to_give_up(facts.snapshot) if facts.snapshot.consumers.stuck else GivenUp()
+    given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else GivenUp()
     gone = frozenset(drop & facts.own - keep.keys())
     return DesiredHolds(keep, gone, facts.own, owners, given_up)
 
@@ -66,10 +67,12 @@ def holds_step_aside(facts: Assessment) -> Reason | None:
     deleted stay, because the API accepts no new entries there.
     """
     snapshot, pods = facts.snapshot, facts.snapshot.consumers
-    listed = snapshot.listed_uids
-    if snapshot.shared or facts.claim.metadata.deleting or listed.isdisjoint(pods.bound):
+    listed, claim = snapshot.listed_uids, snapshot.claim
+    if snapshot.shared or claim is None or claim.metadata.deleting:
         return None
-    if evicts(snapshot):
+    if listed.isdisjoint(pods.bound):
+        return None
+    if snapshot.may_evict and evicts(snapshot):
         return Reason.DEVICE_TAINTED
     wanted = {
         retention.reference.uid

@@ -235,7 +235,7 @@ def _give_up_if_unreachable(
         return present.release(Reason.HOLD_YIELDED)
     if not held.may_reallocate:
         return None
-    if evicts(snapshot):
+    if snapshot.may_evict and evicts(snapshot):
         # also beside bound pods: the next one comes before any status could say so
         return present.release(Reason.REALLOCATED)
     if held.asks_to_reallocate(snapshot.claim):

@@ -280,6 +280,12 @@ class Snapshot:
         return DIALECTS[self.rules.dialect]
 
     @property
+    def may_evict(self) -> bool:
+        """Whether a device of the claim has evicted a pod, or one of its pools has tainted devices
+        (see ``users.waiting.evicts``)."""
+        return self.memory.evicting or bool(self.slices)
+
+    @property
     def lists_each_pod(self) -> bool:
         """Whether schedulers list each pod that has no PodGroup before they bind it."""
         return self.claim is not None and self.dialect.lists_each_pod(self.claim)
