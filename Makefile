@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real lock
+.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -124,7 +124,10 @@ docs: $(STAMP) ## build the pages in docs/ to site/; fail for a broken link
 install-real: $(STAMP) ## install claimctl on real servers in every way (KUBEBUILDER_ASSETS)
 	$(BIN)/python -m pytest -q -n 0 tests/chart -k "not embedded" $(ARGS)
 
-helm: $(STAMP) ## put helm into .venv, for the tests of the chart
+install-nodes: $(STAMP) ## install the image of `make image` on real nodes, and disturb it (VERSION=, IMAGE=, ONLY=, KEEP=)
+	$(BIN)/python -m labs installed $(call flags,VERSION IMAGE ONLY KEEP) $(ARGS)
+
+helm: $(STAMP) ## put helm and kubectl into .venv, for the tests of installations
 	$(BIN)/python -m tests.chart.fetch
 
 bench: $(BENCH_STAMP) ## measure side by side, print one table (PART=name ARGS=--help; real servers: KUBEBUILDER_ASSETS)

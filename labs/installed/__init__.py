@@ -1,0 +1,1 @@
+"""claimctl as pods of its own image, on real nodes (``make install-nodes``)."""
