@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,23 +10,11 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from claimctl.cli.durations import seconds
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
 
 REQUEST_SECONDS = 30.0
 NO_LIMIT = "0"
-_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-
-
-def seconds(value: str) -> float:
-    """A duration as kubectl takes it, in seconds: 30, 30s, 500ms, 1m30s; 0 means no limit."""
-    text = value.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return float(text)
-    parts = _PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise typer.BadParameter(f"{value!r} is not a duration like 30s, 500ms or 1m30s")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def _text(flag: str, metavar: str, help_: str) -> Any:

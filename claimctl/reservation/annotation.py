@@ -175,10 +175,14 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
     if annotated.meta.annotation(RESERVE_ANNOTATION) is None:
         return spec, ()
     policy = annotated.meta.annotation(RETENTION_ANNOTATION)
-    if policy is not None and policy not in set(RetentionPolicy):
-        problems.append(
-            _problem(RETENTION_ANNOTATION, policy, "WhileRunning, Persistent or Manual")
-        )
+    if policy == RetentionPolicy.MANUAL:
+        # the reservation is owned by the workload, so that it could not outlive it
+        note = f'{RETENTION_ANNOTATION}: "Manual" is not possible by annotation, because the '
+        note += "reservation goes with its workload; create a ClaimReservation with "
+        note += "retentionPolicy Manual instead"
+        problems.append(Problem(Reason.INVALID_ANNOTATION, note))
+    elif policy is not None and policy not in set(RetentionPolicy):
+        problems.append(_problem(RETENTION_ANNOTATION, policy, "WhileRunning or Persistent"))
     elif policy is not None:
         spec = msgspec.structs.replace(spec, retention_policy=policy)
     timeout = annotated.meta.annotation(IDLE_TIMEOUT_ANNOTATION)
@@ -191,9 +195,7 @@ def _settings(annotated: Annotated) -> tuple[ClaimReservationSpec, tuple[Problem
 
 
 def _problem(annotation: str, value: str, wanted: str) -> Problem:
-    return Problem(
-        Reason.INVALID_ANNOTATION, f'{annotation}: "{_short(value)}" is not one of: {wanted}'
-    )
+    return Problem(Reason.INVALID_ANNOTATION, f'{annotation}: "{_short(value)}" is not {wanted}')
 
 
 def _short(text: str) -> str:

@@ -108,7 +108,7 @@ async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
         cluster,
         {RESERVE_ANNOTATION: "*", "claimctl.io/retention-policy": "Ever"},
     )
-    assert "must be WhileRunning, Persistent or Manual" in told
+    assert "must be WhileRunning or Persistent" in told
     told = await warnings(
         cluster, {RESERVE_ANNOTATION: "*", "claimctl.io/idle-timeout-seconds": "2147483648"}
     )

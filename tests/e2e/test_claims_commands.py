@@ -96,7 +96,7 @@ async def test_explain_says_who_holds_and_what_would_help(directory: Path) -> No
         plain = await served.claimctl("explain", "beside", "-n", "ml")
     assert "deployments/train is listed (claimctl's)" in held.out
     assert "holds (WorkloadWantsPods): Deployment train wants 3 pods" in held.out
-    assert "Release:    not possible now" in held.out
+    assert "Release:    not asked for; this would have to end first:" in held.out
     assert "ConsumersLeft: 3 pods use the claim" in held.out
     assert document["release"]["blockers"][0]["reason"] == "ConsumersLeft"
     assert document["reservations"][0]["action"] == "Hold"

@@ -149,7 +149,7 @@ def expect_what_the_page_says(typed: Shell) -> None:
     get, explain, tree, reservations, described = found["3"]
     assert "3 pods" in get
     assert "deployments/train" in get
-    assert "not possible now" in explain
+    assert "Nothing is wrong." in explain
     assert tree.startswith("Deployment/train\n")
     assert "train-slice" in reservations
     assert "Reserved" in described

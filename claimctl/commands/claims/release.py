@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting, seconds
+from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import ClaimArgument, DryRunOption, NamespaceOption
@@ -34,14 +35,12 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     ] = False,
     timeout: Annotated[
-        str,
-        typer.Option(
+        float,
+        duration_option(
             "--timeout",
-            metavar="DURATION",
-            callback=seconds,
-            help="How long --wait waits; then exit code 3, and the request stays.",
+            "How long --wait waits; then exit code 3, and the request stays; 0: no limit.",
         ),
-    ] = "5m",
+    ] = 300.0,
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
@@ -55,6 +54,6 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --cancel exclude each other")
     from claimctl.commands.claims.release_work import Wanted, release
 
-    seconds_to_wait = float(timeout) if wait else None
-    wanted = Wanted(claim, namespace, dry_run, seconds_to_wait, output, cancel)
+    limit = timeout if wait else None
+    wanted = Wanted(claim, namespace, dry_run, limit, output, cancel)
     return release(access, wanted)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import Access
+from claimctl.cli.durations import duration_option
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
 from claimctl.telemetry.logs import Format, Level, configure
 
@@ -80,23 +81,23 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = "auto",
     settle_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--settle-seconds",
-            help="Seconds to wait after the fence; must exceed the lag of schedulers' caches.",
+            "Seconds to wait after the fence; must exceed the lag of schedulers' caches.",
         ),
     ] = 5.0,
     binding_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--binding-seconds",
-            help="Seconds within which a scheduler binds a pod after it has read the claim.",
+            "Seconds within which a scheduler binds a pod after it has read the claim.",
         ),
     ] = 60.0,
     slow_binding_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--slow-binding-seconds",
-            help="The same, in seconds, for pods with volumes, of gangs, and of schedulers that "
+            "The same, in seconds, for pods with volumes, of gangs, and of schedulers that "
             "--known-scheduler does not name.",
         ),
     ] = 600.0,
@@ -111,9 +112,9 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = None,
     dead_reference_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--dead-reference-seconds",
-            help="Seconds that kube-controller-manager has to remove a dead reference; "
+            "Seconds that kube-controller-manager has to remove a dead reference; "
             "then claimctl removes it.",
         ),
     ] = 10.0,
@@ -145,15 +146,15 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = 16,
     batch_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--batch-seconds",
-            help="Seconds in which changes of a claim are collected into one reconcile.",
+            "Seconds in which changes of a claim are collected into one reconcile.",
         ),
     ] = 0.2,
     drain_seconds: Annotated[
         float,
-        typer.Option(
-            "--drain-seconds", help="Seconds that running reconciles have to finish after SIGTERM."
+        duration_option(
+            "--drain-seconds", "Seconds that running reconciles have to finish after SIGTERM."
         ),
     ] = 10.0,
     bind_address: Annotated[

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from claimctl.cli.durations import duration_option
+
 ParallelismOption = Annotated[
     int | None,
     typer.Option(
@@ -18,11 +20,10 @@ ParallelismOption = Annotated[
 ]
 TimeoutOption = Annotated[
     float | None,
-    typer.Option(
+    duration_option(
         "--timeout",
-        metavar="SECONDS",
-        min=1,
-        help="Seconds after which the command ends with exit code 1. The plan stays, a controller "
+        "Time after which the command ends with exit code 1. The plan stays, a controller "
         "continues it, and so does the next run. [default: no limit]",
+        least=1,
     ),
 ]

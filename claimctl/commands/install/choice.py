@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from claimctl.cli.access import seconds
+from claimctl.cli.durations import seconds
 from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import printed_name

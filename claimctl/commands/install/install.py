@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, output_option
 from claimctl.cli.options import DryRunOption
@@ -43,9 +44,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         bool, typer.Option("--wait", help="Wait until the controller is available. [default: off]")
     ] = False,
     timeout: Annotated[
-        int,
-        typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits."),
-    ] = 120,
+        float, duration_option("--timeout", "How long --wait waits.", least=1)
+    ] = 120.0,
     runbook_url: RunbookOption = "",
     reschedule: RescheduleOption = None,
     schedule: ScheduleOption = "",

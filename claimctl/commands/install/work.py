@@ -29,7 +29,7 @@ class Plan:
     """What is to be done. With ``seconds`` 0 the command does not wait."""
 
     choice: Choice
-    seconds: int
+    seconds: float
     dry_run: bool
     output: Output
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption
 
 
 def _seconds(flag: str, help_: str) -> Any:
-    return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
+    return duration_option(flag, help_, most=3600)
 
 
 EXAMPLES = (
@@ -33,14 +34,12 @@ def command(  # noqa: PLR0913 - one parameter per flag
     dry_run: DryRunOption = False,
     output: OutputOption = Output.TABLE,
     grace_seconds: Annotated[
-        int | None,
-        typer.Option(
+        float | None,
+        duration_option(
             "--force-deleted-pod-grace-seconds",
-            metavar="N",
-            min=0,
-            max=86400,
-            help="Seconds for which a vanished pod may still be running. Claims are watched for as "
-            "long first. With fewer seconds such a pod may lose its device. [default: 300]",
+            "How long a vanished pod may still be running. Claims are watched for as long first. "
+            "With less time such a pod may lose its device. [default: 300]",
+            most=86400,
         ),
     ] = None,
     settle_seconds: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption, namespace_name, namespace_names
@@ -25,13 +26,13 @@ NamespacesOption = Annotated[
 
 
 def _seconds(flag: str, help_: str) -> Any:
-    return typer.Option(flag, metavar="N", min=0, max=3600, help=help_)
+    return duration_option(flag, help_, most=3600)
 
 
 EXAMPLES = (
     "claimctl uninstall-prepare --dry-run",
     "claimctl uninstall-prepare --verify",
-    "claimctl uninstall-prepare -n ml --timeout 600",
+    "claimctl uninstall-prepare -n ml --timeout 10m",
 )
 
 
@@ -57,15 +58,13 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     ] = False,
     timeout: Annotated[
-        int,
-        typer.Option(
+        float,
+        duration_option(
             "--timeout",
-            metavar="SECONDS",
-            min=1,
-            help="Seconds after which the command lists what is left and ends. Another run "
-            "continues.",
+            "Time after which the command lists what is left and ends. Another run continues.",
+            least=1,
         ),
-    ] = 900,
+    ] = 900.0,
     settle_seconds: Annotated[
         float, _seconds("--settle-seconds", "As for the controller, if this command replaces it.")
     ] = 5.0,
@@ -73,13 +72,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
     slow_binding_seconds: Annotated[float, _seconds("--slow-binding-seconds", "The same.")] = 600.0,
     grace_seconds: Annotated[
         float,
-        typer.Option(
+        duration_option(
             "--force-deleted-pod-grace-seconds",
-            metavar="N",
-            min=0,
-            max=86400,
-            help="Seconds for which a vanished pod may still be running, for claims without a "
-            "ClaimReservation.",
+            "How long a vanished pod may still be running, for claims without a ClaimReservation.",
+            most=86400,
         ),
     ] = 300.0,
     lease_namespace: Annotated[

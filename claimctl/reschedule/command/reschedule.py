@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.access import DEFAULT, Access, connecting_patiently, seconds
+from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.durations import seconds
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import namespace_name, object_name
 from claimctl.reschedule.command.wanted import DryRun, Wanted

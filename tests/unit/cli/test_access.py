@@ -21,7 +21,6 @@ from claimctl.cli.access import (
     Access,
     connecting,
     connecting_patiently,
-    seconds,
 )
 from claimctl.cli.main import load, run
 from claimctl.cli.registry import COMMANDS
@@ -46,20 +45,6 @@ def config(tmp_path: Path) -> str:
     path = tmp_path / "config"
     path.write_text(KUBECONFIG)
     return str(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("30", 30.0), ("30s", 30.0), ("500ms", 0.5), ("1m30s", 90.0), ("1.5m", 90.0), ("0", 0.0)],
-)
-def test_durations_are_those_of_kubectl(text: str, expected: float) -> None:
-    assert seconds(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "soon", "30x", "s", "-1s", "1m 30s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is not a duration"):
-        seconds(text)
 
 
 async def test_the_context_alone_decides_without_flags(config: str) -> None:
@@ -114,7 +99,7 @@ async def test_a_server_is_enough_without_a_kubeconfig(
         (["--user", "x"], "--user: user 'x', which does not exist; there are: one, two"),
         (["--server", "nonsense"], "--server: server 'nonsense' is not an http(s) URL"),
         (["--certificate-authority", "/nosuch"], "there is no file /nosuch"),
-        (["--request-timeout", "soon"], "'soon' is not a duration like 30s, 500ms or 1m30s"),
+        (["--request-timeout", "soon"], "'soon' is not a duration like 30s, 5m or 1h30m"),
     ],
 )
 def test_a_bad_flag_is_one_line(

@@ -73,7 +73,7 @@ CASES = [
     ({RESERVE: "*"}, ("slice",), ""),
     ({RESERVE: "slice"}, ("slice",), ""),
     ({RESERVE: " slice , other "}, ("slice", "other"), ""),
-    ({RESERVE: "slice", "claimctl.io/retention-policy": "Manual"}, ("slice",), ""),
+    ({RESERVE: "slice", "claimctl.io/retention-policy": "Persistent"}, ("slice",), ""),
     ({RESERVE: "slice", "claimctl.io/idle-timeout-seconds": "2147483647"}, ("slice",), ""),
     ({"example.com/note": "x"}, (), ""),
     (None, (), ""),
@@ -83,6 +83,11 @@ CASES = [
     ({RESERVE: "a" * 254}, ("slice",), "no ResourceClaim can have"),
     ({RESERVE: "slice,other"}, ("slice",), "does not name"),
     ({RESERVE: "slice", "claimctl.io/retention-policy": "Never"}, ("slice",), "must be While"),
+    (
+        {RESERVE: "slice", "claimctl.io/retention-policy": "Manual"},
+        ("slice",),
+        "for Manual, create",
+    ),
     ({RESERVE: "slice", "claimctl.io/idle-timeout-seconds": "1m"}, ("slice",), "whole number"),
     ({RESERVE: "slice", "claimctl.io/idle-timeout-seconds": "2147483648"}, ("slice",), "whole num"),
 ]
@@ -100,7 +105,7 @@ def test_it_says_what_the_controller_says(
 
 MORE = [
     (deployment({RESERVE: "*"}), "the pod template names no claim"),
-    (deployment({"claimctl.io/retention-policy": "Manual"}), "no effect without"),
+    (deployment({"claimctl.io/retention-policy": "Persistent"}), "no effect without"),
     (deployment({"claimctl.io/reserved": "*"}, "slice"), "unknown annotation"),
     (deployment({"claimctl.io/pod-group": "yes"}, "slice"), "must be inject"),
     (deployment(None, "slice", on_template={RESERVE: "*"}), "is on the pod template"),

@@ -135,6 +135,17 @@ def test_nothing_new_is_made_for_a_job_that_has_ended() -> None:
     assert plan(annotated(job, made("a"))) == AnnotationPlan()
 
 
+def test_manual_by_annotation_is_refused_because_it_could_not_outlive_the_workload() -> None:
+    """A present reservation stays as it is, and no new one is made."""
+    asked = meta(**{RESERVE_ANNOTATION: "*", "claimctl.io/retention-policy": "Manual"})
+    workload = replace(deployment("*", "a", "b"), metadata=asked)
+    planned = plan(annotated(workload, made("a")))
+    assert (planned.create, planned.update, planned.delete) == ((), (), ())
+    (problem,) = planned.problems
+    assert problem.reason == Reason.INVALID_ANNOTATION
+    assert problem.note.endswith("create a ClaimReservation with retentionPolicy Manual instead")
+
+
 def test_bad_names_are_named_and_the_others_served() -> None:
     found = plan(annotated(deployment("a,Bad_Name,z", "a")))
     assert found == AnnotationPlan(
