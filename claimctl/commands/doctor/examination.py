@@ -29,8 +29,8 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import complaints
+from claimctl.reschedule.plan.kubelet import in_vain
 from claimctl.reschedule.plan.own_taints import stale_taints
-from claimctl.reschedule.plan.rounds import in_vain
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS, RescheduleRecord
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS

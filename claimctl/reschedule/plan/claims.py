@@ -1,4 +1,8 @@
-"""The claims of the cluster, and the pods that use them."""
+"""The claims of the cluster, the pods that use them, and which claims keep a pod on its node.
+
+A sticky claim is still allocated when the replacement of an evicted pod is scheduled: it can run
+only where the claim's devices can be reached. What happens to each kind of claim was measured on
+real servers (docs/moving-claims.md)."""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.observed import Observed
@@ -226,3 +231,52 @@ def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterat
         for ghost in each.status.force_deleted_pods:
             if ghost.since is None or now < ghost.since + timedelta(seconds=grace):
                 yield ghost.name
+
+
+class Stickiness(StrEnum):
+    """What becomes of a claim when pods that use it leave."""
+
+    GOES_WITH_POD = "GoesWithPod"
+    """It was generated for a pod that leaves."""
+    NOT_ALLOCATED = "NotAllocated"
+    IN_USE = "InUse"
+    """Another pod uses it."""
+    GHOST = "Ghost"
+    """A pod that vanished may still use it."""
+    HELD = "Held"
+    """It stays allocated until the controller releases it."""
+    FOREIGN = "HeldByAnother"
+    """Another client than claimctl holds it, or a PodGroup is listed that nothing removes."""
+    WHILE_OPEN = "WhileNodeOpen"
+    """The replacement exists before the claim is free, and comes back. If the node is closed to the
+    replacement, the scheduler deallocates the claim for it."""
+    MAY_RETURN = "MayReturn"
+    """The same for a StatefulSet, which waits until the old pod is gone, and for a Job: where the
+    replacement goes depends on the release and on chance. With the node closed it moves."""
+
+
+_UNCERTAIN = frozenset({"StatefulSet", "Job"})
+"""Owners whose replacements came back on one release and moved on another one."""
+STICKY = frozenset(Stickiness) - {Stickiness.GOES_WITH_POD, Stickiness.NOT_ALLOCATED}
+"""While the node is open, these claims are still allocated when the replacement is scheduled."""
+
+
+def stickiness(claim: KnownClaim, leaving: frozenset[str], owner_kind: str) -> Stickiness:
+    """What becomes of the claim when the pods with the UIDs ``leaving`` are evicted together.
+
+    Args:
+        owner_kind: the kind of the pods' controller.
+    """
+    if claim.owned_by(leaving):
+        return Stickiness.GOES_WITH_POD
+    if not claim.allocated:
+        return Stickiness.NOT_ALLOCATED
+    if not claim.consumers <= leaving:
+        return Stickiness.IN_USE
+    if claim.ghosts:
+        return Stickiness.GHOST
+    if claim.foreign_holders or (claim.group_listed and not claim.reservations):
+        return Stickiness.FOREIGN
+    if claim.held:
+        return Stickiness.HELD
+    return Stickiness.MAY_RETURN if owner_kind in _UNCERTAIN else Stickiness.WHILE_OPEN

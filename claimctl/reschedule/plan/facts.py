@@ -1,9 +1,16 @@
-"""For what a pod was chosen. The run that executes a plan compares these facts before it evicts."""
+"""What is true of a pod: whether it is critical, which goes first, and what a plan relied on.
+
+A run compares these facts before it evicts, and skips a pod that no longer matches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from claimctl.reschedule.plan.plan import Facts, PodRef
+from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY
 from claimctl.reschedule.plan.requests import pod_requests
+from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
@@ -52,3 +59,50 @@ def facts_of(pod: SchedulingPod) -> Facts:
         labels=tuple(sorted((meta.labels or {}).items())),
         annotations=tuple((key, annotations[key]) for key in ANNOTATIONS if key in annotations),
     )
+
+
+CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+_MARKS = ("", "true")
+"""Values of the annotation: Kubernetes asked for '', the manifests of 2018 also have 'true'."""
+
+
+def is_critical(pod: SchedulingPod, system_namespaces: Collection[str]) -> bool:
+    """Whether the pod is critical by its priority, or by the annotation of 2018.
+
+    Args:
+        system_namespaces: where the annotation counts. Elsewhere anybody could set it.
+    """
+    return is_critical_by_priority(pod) or (
+        pod.metadata.annotation(CRITICAL) in _MARKS and pod.metadata.namespace in system_namespaces
+    )
+
+
+def is_critical_by_priority(pod: SchedulingPod) -> bool:
+    high = (pod.spec.priority or 0) >= CRITICAL_PRIORITY
+    return high or pod.spec.priority_class_name in CLASSES
+
+
+_QOS = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
+
+Rank = tuple[bool, int, int, bool, float, tuple[str, str, str]]
+
+
+def victim_rank(pod: WorldPod) -> Rank:
+    """The least comes first: not ready, low priority, BestEffort before Burstable before
+    Guaranteed, pods that prefer no eviction last, youngest first."""
+    meta = pod.pod.metadata
+    created = meta.creation_timestamp
+    return (
+        is_ready(pod.pod),
+        pod.pod.spec.priority or 0,
+        _quality(pod),
+        meta.annotation(PREFER_NO_EVICTION) is not None,
+        -created.timestamp() if created else 0.0,
+        pod.key,
+    )
+
+
+def _quality(pod: WorldPod) -> int:
+    """The QoS class; without one in the status, a pod that requests something is Burstable."""
+    guessed = "Burstable" if len(pod.requests) > 1 else "BestEffort"
+    return _QOS.get(pod.pod.status.qos_class or guessed, _QOS["Guaranteed"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan import affinity, spread
-from claimctl.reschedule.plan.quantities import PODS
+from claimctl.reschedule.plan.requests import PODS
 from claimctl.reschedule.plan.volumes import UnknownVolume, Volumes
 from claimctl.reschedule.plan.world import (
     ANY_ADDRESS,

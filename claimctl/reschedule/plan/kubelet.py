@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from claimctl.reschedule.plan.quantities import CPU, MEMORY
-from claimctl.reschedule.plan.requests import desired_requests, held_requests
+from claimctl.reschedule.plan.requests import CPU, MEMORY, desired_requests, held_requests
 from claimctl.reschedule.plan.world import WorldNode, WorldPod
+from claimctl.reschedule.shapes.records import RecordedResize
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.text import counted
 from claimctl.wire.meta import Condition, find_condition
 
 RESIZE_PENDING, DEFERRED = "PodResizePending", "Deferred"
@@ -128,3 +129,22 @@ def _in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
         return each.grows, -(pod.spec.priority or 0), not guaranteed, each.since, each.pod.key
 
     return sorted(waiting, key=rank)
+
+
+LATE = timedelta(minutes=10)
+"""A kubelet looks at waiting resizes at least every three minutes."""
+
+
+def in_vain(
+    rounds: Iterable[RecordedResize], now: datetime
+) -> Iterator[tuple[RecordedResize, str]]:
+    """The rounds after which the pod waits on, and what to say about each.
+
+    A run of ``claimctl reschedule`` removes the rounds of pods that wait no longer.
+    """
+    for each in rounds:
+        if each.since is None or now < each.since + LATE:
+            continue
+        minutes = (now - each.since).total_seconds() // 60
+        left = f"{counted(len(each.victims), 'pod')} left for it {minutes:.0f} minutes ago"
+        yield each, f"its resize waits although {left}"

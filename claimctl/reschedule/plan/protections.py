@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from claimctl.reschedule.plan.budgets import Budgets
-from claimctl.reschedule.plan.criticality import is_critical
 from claimctl.reschedule.plan.facts import (
     DO_NOT_DISRUPT,
     EVICT,
@@ -18,6 +17,7 @@ from claimctl.reschedule.plan.facts import (
     PREFER_NO_EVICTION,
     SAFE_TO_EVICT,
     SOURCE,
+    is_critical,
 )
 from claimctl.reschedule.plan.policy import (
     DEFAULT_SCHEDULER,

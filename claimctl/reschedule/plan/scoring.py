@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from claimctl.reschedule.plan import spread
 from claimctl.reschedule.plan.fit import wanted_nodes
-from claimctl.reschedule.plan.quantities import CPU, MEMORY
+from claimctl.reschedule.plan.requests import CPU, MEMORY
 from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import (
     PodAffinity,

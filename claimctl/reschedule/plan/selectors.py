@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from claimctl.reschedule.plan.quantities import parse
+from claimctl.reschedule.plan.requests import parse
 from claimctl.reschedule.shapes.devices import PublishedDevice
 from claimctl.wire.base import EMPTY
 

@@ -1,13 +1,17 @@
-"""Topology spread constraints, as the scheduler's plugin PodTopologySpread judges them."""
+"""How pods of one owner are spread: duplicates on nodes, and topology spread constraints.
+
+Constraints are judged as the scheduler's plugin PodTopologySpread does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.world import Domains, World, WorldNode, WorldPod
+from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.world import Domains, GroupKey, Step, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import TopologySpreadConstraint
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.wire.placement import admits, taints_of
@@ -139,3 +143,37 @@ def _check(
         least=min(found.values(), default=0) if enough else 0,
         own=int(selects(selector_of(constraint, pod), pod.labels)),
     )
+
+
+def groups_of(world: World) -> dict[GroupKey, list[WorldPod]]:
+    """The pods of each group, groups and pods in their order."""
+    found: dict[GroupKey, list[WorldPod]] = {}
+    for pod in sorted(world.pods.values(), key=lambda pod: pod.key):
+        if pod.group is not None:
+            found.setdefault(pod.group, []).append(pod)
+    return dict(sorted(found.items()))
+
+
+def on_node(world: World, pod: WorldPod, node: str) -> int:
+    """How many pods of the pod's group are on the node now."""
+    return world.groups[pod.group].get(node, 0) if pod.group is not None else 0
+
+
+def unevener(world: World, steps: Sequence[Step], *, strictly: bool) -> Obstacle | None:
+    """Whether the moves make the numbers of pods by node less even, so that they are no gain.
+
+    Without such an obstacle the sum of the squared numbers has not grown.
+
+    Args:
+        strictly: also moves that leave all numbers as even as they were are no gain.
+    """
+    gone = Counter((step.pod.group, step.source) for step in steps)
+    detail, gain = "", not strictly
+    for step in steps:
+        there = on_node(world, step.pod, step.destination)
+        here = on_node(world, step.pod, step.source) + gone[step.pod.group, step.source]
+        detail = f"{step.destination} would have {there} pods of the owner, {step.source} {here}"
+        if there > here:
+            return Obstacle(Reason.NO_BETTER_NODE, detail)
+        gain = gain or there < here
+    return None if gain else Obstacle(Reason.NO_BETTER_NODE, detail)

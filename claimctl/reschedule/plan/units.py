@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim, shares_group
+from claimctl.reschedule.plan.claims import (
+    STICKY,
+    ClaimKey,
+    Claims,
+    KnownClaim,
+    Stickiness,
+    shares_group,
+    stickiness,
+)
 from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.facts import by_name
 from claimctl.reschedule.plan.inventory import Inventory
@@ -19,7 +27,6 @@ from claimctl.reschedule.plan.observed import Controller, Observed
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.stickiness import STICKY, Stickiness, stickiness
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted

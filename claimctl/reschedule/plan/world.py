@@ -13,8 +13,14 @@ from datetime import UTC, datetime
 from msgspec.structs import replace as changed
 
 from claimctl.reschedule.plan.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
-from claimctl.reschedule.plan.quantities import CPU, MEMORY, PODS, amounts
-from claimctl.reschedule.plan.requests import pod_requests, scored_requests
+from claimctl.reschedule.plan.requests import (
+    CPU,
+    MEMORY,
+    PODS,
+    amounts,
+    pod_requests,
+    scored_requests,
+)
 from claimctl.reschedule.shapes.scheduling import (
     Affinity,
     PodAffinityTerm,

@@ -33,7 +33,7 @@ from msgspec.structs import force_setattr, replace
 from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.reschedule.plan import own_taints
-from claimctl.reschedule.plan.criticality import is_critical
+from claimctl.reschedule.plan.facts import is_critical
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
 from claimctl.reschedule.run.reallocating import withdraw_stale

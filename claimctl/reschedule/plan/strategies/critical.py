@@ -21,9 +21,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace as with_unit
 
-from claimctl.reschedule.plan.criticality import is_critical, is_critical_by_priority
 from claimctl.reschedule.plan.devices import Placement, Unit
-from claimctl.reschedule.plan.facts import by_name, reference
+from claimctl.reschedule.plan.facts import by_name, is_critical, is_critical_by_priority, reference
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX

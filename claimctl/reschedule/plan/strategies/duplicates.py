@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import islice
 
+from claimctl.reschedule.plan.facts import victim_rank
 from claimctl.reschedule.plan.fit import Unknown
-from claimctl.reschedule.plan.groups import groups_of, on_node, unevener
-from claimctl.reschedule.plan.order import victim_rank
 from claimctl.reschedule.plan.policy import RemoveDuplicates
 from claimctl.reschedule.plan.reasons import Obstacle
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.spread import groups_of, on_node, unevener
 from claimctl.reschedule.plan.world import Step, WorldPod
 
 

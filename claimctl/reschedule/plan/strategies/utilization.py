@@ -3,22 +3,25 @@
 A node is under-used if it can take pods and is below the thresholds in all resources that it has,
 and over-used if it is above a target threshold in any. A pod moves if the expected node stays at or
 below every target, so each move lowers what nodes have above their targets.
+
+Use is counted by requests, pods, and devices of a class, and compared exactly: a use is whole, and
+a threshold is a fraction of the capacity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from claimctl.reschedule.plan.groups import unevener
-from claimctl.reschedule.plan.order import victim_rank
-from claimctl.reschedule.plan.policy import LowNodeUtilization
-from claimctl.reschedule.plan.quantities import CPU, MEMORY, PODS
+from claimctl.reschedule.plan.devices import Devices
+from claimctl.reschedule.plan.facts import victim_rank
+from claimctl.reschedule.plan.policy import DEVICE_CLASS_PREFIX, LowNodeUtilization
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
 from claimctl.reschedule.plan.run import Context, Run
-from claimctl.reschedule.plan.usage import Usage
-from claimctl.reschedule.plan.world import Step, WorldPod
+from claimctl.reschedule.plan.spread import unevener
+from claimctl.reschedule.plan.world import Step, World, WorldPod
 from claimctl.text import counted
 
 _BASIC = (CPU, MEMORY, PODS)
@@ -165,3 +168,40 @@ class _Balancing:
                 detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"
                 return Obstacle(Reason.NO_BETTER_NODE, detail)
         return unevener(self.run.world, steps, strictly=False) if self.keep_spread else None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Use and capacity of resources on each node, as they are now.
+
+    A node that has nothing of a resource is left out of that resource.
+    """
+
+    world: World
+    devices: Devices
+
+    def of(self, node: str, resource: str) -> tuple[int, int] | None:
+        """Use and capacity; None if the node has nothing of the resource."""
+        if resource.startswith(DEVICE_CLASS_PREFIX):
+            counts = self.devices.usage(resource.removeprefix(DEVICE_CLASS_PREFIX))
+            count = counts.get(node)
+            return (count.used, count.published) if count and count.published else None
+        state = self.world.nodes[node]
+        capacity = state.allocatable.get(resource, 0)
+        return (state.used.get(resource, 0), capacity) if capacity else None
+
+    def percent(self, node: str, resource: str) -> Fraction | None:
+        found = self.of(node, resource)
+        return Fraction(found[0] * 100, found[1]) if found else None
+
+    def requested(self, pod: WorldPod, resource: str) -> int:
+        """How much of the resource the pod uses."""
+        if resource.startswith(DEVICE_CLASS_PREFIX):
+            name = resource.removeprefix(DEVICE_CLASS_PREFIX)
+            return self.devices.requested(pod.pod, name)
+        return pod.requests.get(resource, 0)
+
+    def mean(self, nodes: Iterable[str], resource: str) -> Fraction | None:
+        """The mean percentage of the nodes that have the resource."""
+        found = [each for node in nodes if (each := self.percent(node, resource)) is not None]
+        return sum(found, Fraction(0)) / len(found) if found else None

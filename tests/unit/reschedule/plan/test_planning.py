@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from claimctl.reschedule.plan.groups import groups_of
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass, plan, plan_with
@@ -25,6 +24,7 @@ from claimctl.reschedule.plan.policy import (
     RemoveDuplicates,
 )
 from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.spread import groups_of
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.devices import DeviceClass
 from claimctl.reschedule.shapes.scheduling import PriorityClass, SchedulingNode, SchedulingPod

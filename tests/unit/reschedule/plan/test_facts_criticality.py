@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reschedule.plan.criticality import is_critical
-from claimctl.reschedule.plan.facts import CRITICAL
+from claimctl.reschedule.plan.facts import CRITICAL, is_critical
 from claimctl.reschedule.plan.policy import CriticalPods, Policy, Profile
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.scheduling import pod

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from claimctl.reschedule.plan.devices import DeviceCount
-from claimctl.reschedule.plan.usage import Usage
+from claimctl.reschedule.plan.strategies.utilization import Usage
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.no_devices import NoDevices

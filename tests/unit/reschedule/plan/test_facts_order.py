@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.reschedule.plan.facts import PREFER_NO_EVICTION
-from claimctl.reschedule.plan.order import victim_rank
+from claimctl.reschedule.plan.facts import PREFER_NO_EVICTION, victim_rank
 from claimctl.reschedule.plan.world import World
 from tests.support.scheduling import node, pod
 

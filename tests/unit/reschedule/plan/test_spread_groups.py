@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reschedule.plan.groups import groups_of, on_node, unevener
+from claimctl.reschedule.plan.spread import groups_of, on_node, unevener
 from claimctl.reschedule.plan.world import Step, World
 from tests.support.scheduling import node, pod
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from claimctl.reschedule.plan.quantities import add, amount, amounts, parse, raise_to
+from claimctl.reschedule.plan.requests import add, amount, amounts, parse, raise_to
 from claimctl.reschedule.shapes.scheduling import Quantity
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claimctl.reschedule.plan.rounds import in_vain
+from claimctl.reschedule.plan.kubelet import in_vain
 from claimctl.reschedule.shapes.records import RecordedResize
 from tests.support.scheduling import NOW
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reschedule.plan.claims import Claims
-from claimctl.reschedule.plan.stickiness import STICKY, Stickiness, stickiness
+from claimctl.reschedule.plan.claims import STICKY, Claims, Stickiness, stickiness
 from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import NOW, after
