@@ -48,8 +48,8 @@ def check_of(world: World, pod: WorldPod) -> PodAffinityCheck | None:
     affinity = pod.pod.spec.affinity
     for term in required_anti_affinity(affinity):
         namespaces = world.namespaces_of(term, pod.namespace)
-        found = world.matching(namespaces, term.label_selector)
-        _add(world, avoided, term.topology_key, found)
+        nodes = world.matching(namespaces, term.label_selector)
+        _add(world, avoided, term.topology_key, nodes)
     terms = affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
     if not avoided and not terms:
         return None
@@ -77,8 +77,8 @@ def _means(world: World, term: PodAffinityTerm, pod: WorldPod, other: WorldPod) 
 
 
 def _add(world: World, domains: Domains, key: str, nodes: Mapping[str, int]) -> None:
-    if found := _domains(world, key, nodes):
-        domains.setdefault(key, set()).update(found)
+    if names := _domains(world, key, nodes):
+        domains.setdefault(key, set()).update(names)
 
 
 def _domains(world: World, key: str, nodes: Iterable[str]) -> set[str]:

@@ -218,10 +218,10 @@ def shares_group(pod: SchedulingPod) -> ClaimKey | None:
 
 
 def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
-    found: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
+    reservations: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
     for each in sorted(observed.reservations, key=lambda each: each.metadata.name):
-        found[each.metadata.namespace, each.spec.resource_claim_name].append(each)
-    return {key: tuple(each) for key, each in found.items()}
+        reservations[each.metadata.namespace, each.spec.resource_claim_name].append(each)
+    return {key: tuple(each) for key, each in reservations.items()}
 
 
 def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:

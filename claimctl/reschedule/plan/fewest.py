@@ -38,7 +38,7 @@ def fewest(
     cost: Callable[[Sequence[T]], Any],
     size: Callable[[Sequence[T]], int],
 ) -> tuple[T, ...] | None:
-    """The cheapest set of candidates that is enough; None if none was found.
+    """The cheapest set of candidates that is enough; None if none was sets.
 
     Args:
         orders: the candidates in several orders, in each the first to be spared first.
@@ -46,8 +46,8 @@ def fewest(
         cost: the least is taken; ``size`` must be its first part.
         size: at least the number of candidates.
     """
-    found = [each for order in orders if (each := reprieved(order, enough)) is not None]
-    best = min(found, key=cost, default=None)
+    sets = [each for order in orders if (each := reprieved(order, enough)) is not None]
+    best = min(sets, key=cost, default=None)
     for chosen in islice(_smaller(orders[0], best, size), MOST_STEPS):
         if (best is None or cost(chosen) < cost(best)) and enough(chosen):
             best = chosen

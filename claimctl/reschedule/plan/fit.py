@@ -111,10 +111,10 @@ class Fitter:
         answers = self._still.setdefault(key, {})
 
         def judge(node: WorldNode) -> str:
-            found = answers.get(node.name)
-            if found is None:
-                found = answers[node.name] = _still_problem(pod, volumes, node)
-            return found
+            answer = answers.get(node.name)
+            if answer is None:
+                answer = answers[node.name] = _still_problem(pod, volumes, node)
+            return answer
 
         return judge
 

@@ -125,12 +125,12 @@ class Inventory:
                 return claim
             if not isinstance(claim, KnownClaim):
                 wanted.append((None, claim))
-            elif (found := self._existing(pod, claim, node)) is None:
+            elif (existing := self._existing(pod, claim, node)) is None:
                 joins.append(claim.key)
-            elif isinstance(found, Obstacle):
-                return found
+            elif isinstance(existing, Obstacle):
+                return existing
             else:
-                wanted.append(found)
+                wanted.append(existing)
         return self._searched(pod, node, tuple(joins), wanted)
 
     def _existing(
@@ -212,10 +212,10 @@ class Inventory:
 
     def _needs(self, wanted: _Wanted) -> int:
         _, spec = wanted
-        found = self._least.get(id(spec))
-        if found is None:
-            found = self._least[id(spec)] = least_devices(spec)
-        return found
+        least = self._least.get(id(spec))
+        if least is None:
+            least = self._least[id(spec)] = least_devices(spec)
+        return least
 
     def _here(self, name: str, *, shared: bool) -> Here:
         """The devices of a node.
@@ -246,11 +246,11 @@ class Inventory:
 
     def _usage_of(self, device_class: str) -> _Usage:
         if device_class not in self._usage:
-            found = self._usage[device_class] = _Usage({}, {})
+            usage = self._usage[device_class] = _Usage({}, {})
             for local in self._catalogue.by_node.values():
                 for device in local:
                     if self._counts(device, device_class):
-                        found.publish(device, used=self._in_use[device.id] > 0)
+                        usage.publish(device, used=self._in_use[device.id] > 0)
         return self._usage[device_class]
 
     def _counts(self, device: PublishedOn, device_class: str) -> bool:

@@ -28,9 +28,9 @@ _GUARANTEED = "Guaranteed"
 
 def deferred(pod: SchedulingPod) -> Condition | None:
     """The condition by which a kubelet says that a resize has no room now."""
-    found = find_condition(pod.status.conditions, RESIZE_PENDING)
-    waits = found is not None and found.status == "True" and found.reason == DEFERRED
-    return found if waits else None
+    condition = find_condition(pod.status.conditions, RESIZE_PENDING)
+    waits = condition is not None and condition.status == "True" and condition.reason == DEFERRED
+    return condition if waits else None
 
 
 def held(pod: SchedulingPod) -> Amounts:
@@ -116,9 +116,9 @@ def account(node: WorldNode) -> Account:
 
 def _waiting(pods: Iterable[WorldPod], amounts: Mapping[str, Amounts]) -> Iterator[Waiting]:
     for pod in pods:
-        found = deferred(pod.pod)
-        if found is not None and not pod.pod.metadata.deleting:
-            since = found.last_transition_time or datetime.min.replace(tzinfo=UTC)
+        condition = deferred(pod.pod)
+        if condition is not None and not pod.pod.metadata.deleting:
+            since = condition.last_transition_time or datetime.min.replace(tzinfo=UTC)
             yield Waiting(pod, _both(desired_requests(pod.pod)), amounts[pod.uid], since)
 
 

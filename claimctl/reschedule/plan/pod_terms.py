@@ -44,10 +44,10 @@ class PodTerms:
         self, namespace: str, term: PodAffinityTerm, weight: int, means: frozenset[str] | None
     ) -> PodTerm:
         """File a term of pods in ``namespace``. It is about pods in ``means`` (None: all)."""
-        found = self._known[namespace, encode(term), weight] = PodTerm(term, weight)
+        known = self._known[namespace, encode(term), weight] = PodTerm(term, weight)
         for corner in corners(means, term.label_selector):
-            self._by_corner.setdefault(corner, []).append(found)
-        return found
+            self._by_corner.setdefault(corner, []).append(known)
+        return known
 
     def meaning(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodTerm]:
         """The terms, of pods on nodes, that mean a pod with these labels."""

@@ -61,10 +61,10 @@ class Predictor:
         others = self._others(fitting, source, problems)
         first: Obstacle | None = None
         while batch := list(islice(others, ENOUGH)):
-            found = self._best(pod, [*here, *batch], source)
-            if isinstance(found, Landing) or found.reason in _FINAL:
-                return found
-            first = first or found
+            best = self._best(pod, [*here, *batch], source)
+            if isinstance(best, Landing) or best.reason in _FINAL:
+                return best
+            first = first or best
         return first or Obstacle(Reason.NO_OTHER_NODE, describe(problems, len(self.world.nodes)))
 
     def _others(self, fitting: Fitting, source: str, problems: Counter[str]) -> Iterator[WorldNode]:
@@ -86,9 +86,9 @@ class Predictor:
         Among equals the source comes first, as the scheduler may take it. If the source is best
         only because better nodes lack devices, that is the obstacle.
         """
-        found = self._in_order(pod, nodes, source)
+        ordered = self._in_order(pod, nodes, source)
         if not _meets_itself(pod) or len(nodes) == 1:
-            return self._first_with_devices(pod, found, source)
+            return self._first_with_devices(pod, ordered, source)
         # the replacement is scheduled while the pod is still ending, or later: whenever that is,
         # it must not come back
         mark = self.world.mark()
@@ -97,17 +97,17 @@ class Predictor:
             while_ending = self._in_order(pod, nodes, source)
         finally:
             self.world.rollback(mark)
-        first = self._first_with_devices(pod, found, source)
-        if isinstance(first, Obstacle) or while_ending == found:
+        first = self._first_with_devices(pod, ordered, source)
+        if isinstance(first, Obstacle) or while_ending == ordered:
             return first
         return self._first_with_devices(pod, while_ending, source)
 
     def _in_order(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> list[str]:
         """The names of the nodes, the best one first."""
-        found = scores(self.world, pod, nodes)
+        totals = scores(self.world, pod, nodes)
         order = sorted(
             (-score, node.name != source, node.name)
-            for score, node in zip(found, nodes, strict=True)
+            for score, node in zip(totals, nodes, strict=True)
         )
         return [name for _, _, name in order]
 

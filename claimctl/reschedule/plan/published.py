@@ -66,17 +66,17 @@ class Catalogue:
 
 
 def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
-    found = Catalogue()
+    published = Catalogue()
     for (driver, _), pool in sorted(_pools(slices).items()):
-        found.drivers.add(driver)
+        published.drivers.add(driver)
         devices = list(_devices(pool)) if _is_complete(pool) else None
         if devices is None or len({each.id for each in devices}) < len(devices):
-            found.incomplete.extend(pool)
+            published.incomplete.extend(pool)
             continue
         for each in devices:
-            found.by_id[each.id] = each
-            (found.by_node[each.node] if each.node else found.of_many).append(each)
-    return found
+            published.by_id[each.id] = each
+            (published.by_node[each.node] if each.node else published.of_many).append(each)
+    return published
 
 
 def _pools(

@@ -137,8 +137,8 @@ def _of_containers(
 def _with_status(
     containers: Sequence[Container], statuses: Sequence[SchedulingContainerStatus]
 ) -> list[tuple[Container, SchedulingContainerStatus | None]]:
-    found = {status.name: status for status in statuses}
-    return [(container, found.get(container.name)) for container in containers]
+    statuses_by_name = {status.name: status for status in statuses}
+    return [(container, statuses_by_name.get(container.name)) for container in containers]
 
 
 def _of_container(
@@ -195,10 +195,10 @@ def parse(quantity: Quantity) -> Fraction:
         ValueError: this is no quantity.
     """
     text = str(Decimal(repr(quantity))) if isinstance(quantity, float) else str(quantity)
-    found = _NUMBER.fullmatch(text)
-    if not found:
+    matched = _NUMBER.fullmatch(text)
+    if not matched:
         raise ValueError(f"{text!r} is not a quantity: a number such as 2, 500m or 4Gi is expected")
-    number, exponent, suffix = found.groups()
+    number, exponent, suffix = matched.groups()
     return Fraction(number + (exponent or "")) * _UNITS[suffix or ""]
 
 

@@ -128,8 +128,8 @@ class Run:
         return None
 
     def _members(self, unit: Unit) -> list[WorldPod]:
-        found = (self.world.pods.get(each.metadata.uid) for each in unit.pods)
-        return [each for each in found if each is not None]
+        members = (self.world.pods.get(each.metadata.uid) for each in unit.pods)
+        return [each for each in members if each is not None]
 
     def forbidden(
         self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, context: Context

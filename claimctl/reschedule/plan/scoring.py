@@ -34,14 +34,14 @@ _SPREAD_OWNERS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"
 def scores(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int]:
     """The score of each node, in the order of ``nodes``. The pod must not be on a node."""
     total = [_room(pod, node) for node in nodes]
-    for weight, found in (
+    for weight, partial in (
         (_TAINTS, _taints(pod, nodes)),
         (_AFFINITY, _node_affinity(pod, nodes)),
         (_SPREAD, _spread(world, pod, nodes)),
         (_PODS, _pod_affinity(world, pod, nodes)),
     ):
-        if found is not None:
-            for index, score in enumerate(found):
+        if partial is not None:
+            for index, score in enumerate(partial):
                 total[index] += weight * score
     return total
 

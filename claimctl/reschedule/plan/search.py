@@ -65,10 +65,10 @@ def find_devices(claims: Sequence[DeviceClaim], here: Here) -> tuple[Chosen, ...
         CannotTell
     """
     search = _Search(claims, here)
-    found = search.run()
-    if found is None and search.doubt:
+    devices = search.run()
+    if devices is None and search.doubt:
         raise CannotTell(search.doubt)
-    return None if found is None else tuple(found)
+    return None if devices is None else tuple(devices)
 
 
 def least_devices(claim: DeviceClaim) -> int:
@@ -133,10 +133,10 @@ class _Search:
         else:
             named = [(request.name, request.exactly or request)]
         for name, body in named:
-            found = tuple(self._candidates(name, body))
+            candidates = tuple(self._candidates(name, body))
             if body.allocation_mode != "All":
-                found = tuple(each for each in found if self._may_have(body, each))
-            yield _Wanted(claim, name, body, found)
+                candidates = tuple(each for each in candidates if self._may_have(body, each))
+            yield _Wanted(claim, name, body, candidates)
 
     def _candidates(self, name: str, body: DeviceSubRequest) -> Iterator[PublishedOn]:
         if not body.device_class_name or body.allocation_mode not in ("ExactCount", "All"):

@@ -68,8 +68,8 @@ def _capacity(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, Value]]:
     """Quantities as numbers. In v1beta1 of Kubernetes 1.32 on, each has a field ``value``."""
     if raw is EMPTY:
         return
-    for name, found in _CAPACITY.decode(raw).items():
-        quantity = found.get("value", "") if isinstance(found, dict) else found
+    for name, entry in _CAPACITY.decode(raw).items():
+        quantity = entry.get("value", "") if isinstance(entry, dict) else entry
         number = _number(quantity)
         if number is not None:
             yield _qualified(driver, name), number
@@ -128,8 +128,8 @@ def _references(expression: str) -> tuple[tuple[str, str, str], ...] | None:
     rest = _LITERAL.sub("", _REFERENCE.sub("", expression))
     if _ANY.search(rest):
         return None
-    found = ((m[1], m[3], m[4] or m[6]) for m in _REFERENCE.finditer(expression))
-    return tuple(sorted(set(found)))
+    references = ((m[1], m[3], m[4] or m[6]) for m in _REFERENCE.finditer(expression))
+    return tuple(sorted(set(references)))
 
 
 @lru_cache(maxsize=65_536)

@@ -92,12 +92,12 @@ def counts(
 
 def by_domain(world: World, key: str, per_node: Mapping[str, int]) -> dict[str, int]:
     """The sums of numbers of pods over the nodes of each domain."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for name, count in per_node.items():
         value = world.nodes[name].labels.get(key)
         if value is not None:
-            found[value] = found.get(value, 0) + count
-    return found
+            numbers[value] = numbers.get(value, 0) + count
+    return numbers
 
 
 def _domains(
@@ -112,8 +112,8 @@ def _domains(
     tolerations = pod.pod.spec.tolerations if honors_taints else None
     shape = wanted.shape if honors_affinity else None
     question = (keys, constraint.topology_key, shape, tolerations)
-    found = world.domains.get(question)
-    if found is None:
+    domains = world.domains.get(question)
+    if domains is None:
         nodes = [
             node
             for node in world.nodes.values()
@@ -123,8 +123,8 @@ def _domains(
         ]
         names = frozenset(node.name for node in nodes)
         none = {node.labels[constraint.topology_key]: 0 for node in nodes}
-        found = world.domains[question] = Domains(names, none)
-    return found
+        domains = world.domains[question] = Domains(names, none)
+    return domains
 
 
 def _check(
@@ -134,24 +134,24 @@ def _check(
     keys: tuple[str, ...],
     wanted: Wanted,
 ) -> SpreadCheck:
-    found = counts(world, pod, constraint, keys, wanted)
-    enough = len(found) >= (constraint.min_domains or 1)
+    numbers = counts(world, pod, constraint, keys, wanted)
+    enough = len(numbers) >= (constraint.min_domains or 1)
     return SpreadCheck(
         key=constraint.topology_key,
         max_skew=constraint.max_skew,
-        counts=found,
-        least=min(found.values(), default=0) if enough else 0,
+        counts=numbers,
+        least=min(numbers.values(), default=0) if enough else 0,
         own=int(selects(selector_of(constraint, pod), pod.labels)),
     )
 
 
 def groups_of(world: World) -> dict[GroupKey, list[WorldPod]]:
     """The pods of each group, groups and pods in their order."""
-    found: dict[GroupKey, list[WorldPod]] = {}
+    groups: dict[GroupKey, list[WorldPod]] = {}
     for pod in sorted(world.pods.values(), key=lambda pod: pod.key):
         if pod.group is not None:
-            found.setdefault(pod.group, []).append(pod)
-    return dict(sorted(found.items()))
+            groups.setdefault(pod.group, []).append(pod)
+    return dict(sorted(groups.items()))
 
 
 def on_node(world: World, pod: WorldPod, node: str) -> int:

@@ -84,19 +84,19 @@ class ClaimUnits:
             whole: whether pods may leave with the claim that pins them. Otherwise one such pod is
                 enough to keep all of them.
         """
-        found: Pods = {}
+        linked: Pods = {}
         waiting = [pod]
         while waiting:
             each = waiting.pop()
-            if each.metadata.uid in found:
+            if each.metadata.uid in linked:
                 continue
-            found[each.metadata.uid] = each
+            linked[each.metadata.uid] = each
             waiting += self._comrades(each)
             if whole:
                 for claim in self._claims.of(each):
-                    if self._is_pinned(claim, each, frozenset(found)):
+                    if self._is_pinned(claim, each, frozenset(linked)):
                         waiting += self._claims.users(claim)
-        return found
+        return linked
 
     def _comrades(self, pod: SchedulingPod) -> list[SchedulingPod]:
         """The pods of a group that cannot do without this one.
@@ -120,13 +120,13 @@ class ClaimUnits:
     def _pinned(self, members: Pods) -> tuple[KnownClaim, ...]:
         """The claims that keep members on their node, by name."""
         uids = frozenset(members)
-        found = {
+        pinned = {
             claim.key: claim
             for pod in members.values()
             for claim in self._claims.of(pod)
             if self._is_pinned(claim, pod, uids)
         }
-        return tuple(found[key] for key in sorted(found))
+        return tuple(pinned[key] for key in sorted(pinned))
 
     def _is_pinned(self, claim: KnownClaim, pod: SchedulingPod, leaving: frozenset[str]) -> bool:
         if stickiness(claim, leaving, _owner_kind(pod)) not in STICKY:
@@ -151,8 +151,8 @@ class ClaimUnits:
         """The first reason why the unit cannot move, or None."""
         for pod in sorted(members.values(), key=by_name):
             for claim in self._claims.of(pod):
-                if found := self._against_moving(claim):
-                    return found
+                if obstacle := self._against_moving(claim):
+                    return obstacle
         if not pinned:
             return None
         if not whole:

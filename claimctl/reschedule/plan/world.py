@@ -172,7 +172,7 @@ class World:
         self.groups: dict[GroupKey, dict[str, int]] = {}
         """How many pods of a group each node has."""
         self.domains: dict[Hashable, Domains] = {}
-        """What was found out for spread constraints."""
+        """What was room out for spread constraints."""
         self._by_namespace: dict[str, dict[str, WorldPod]] = {}
         self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
         self._watching: dict[Corner, list[Matching]] = {}
@@ -181,8 +181,8 @@ class World:
         self._journal: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], Mapping[str, int]] = {}
         for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
-            if (found := room_of(pod)) in self.nodes:
-                self.add(self.seen(pod), found)
+            if (room := room_of(pod)) in self.nodes:
+                self.add(self.seen(pod), room)
         self._journal.clear()
 
     def seen(self, pod: SchedulingPod) -> WorldPod:
@@ -279,11 +279,11 @@ class World:
     def _term(
         self, terms: PodTerms, pod: WorldPod, term: PodAffinityTerm, weight: int = 0
     ) -> PodTerm:
-        found = terms.known(pod.namespace, term, weight)
-        if found is None:
+        known = terms.known(pod.namespace, term, weight)
+        if known is None:
             namespaces = self.namespaces_of(term, pod.namespace)
-            found = terms.learn(pod.namespace, term, weight, namespaces)
-        return found
+            known = terms.learn(pod.namespace, term, weight, namespaces)
+        return known
 
     # questions
 
@@ -300,15 +300,15 @@ class World:
             staying: leave out the pods that are being deleted.
         """
         key = (namespaces, encode(selector), staying)
-        found = self._matching.get(key)
-        if found is None:
-            found = self._matching[key] = Matching(namespaces, selector, staying)
+        cached = self._matching.get(key)
+        if cached is None:
+            cached = self._matching[key] = Matching(namespaces, selector, staying)
             for corner in corners(namespaces, selector):
-                self._watching.setdefault(corner, []).append(found)
+                self._watching.setdefault(corner, []).append(cached)
             for pod in self._in(namespaces):
-                if found.matches(pod):
-                    count(found.per_node, pod.node, 1)
-        return found.per_node
+                if cached.matches(pod):
+                    count(cached.per_node, pod.node, 1)
+        return cached.per_node
 
     def anti_terms(self, pod: WorldPod) -> Iterator[PodTerm]:
         """The required anti-affinity terms, of pods on nodes, that mean the pod."""

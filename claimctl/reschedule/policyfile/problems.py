@@ -166,5 +166,5 @@ def names(model: type[BaseModel]) -> list[str]:
 
 def raised(problems: Iterable[str]) -> None:
     """Raise PolicyError if there are problems."""
-    if found := tuple(problems):
-        raise PolicyError(*found)
+    if lines := tuple(problems):
+        raise PolicyError(*lines)

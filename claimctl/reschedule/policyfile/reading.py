@@ -102,11 +102,11 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
 
 def _named_twice(profiles: Sequence[CheckedProfile]) -> list[str]:
     """The strategies with a memory of their own belong into one profile."""
-    found: list[str] = []
+    lines: list[str] = []
     for index, profile in enumerate(profiles):
         if any(each.name == _ONCE for each in profile.deschedule):
-            found.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
-    return [f"{line} in another profile already" for line in found[1:]]
+            lines.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
+    return [f"{line} in another profile already" for line in lines[1:]]
 
 
 @dataclass(slots=True)
@@ -136,18 +136,18 @@ class _Reading:
         return CheckedProfile(self.given.name, evictor, plugins("deschedule"), plugins("balance"))
 
     def _all_args(self) -> dict[str, PolicyModel]:
-        found: dict[str, PolicyModel] = {}
+        args: dict[str, PolicyModel] = {}
         for index, config in enumerate(self.given.plugin_config):
             path = (*self.path, "pluginConfig", index)
-            if config.name in found:
+            if config.name in args:
                 self.problems.append(at((*path, "name"), f"{config.name} is configured twice"))
             elif config.name not in ARGS:
                 self.unsupported.plugin((*path, "name"), config.name)
             else:
-                self._add_args(found, config, (*path, "args"))
-        return found
+                self._add_args(args, config, (*path, "args"))
+        return args
 
-    def _add_args(self, found: dict[str, PolicyModel], config: PluginConfig, path: Path) -> None:
+    def _add_args(self, known: dict[str, PolicyModel], config: PluginConfig, path: Path) -> None:
         given = {key: value for key, value in config.args.items() if key not in _TYPE_META}
         if given.pop("metricsUtilization", None):
             self.unsupported.add(
@@ -159,14 +159,14 @@ class _Reading:
             self.problems += error.problems
             return
         self.problems += checks.problems(args, path)
-        found[config.name] = args
+        known[config.name] = args
 
     def _enabled(self, point: str) -> list[str]:
         """The plugins that are enabled at an extension point."""
         plugins: PluginSet = getattr(self.given.plugins, point)
         path = (*self.path, "plugins", point)
         self._check_disabled(plugins, (*path, "disabled"))
-        found: list[str] = []
+        enabled: list[str] = []
         for index, name in enumerate(plugins.enabled):
             where = (*path, "enabled", index)
             if name not in ARGS:
@@ -177,9 +177,9 @@ class _Reading:
             elif name in plugins.enabled[:index] or name in plugins.disabled:
                 self.problems.append(at(where, f"{name} is named twice"))
             else:
-                found.append(name)
+                enabled.append(name)
                 self._check_needed(name, where)
-        return found
+        return enabled
 
     def _check_needed(self, name: str, where: Path) -> None:
         if name == "LowNodeUtilization" and not self._configured(name):

@@ -90,10 +90,10 @@ class Avoiding:
             KubeError: a request failed.
         """
 
-        def change(found: SchedulingPod) -> dict[str, Any]:
-            if found.metadata.uid != pod.uid or not is_braked(found):
+        def change(present: SchedulingPod) -> dict[str, Any]:
+            if present.metadata.uid != pod.uid or not is_braked(present):
                 return {}
-            gates = [each.name for each in found.spec.scheduling_gates]
+            gates = [each.name for each in present.spec.scheduling_gates]
             kept = [{"name": name} for name in gates if name != BRAKE_GATE]
             return {"spec": {"schedulingGates": kept or None}}
 
@@ -128,10 +128,10 @@ async def braked_pods(client: Client) -> list[PodRef]:
     Raises:
         KubeError: a request failed.
     """
-    found = (await client.list(SCHEDULING_PODS, partial=True)).items
+    pods = (await client.list(SCHEDULING_PODS, partial=True)).items
     return [
         PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
-        for pod in found
+        for pod in pods
         if is_braked(pod)
     ]
 

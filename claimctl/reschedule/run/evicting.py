@@ -66,8 +66,8 @@ async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Ev
         return Evicted() if unsure else Left(Reason.CHANGED, "the pod is gone")
     if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
         return Evicted()
-    found = difference(pod, move)
-    return Left(Reason.CHANGED, found) if found else None
+    changes = difference(pod, move)
+    return Left(Reason.CHANGED, changes) if changes else None
 
 
 def difference(pod: SchedulingPod, move: Move) -> str:

@@ -41,5 +41,5 @@ async def resize_gate(client: Client, server: Release) -> Gate:
 
 def told(page: str) -> Gate:
     """What the page of metrics says. A server that does not name the gate does not have it."""
-    found = _LINE.search(page)
-    return Gate.ON if found is not None and float(found.group(1)) else Gate.OFF
+    line = _LINE.search(page)
+    return Gate.ON if line is not None and float(line.group(1)) else Gate.OFF

@@ -95,7 +95,7 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
     taints = {step.unit: step for step in plan.taints}
     resizes = {step.unit: step for step in plan.resizes}
     units: dict[str, Group] = {}
-    found: list[Group] = []
+    groups: list[Group] = []
     for step in steps:
         unit = step.move.unit
         if unit and unit in units:
@@ -104,11 +104,11 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
         asked = tuple(each for each in plan.reallocations if unit and each.unit == unit)
         taint = taints.get(unit) if unit else None
         group = Group([step], taint, asked, resizes.get(unit) if unit else None)
-        found.append(group)
+        groups.append(group)
         if unit:
             units[unit] = group
-    _order(found)
-    return found
+    _order(groups)
+    return groups
 
 
 def _order(groups: list[Group]) -> None:

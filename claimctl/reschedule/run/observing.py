@@ -190,15 +190,15 @@ class Observation:
     async def _unprepared(self) -> dict[str, str]:
         """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
         chosen = f"reason={PREPARE_FAILED}"
-        found = await self.client.list(EVENTS, field_selector=chosen, partial=True)
-        events = sorted(found.items, key=_told_at)
+        listing = await self.client.list(EVENTS, field_selector=chosen, partial=True)
+        events = sorted(listing.items, key=_told_at)
         return {each.regarding.uid: each.note for each in events if each.reason == PREPARE_FAILED}
 
     async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it."""
-        found = await self.client.list_if_served(resource)
-        self._unreadable += found.unreadable
-        return found.items
+        listing = await self.client.list_if_served(resource)
+        self._unreadable += listing.unreadable
+        return listing.items
 
 
 def _told_at(event: Event) -> tuple[str, str]:

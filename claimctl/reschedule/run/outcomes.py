@@ -48,10 +48,10 @@ def _judged(
             judged.append(move)
             continue
         since = move.at - SKEW
-        found = next((pod for pod in left if _born(pod) >= since), None)
-        if found is not None:
-            left.remove(found)
-        judged.append(_outcome(move, found, now - move.at))
+        replacement = next((pod for pod in left if _born(pod) >= since), None)
+        if replacement is not None:
+            left.remove(replacement)
+        judged.append(_outcome(move, replacement, now - move.at))
     return tuple(judged)
 
 

@@ -34,8 +34,8 @@ async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:
         What a reader of the result should know: nothing, or that the reservation is gone.
     """
 
-    def change(found: ClaimReservation) -> _Annotations:
-        if found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
+    def change(reservation: ClaimReservation) -> _Annotations:
+        if reservation.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
             return {}
         return {REALLOCATE_ANNOTATION: wanted.claim_uid, REALLOCATE_FOR_ANNOTATION: taint}
 
@@ -48,8 +48,8 @@ async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:
 async def withdraw(client: Client, reservation: str, namespace: str, taint: str) -> None:
     """Remove the request that was made for a taint. One that a person made stays."""
 
-    def change(found: ClaimReservation) -> _Annotations:
-        if found.metadata.annotation(REALLOCATE_FOR_ANNOTATION) != taint:
+    def change(present: ClaimReservation) -> _Annotations:
+        if present.metadata.annotation(REALLOCATE_FOR_ANNOTATION) != taint:
             return {}
         return {REALLOCATE_ANNOTATION: None, REALLOCATE_FOR_ANNOTATION: None}
 
@@ -59,10 +59,10 @@ async def withdraw(client: Client, reservation: str, namespace: str, taint: str)
 async def waits(client: Client, wanted: Reallocation) -> bool:
     """Whether the controller has not yet given the claim up."""
     try:
-        found = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
+        reservation = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
     except NotFound:
         return False
-    return found.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
+    return reservation.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
 
 
 async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
@@ -87,8 +87,8 @@ async def _annotate(
 ) -> bool:
     """Change annotations under the object's version. False: it is gone."""
 
-    def patch(found: ClaimReservation) -> dict[str, Any]:
-        annotations = change(found)
+    def patch(reservation: ClaimReservation) -> dict[str, Any]:
+        annotations = change(reservation)
         return {"metadata": {"annotations": annotations}} if annotations else {}
 
     done = await client.change(CLAIMRESERVATIONS, name, patch, namespace)

@@ -126,7 +126,9 @@ def remembered(status: RescheduleRecordStatus) -> Record:
         taints=tuple(entry for each in status.taints if (entry := _entry(each)) is not None),
         attempts={each.pod_uid: Attempts(each.count, each.last) for each in status.attempts},
         rounds={
-            each.pod_uid: found for each in status.resizes if (found := round_of(each)) is not None
+            each.pod_uid: round_
+            for each in status.resizes
+            if (round_ := round_of(each)) is not None
         },
         avoidances=status.avoidances,
     )

@@ -274,35 +274,35 @@ class Taints:
         return record is not None and _is_in(entry, record.status)
 
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
-        found = Closed.OURS
+        closed = Closed.OURS
 
         def change(node: TaintedNode) -> tuple[Taint, ...]:
-            nonlocal found
+            nonlocal closed
             taints = node.spec.taints
             same = [each for each in taints if _same_place(each, step)]
             if node.metadata.uid != step.node_uid:
-                found = Closed.CHANGED
+                closed = Closed.CHANGED
             elif not same:
                 return (*taints, {"key": step.key, "value": step.value, "effect": step.effect})
             elif not _matches(same[0], entry):
-                found = Closed.BUSY if is_own(same[0]) else Closed.FOREIGN
+                closed = Closed.BUSY if is_own(same[0]) else Closed.FOREIGN
             return taints
 
         present = await self._write(entry.node, change)
-        return found if present else Closed.CHANGED
+        return closed if present else Closed.CHANGED
 
     async def _untaint(self, entry: RecordedTaint) -> bool:
         """Remove exactly this taint, on a node of any state; whether it was there."""
-        found = False
+        removed = False
 
         def change(node: TaintedNode) -> tuple[Taint, ...]:
-            nonlocal found
+            nonlocal removed
             kept = tuple(each for each in node.spec.taints if not _matches(each, entry))
-            found = kept != node.spec.taints
+            removed = kept != node.spec.taints
             return kept
 
         await self._write(entry.node, change)
-        return found
+        return removed
 
     async def _write(self, name: str, change: Callable[[TaintedNode], tuple[Taint, ...]]) -> bool:
         """Change the taints of a node under its version; False if the node is gone."""

@@ -337,10 +337,10 @@ class _Rescue:
             self._run.devices.leave(each.unit.pods, source_closed=each.unit.close_source)
         if problem := self._run.predictor.fitter.of(self._pod).problem(node):
             return Obstacle(Reason.NO_OTHER_NODE, problem)
-        found = self._run.devices.place(self._pod.pod, node.name)
-        if isinstance(found, Obstacle) and found.reason is Reason.FIT_UNKNOWN:
-            raise Unknown(found.detail)
-        return found
+        placement = self._run.devices.place(self._pod.pod, node.name)
+        if isinstance(placement, Obstacle) and placement.reason is Reason.FIT_UNKNOWN:
+            raise Unknown(placement.detail)
+        return placement
 
     # the steps
 

@@ -225,13 +225,13 @@ class _Room:
         # two orders in which units are spared: the dear ones first, and the small ones first
         dear = sorted(candidates, key=lambda each: (-each.priority, each.since, each.unit.id))
         small = sorted(candidates, key=lambda each: (self._share(each), -each.priority, each.since))
-        found = None
+        victims = None
         if self._could_fit(candidates):
-            found = fewest((dear, small), self._enough, _cost, _size)
-        if found is None:
+            victims = fewest((dear, small), self._enough, _cost, _size)
+        if victims is None:
             text = f"{counted(len(candidates), 'unit')} on {self._node.name} could leave"
             return Obstacle(Reason.NOT_ENOUGH, text)
-        self._choose(found)
+        self._choose(victims)
         return None
 
     def _could_fit(self, candidates: Sequence[_Candidate]) -> bool:

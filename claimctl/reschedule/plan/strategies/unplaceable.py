@@ -99,7 +99,7 @@ class _Placing:
                 pods[ref.uid].append(pod)
                 refs[ref.uid] = (pod.metadata.namespace, ref)
         present = {each.metadata.uid for each in observed.owners}
-        found: dict[str, _Owner] = {}
+        owners: dict[str, _Owner] = {}
         for uid in sorted({*pods, *self._before}):
             owner = _Owner(self._entry(uid, refs), pods[uid])
             owner.refused = [pod for pod in owner.pods if self._is_refused(pod)]
@@ -110,9 +110,9 @@ class _Placing:
             gone = owner.entry.kind in _LISTED and uid not in present and not owner.pods
             known = uid in self._before or any(map(is_braked, owner.pods))
             if not gone and (owner.refused or owner.stuck or known):
-                found[uid] = owner
+                owners[uid] = owner
             self._report_own_faults(owner)
-        return found
+        return owners
 
     def _is_refused(self, pod: SchedulingPod) -> bool:
         chosen = self._context.protections.selects_node(pod.spec.node_name)
@@ -315,10 +315,10 @@ class _Placing:
         for name, node in run.world.nodes.items():
             if name in closed or fitting.problem(node):
                 continue
-            found = run.devices.place(pod, name)
-            if isinstance(found, Placement):
+            placement = run.devices.place(pod, name)
+            if isinstance(placement, Placement):
                 return None
-            unknown = unknown or (found if found.reason is Reason.FIT_UNKNOWN else None)
+            unknown = unknown or (placement if placement.reason is Reason.FIT_UNKNOWN else None)
         text = f"no other node fits than {', '.join(sorted(closed - {''}))}"
         return unknown or Obstacle(Reason.NO_OTHER_NODE, text)
 

@@ -96,9 +96,9 @@ class _Nodes:
         node = self.run.world.nodes[name]
         if node.node.spec.unschedulable or node.closed:
             return False
-        found = {each: self.usage.percent(name, each) for each in self.low}
-        return any(found.get(each) is not None for each in self.named) and all(
-            percent < self.low[each] for each, percent in found.items() if percent is not None
+        percentages = {each: self.usage.percent(name, each) for each in self.low}
+        return any(percentages.get(each) is not None for each in self.named) and all(
+            percent < self.low[each] for each, percent in percentages.items() if percent is not None
         )
 
     def overshoot(self, name: str) -> Fraction:
@@ -116,8 +116,8 @@ class _Nodes:
     def takes(self, name: str, asked: dict[str, int]) -> bool:
         """Whether the node stays at or below every target with so much more."""
         for resource, number in asked.items():
-            found = self.usage.of(name, resource)
-            if found and (found[0] + number) * 100 > self.high[resource] * found[1]:
+            usage = self.usage.of(name, resource)
+            if usage and (usage[0] + number) * 100 > self.high[resource] * usage[1]:
                 return False
         return True
 
@@ -191,8 +191,8 @@ class Usage:
         return (state.used.get(resource, 0), capacity) if capacity else None
 
     def percent(self, node: str, resource: str) -> Fraction | None:
-        found = self.of(node, resource)
-        return Fraction(found[0] * 100, found[1]) if found else None
+        usage = self.of(node, resource)
+        return Fraction(usage[0] * 100, usage[1]) if usage else None
 
     def requested(self, pod: WorldPod, resource: str) -> int:
         """How much of the resource the pod uses."""
@@ -203,5 +203,5 @@ class Usage:
 
     def mean(self, nodes: Iterable[str], resource: str) -> Fraction | None:
         """The mean percentage of the nodes that have the resource."""
-        found = [each for node in nodes if (each := self.percent(node, resource)) is not None]
-        return sum(found, Fraction(0)) / len(found) if found else None
+        percentages = [each for node in nodes if (each := self.percent(node, resource)) is not None]
+        return sum(percentages, Fraction(0)) / len(percentages) if percentages else None
