@@ -14,11 +14,11 @@ from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.own_taints import is_own
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.steps import Result, RunReport, Step
 from labs.clusters.making import Made, made
 from labs.clusters.names import SPACES, SYSTEM, Body
 from labs.clusters.workloads import Workload
@@ -178,7 +178,7 @@ async def _rounds(stage: Stage, cluster: Made, result: Played) -> None:
     result.again += [_shown(step) for step in map(Step, again.moves)]
 
 
-async def _one(stage: Stage, cluster: Made, result: Played, number: int) -> Report:
+async def _one(stage: Stage, cluster: Made, result: Played, number: int) -> RunReport:
     process = _process(stage, cluster, number)
     dry = await process.plan()
     before = stage.embedded.store.revision
@@ -199,7 +199,7 @@ def _process(stage: Stage, cluster: Made, number: int) -> Runner:
     return found
 
 
-def _compare(dry: Plan, report: Report, deleted: dict[str, str], result: Played) -> None:
+def _compare(dry: Plan, report: RunReport, deleted: dict[str, str], result: Played) -> None:
     """What the dry run said, and which pods went."""
     if dry.digest != report.plan.digest:
         result.differing.append("the plans differ")
@@ -215,10 +215,10 @@ def _compare(dry: Plan, report: Report, deleted: dict[str, str], result: Played)
     ]
 
 
-def _follow(cluster: Cluster, report: Report, result: Played) -> None:
+def _follow(cluster: Cluster, report: RunReport, result: Played) -> None:
     """What became of the replacements, once the cluster has settled."""
     for step in report.steps:
-        if step.outcome is Outcome.BOUNCED:
+        if step.outcome is MoveOutcome.BOUNCED:
             result.bounced.append(_shown(step))
     expected = {_owner(step): bool(step.move.destination) for step in report.steps}
     for pod in _pods(cluster):

@@ -22,7 +22,7 @@ from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Report
+from claimctl.reschedule.run.steps import RunReport
 from claimctl.reschedule.run.taints import TAINTED_NODES
 from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import ObjectHeader
@@ -119,7 +119,7 @@ async def planned(stage: Stage, policy: str) -> Plan:
     return await runner(stage, policy).plan()
 
 
-async def rescheduled(stage: Stage, policy: str) -> Report:
+async def rescheduled(stage: Stage, policy: str) -> RunReport:
     """A run that does what the dry run before it said; no request of it failed."""
     before = await planned(stage, policy)
     report = await runner(stage, policy).run()

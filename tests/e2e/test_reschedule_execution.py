@@ -11,8 +11,8 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome
-from claimctl.reschedule.run.steps import Report, Result
+from claimctl.reschedule.plan.record import MoveOutcome
+from claimctl.reschedule.run.steps import Result, RunReport
 from claimctl.wire.resources import JOBS, PODS
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
@@ -31,7 +31,7 @@ from tests.e2e.moving import (
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 
 
-def results(report: Report) -> list[tuple[Result, Reason | None]]:
+def results(report: RunReport) -> list[tuple[Result, Reason | None]]:
     return [(step.result, step.reason) for step in report.steps]
 
 
@@ -52,7 +52,7 @@ async def test_one_move_of_a_workload_waits_for_the_replacement_of_the_last_one(
         plan = await plan_of(stage, map(move, chosen))
         report = await runner(stage).execute(plan)
         assert results(report) == [(Result.EVICTED, None)] * 3
-        assert {step.outcome for step in report.steps} == {Outcome.LANDED}
+        assert {step.outcome for step in report.steps} == {MoveOutcome.LANDED}
         assert _most_at_once(stage) == 1
 
 
@@ -94,7 +94,7 @@ async def test_a_replacement_that_will_not_come_holds_no_run(end: str) -> None:
             stage.embedded.admin.delete("replicasets", NAMESPACE, name)
         began = stage.clock.monotonic()
         report = await runner(stage).execute(plan)
-        assert [step.outcome for step in report.steps] == [Outcome.GONE] * 2
+        assert [step.outcome for step in report.steps] == [MoveOutcome.GONE] * 2
         assert stage.clock.monotonic() - began < 10.0 < QUICK.landing
 
 
@@ -116,7 +116,7 @@ async def test_a_job_that_has_all_it_wants_holds_no_run() -> None:
         stage.embedded.admin.update("jobs", job, subresource="status")
         began = stage.clock.monotonic()
         report = await runner(stage).execute(plan)
-        assert [step.outcome for step in report.steps] == [Outcome.GONE]
+        assert [step.outcome for step in report.steps] == [MoveOutcome.GONE]
         assert stage.clock.monotonic() - began < 10.0
 
 

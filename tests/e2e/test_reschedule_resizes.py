@@ -103,6 +103,6 @@ async def test_a_victim_that_takes_its_time_is_the_only_one(stage: Stage) -> Non
     again = await rescheduled(stage, POLICY)
     assert again.evicted == 0
     name = (await pod_of(stage, "big")).metadata.name
-    assert reasons(again.plan, name) == {name: Reason.ROOM_COMES}
+    assert reasons(again.plan, name) == {name: Reason.ROOM_IS_COMING}
     await stage.site.resume("kubelet")
     await until_cpu(stage, "big", 40)

@@ -252,4 +252,4 @@ async def test_with_the_gate_the_scheduler_makes_the_room() -> None:
 async def test_a_policy_can_only_report() -> None:
     async with embedded_stage(OPTIONS) as stage:
         await scene(stage)
-        assert await reason(stage, resizes(standBack="Always")) is Reason.STANDS_BACK
+        assert await reason(stage, resizes(standBack="Always")) is Reason.LEFT_TO_SCHEDULER

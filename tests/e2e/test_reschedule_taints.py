@@ -14,7 +14,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.steps import HelpState
 from claimctl.reschedule.run.taints import Taints
@@ -132,7 +132,7 @@ async def test_once_the_node_is_open_a_run_waits_for_victims_as_for_other_pods()
         await make_room(stage, given.node)
         report = await run
         assert stage.clock.monotonic() - began < TIMEOUT
-        assert {step.outcome for step in report.steps} == {Outcome.GONE}
+        assert {step.outcome for step in report.steps} == {MoveOutcome.GONE}
 
 
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "lost"])

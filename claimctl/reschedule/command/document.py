@@ -7,9 +7,9 @@ from collections import Counter
 import msgspec
 
 from claimctl.cli.documents import Document, Names, Part
-from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.plan import PodRef
-from claimctl.reschedule.run.steps import Report, Step
+from claimctl.reschedule.run.steps import RunReport, Step
 
 
 class PodPlace(Part, frozen=True):
@@ -104,14 +104,14 @@ class RescheduleRun(Document, frozen=True):
     interrupted: bool
 
 
-def counted_reasons(report: Report) -> list[tuple[str, str, int]]:
+def counted_reasons(report: RunReport) -> list[tuple[str, str, int]]:
     """Strategy, reason, and the number of pods, the most frequent first."""
-    counts = Counter((each.strategy, str(each.reason)) for each in report.plan.skipped)
+    counts = Counter((skip.strategy, str(skip.reason)) for skip in report.plan.skipped)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(strategy, reason, number) for (strategy, reason), number in ordered]
 
 
-def document(report: Report, wanted: Wanted) -> RescheduleRun:
+def document(report: RunReport, wanted: RescheduleOptions) -> RescheduleRun:
     plan = report.plan
     return RescheduleRun(
         dry_run=str(wanted.dry_run or ""),

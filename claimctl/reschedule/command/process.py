@@ -20,7 +20,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
 from claimctl.reschedule.command.runner import COMPONENT, runner_of
-from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
 from claimctl.reschedule.policyfile.model import CheckedPolicy
 from claimctl.reschedule.run.loop import Loop, election_settings
@@ -31,7 +31,7 @@ from claimctl.telemetry.settings import from_environment
 log = structlog.get_logger(__name__)
 
 
-def run_for_ever(wanted: Wanted, access: Access, checked: CheckedPolicy) -> int:
+def run_for_ever(wanted: RescheduleOptions, access: Access, checked: CheckedPolicy) -> int:
     """Run until SIGTERM or SIGINT.
 
     Raises:
@@ -48,7 +48,9 @@ def run_for_ever(wanted: Wanted, access: Access, checked: CheckedPolicy) -> int:
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
 
 
-async def _serve(wanted: Wanted, access: Access, checked: CheckedPolicy) -> signal.Signals | None:
+async def _serve(
+    wanted: RescheduleOptions, access: Access, checked: CheckedPolicy
+) -> signal.Signals | None:
     connection = connection_of(access)
     clock, identity = LoopClock(), who_am_i()
     async with AsyncExitStack() as stack:

@@ -11,7 +11,7 @@ from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.durations import seconds
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import namespace_name, object_name
-from claimctl.reschedule.command.wanted import DryRun, Wanted
+from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 
 EXAMPLES = (
     "claimctl reschedule --policy-config-file policy.yaml --dry-run=client",
@@ -136,7 +136,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     """
     from claimctl.reschedule.command.work import carry_out
 
-    wanted = Wanted(
+    wanted = RescheduleOptions(
         policy=policy,
         dry_run=dry_run,
         skip_unsupported=skip_unsupported,
@@ -160,7 +160,7 @@ def _number(value: str | float) -> float:
     return float(value)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: RescheduleOptions) -> None:
     """Raise UsageError for flags that do not go together."""
     from claimctl.cli.errors import UsageError
 

@@ -6,7 +6,7 @@ from random import Random
 
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
-from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.policyfile.model import CheckedPolicy
 from claimctl.reschedule.policyfile.translating import translated
@@ -20,7 +20,7 @@ COMPONENT = "claimctl.io/rescheduler"
 """The reportingController of Events."""
 
 
-def settings_of(wanted: Wanted, checked: CheckedPolicy) -> RunSettings:
+def settings_of(wanted: RescheduleOptions, checked: CheckedPolicy) -> RunSettings:
     policy = translated(checked)
     return RunSettings(
         deadline=wanted.deadline,
@@ -32,7 +32,7 @@ def settings_of(wanted: Wanted, checked: CheckedPolicy) -> RunSettings:
 def runner_of(
     client: Client,
     clock: Clock,
-    wanted: Wanted,
+    wanted: RescheduleOptions,
     checked: CheckedPolicy,
     events: EventRecorder | None = None,
 ) -> Runner:

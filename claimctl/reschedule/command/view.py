@@ -8,12 +8,12 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
 from claimctl.reschedule.command.document import counted_reasons, document
-from claimctl.reschedule.command.wanted import Wanted
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.command.wanted import RescheduleOptions
+from claimctl.reschedule.run.steps import Result, RunReport, Step
 from claimctl.text import counted
 
 
-def show(report: Report, wanted: Wanted) -> None:
+def show(report: RunReport, wanted: RescheduleOptions) -> None:
     """Print the result on stdout."""
     if not wanted.output.for_people:
         print_data(wanted.output, document(report, wanted), moves(report).names)
@@ -28,7 +28,7 @@ def show(report: Report, wanted: Wanted) -> None:
         print_table(stayed(report) if wide else reasons(report), wide=wide)
 
 
-def moves(report: Report) -> Table:
+def moves(report: RunReport) -> Table:
     return Table(
         columns=columns(
             *("NAMESPACE", "POD", "STRATEGY", "FROM", "TO", "RESULT", "WHY"),
@@ -61,17 +61,17 @@ def _row(step: Step) -> tuple[str, ...]:
     )
 
 
-def helps(report: Report) -> Table:
+def helps(report: RunReport) -> Table:
     return Table(
         columns=columns("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL"),
         rows=tuple(
-            (each.pod.namespace, each.pod.name, each.strategy, str(each.state), each.detail)
-            for each in report.helps
+            (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.state), help_.detail)
+            for help_ in report.helps
         ),
     )
 
 
-def reasons(report: Report) -> Table:
+def reasons(report: RunReport) -> Table:
     return Table(
         columns=columns("PODS THAT STAY", "STRATEGY", "REASON"),
         rows=tuple(
@@ -80,24 +80,24 @@ def reasons(report: Report) -> Table:
     )
 
 
-def stayed(report: Report) -> Table:
+def stayed(report: RunReport) -> Table:
     return Table(
         columns=columns("NAMESPACE", "POD THAT STAYS", "NODE", "STRATEGY", "REASON", "DETAIL"),
         rows=tuple(
             (
-                each.pod.namespace,
-                each.pod.name,
-                each.pod.node,
-                each.strategy,
-                str(each.reason),
-                each.detail,
+                skip.pod.namespace,
+                skip.pod.name,
+                skip.pod.node,
+                skip.strategy,
+                str(skip.reason),
+                skip.detail,
             )
-            for each in report.plan.skipped
+            for skip in report.plan.skipped
         ),
     )
 
 
-def conclude(report: Report, wanted: Wanted) -> None:
+def conclude(report: RunReport, wanted: RescheduleOptions) -> None:
     """Print on stderr what a reader should know beside the table, and the result in one line."""
     for note in report.plan.notes:
         typer.echo(f"{note.strategy}: {note.text}" if note.strategy else note.text, err=True)
@@ -108,7 +108,7 @@ def conclude(report: Report, wanted: Wanted) -> None:
     typer.echo(_summary(report, wanted), err=True)
 
 
-def _summary(report: Report, wanted: Wanted) -> str:
+def _summary(report: RunReport, wanted: RescheduleOptions) -> str:
     planned = f"{len(report.steps)} evictions planned"
     if wanted.dry_run is not None:
         refused = len(report.blocked)

@@ -15,7 +15,7 @@ class DryRun(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RescheduleOptions:
     """The flags. Times are in seconds; an interval of 0 means a single run."""
 
     policy: Path | None

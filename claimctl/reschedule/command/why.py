@@ -10,14 +10,14 @@ from claimctl.cli.output import print_text
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.command.document import document
-from claimctl.reschedule.command.wanted import Wanted
+from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.meanings import MEANINGS
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.run.steps import Report, Step
+from claimctl.reschedule.run.steps import RunReport, Step
 from claimctl.wire.resources import PODS
 
 
-async def explain(client: Client, plan: Plan, wanted: Wanted) -> int:
+async def explain(client: Client, plan: Plan, wanted: RescheduleOptions) -> int:
     """Print what the plan says about one pod.
 
     Raises:
@@ -34,18 +34,18 @@ async def explain(client: Client, plan: Plan, wanted: Wanted) -> int:
     return ExitCode.OK
 
 
-def _about(plan: Plan, name: str) -> Report:
+def _about(plan: Plan, name: str) -> RunReport:
     from msgspec.structs import replace
 
-    moves = tuple(each for each in plan.moves if str(each.pod) == name)
-    skipped = tuple(each for each in plan.skipped if str(each.pod) == name)
+    moves = tuple(move for move in plan.moves if str(move.pod) == name)
+    skipped = tuple(skip for skip in plan.skipped if str(skip.pod) == name)
     units = {move.unit for move in moves if move.unit}
-    taints = tuple(each for each in plan.taints if each.unit in units)
+    taints = tuple(taint for taint in plan.taints if taint.unit in units)
     only = replace(plan, moves=moves, skipped=skipped, taints=taints)
-    return Report(only, [Step(move) for move in moves])
+    return RunReport(only, [Step(move) for move in moves])
 
 
-def _lines(only: Report, name: str) -> Iterator[str]:
+def _lines(only: RunReport, name: str) -> Iterator[str]:
     yield f"Pod {name}"
     if not only.plan.moves and not only.plan.skipped:
         yield "  No strategy of the policy considers it: there is nothing to improve on its node"
@@ -59,8 +59,8 @@ def _lines(only: Report, name: str) -> Iterator[str]:
             yield f"    It moves together with its unit {move.unit}, or not at all."
     for taint in only.plan.taints:
         yield f"    Node {taint.node} is closed first: {taint.key}={taint.value}:{taint.effect}"
-    for each in only.plan.skipped:
-        yield f"  {each.strategy} leaves it on {each.pod.node or 'no node'}: {each.reason}"
-        yield f"    {MEANINGS[each.reason]}"
-        if each.detail:
-            yield f"    {each.detail}"
+    for skip in only.plan.skipped:
+        yield f"  {skip.strategy} leaves it on {skip.pod.node or 'no node'}: {skip.reason}"
+        yield f"    {MEANINGS[skip.reason]}"
+        if skip.detail:
+            yield f"    {skip.detail}"

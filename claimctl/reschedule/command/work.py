@@ -17,7 +17,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.reschedule.command.policy import policy_of
 from claimctl.reschedule.command.runner import COMPONENT, runner_of
 from claimctl.reschedule.command.view import conclude, show
-from claimctl.reschedule.command.wanted import DryRun, Wanted
+from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 from claimctl.reschedule.command.why import explain
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
@@ -27,12 +27,12 @@ from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.planfile import PlanError
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.steps import Report, Step
+from claimctl.reschedule.run.steps import RunReport, Step
 
 T = TypeVar("T")
 
 
-def carry_out(wanted: Wanted, access: Access) -> int:
+def carry_out(wanted: RescheduleOptions, access: Access) -> int:
     """Do what the flags ask for; the exit code.
 
     Raises:
@@ -43,7 +43,7 @@ def carry_out(wanted: Wanted, access: Access) -> int:
     assert wanted.policy is not None
     checked = policy_of(wanted.policy, skip_unsupported=wanted.skip_unsupported)
     given = _given_plan(wanted.plan) if wanted.plan is not None else None
-    for line in (*checked.notes, *(f"left out: {each}" for each in checked.skipped)):
+    for line in (*checked.notes, *(f"left out: {part}" for part in checked.skipped)):
         typer.echo(line, err=True)
     if wanted.interval:
         from claimctl.reschedule.command.process import run_for_ever
@@ -66,7 +66,7 @@ def _given_plan(path: Path) -> Plan:
 
 
 async def _once(
-    session: Session, wanted: Wanted, checked: CheckedPolicy, given: Plan | None
+    session: Session, wanted: RescheduleOptions, checked: CheckedPolicy, given: Plan | None
 ) -> int:
     events = EventRecorder(session.client, session.clock, COMPONENT, who_am_i())
     runner = runner_of(session.client, session.clock, wanted, checked, events)
@@ -83,27 +83,27 @@ async def _once(
     return exit_code(report)
 
 
-async def _refuse_stale(session: Session, wanted: Wanted, given: Plan) -> None:
+async def _refuse_stale(session: Session, wanted: RescheduleOptions, given: Plan) -> None:
     try:
         planfile.check(given, await cluster_uid(session.client), session.clock.now())
     except PlanError as error:
         raise UsageError(f"{wanted.plan}: {error}") from None
 
 
-async def _dry(runner: Runner, wanted: Wanted, given: Plan | None) -> Report:
+async def _dry(runner: Runner, wanted: RescheduleOptions, given: Plan | None) -> RunReport:
     made = given or await _planned(runner, wanted)
     if wanted.plan_out is not None:
         _write(wanted.plan_out, made)
     if wanted.dry_run is DryRun.SERVER:
         return await runner.rehearse(made)
-    return Report(made, [Step(move) for move in made.moves])
+    return RunReport(made, [Step(move) for move in made.moves])
 
 
-async def _planned(runner: Runner, wanted: Wanted) -> Plan:
+async def _planned(runner: Runner, wanted: RescheduleOptions) -> Plan:
     return await _with_known_names(wanted, runner.plan)
 
 
-async def _with_known_names(wanted: Wanted, work: Callable[[], Awaitable[T]]) -> T:
+async def _with_known_names(wanted: RescheduleOptions, work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except UnknownPriorityClass as error:
@@ -118,8 +118,8 @@ def _write(path: Path, made: Plan) -> None:
 
 
 async def _real(
-    runner: Runner, events: EventRecorder, wanted: Wanted, given: Plan | None
-) -> Report:
+    runner: Runner, events: EventRecorder, wanted: RescheduleOptions, given: Plan | None
+) -> RunReport:
     """A run that acts. Ctrl-C lets it finish the write in hand and remove its taints."""
     stop = Stop()
     runner.stop = stop.event
@@ -134,7 +134,7 @@ async def _real(
         await events.drain()
 
 
-async def _release(session: Session, wanted: Wanted) -> int:
+async def _release(session: Session, wanted: RescheduleOptions) -> int:
     from claimctl.reschedule.run.avoiding import Avoiding
     from claimctl.reschedule.run.taints import Taints
 
@@ -145,7 +145,7 @@ async def _release(session: Session, wanted: Wanted) -> int:
     return ExitCode.OK
 
 
-def exit_code(report: Report) -> int:
+def exit_code(report: RunReport) -> int:
     if report.interrupted:
         return ExitCode.INTERRUPTED
     if report.failure:

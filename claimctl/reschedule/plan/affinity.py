@@ -43,8 +43,8 @@ class PodAffinityCheck:
 def check_of(world: World, pod: WorldPod) -> PodAffinityCheck | None:
     """The check for an incoming pod; None if no term concerns it."""
     avoided: Domains = {}
-    for each in world.anti_terms(pod):
-        _add(world, avoided, each.term.topology_key, each.per_node)
+    for anti_term in world.anti_terms(pod):
+        _add(world, avoided, anti_term.term.topology_key, anti_term.per_node)
     affinity = pod.pod.spec.affinity
     for term in required_anti_affinity(affinity):
         namespaces = world.namespaces_of(term, pod.namespace)

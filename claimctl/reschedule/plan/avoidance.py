@@ -40,7 +40,7 @@ def with_refusals(
     entry: RecordedAvoidance, refused: Iterable[SchedulingPod], now: datetime, window: timedelta
 ) -> RecordedAvoidance:
     """The entry with the refusals of the last ``window``, each pod once, oldest first."""
-    known = {each.pod_uid: each for each in entry.refusals}
+    known = {refusal.pod_uid: refusal for refusal in entry.refusals}
     for pod in refused:
         uid = pod.metadata.uid
         new = RecordedRefusal(pod_uid=uid, node=pod.spec.node_name, at=refused_at(pod))
@@ -61,7 +61,9 @@ def is_empty(entry: RecordedAvoidance) -> bool:
 
 def in_force(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
     """The names of the nodes that are avoided now, sorted."""
-    return tuple(sorted(each.node for each in entry.avoided if _lasts(each, now)))
+    return tuple(
+        sorted(avoided_node.node for avoided_node in entry.avoided if _lasts(avoided_node, now))
+    )
 
 
 def _lasts(each: RecordedAvoidedNode, now: datetime) -> bool:
@@ -72,28 +74,34 @@ def complaints(
     entries: Iterable[RecordedAvoidance], now: datetime
 ) -> Iterator[tuple[RecordedAvoidance, str]]:
     """The owners whose pods wait, or avoid nodes although nobody looks after that any more."""
-    for each in entries:
-        due = each.brake.next_probe if each.brake is not None else None
-        until = [one.until for one in each.avoided if one.node in each.nodes]
-        if each.braked:
+    for entry in entries:
+        due = entry.brake.next_probe if entry.brake is not None else None
+        until = [one.until for one in entry.avoided if one.node in entry.nodes]
+        if entry.braked:
             late = due is None or due + NEGLECTED < now
-            told = "no run lets one through" if late else "a run lets one through now and then"
-            yield each, f"nodes refuse its pods, so new ones wait; {told}"
-        elif each.nodes and all(one is None or one + NEGLECTED < now for one in until):
+            removal = (
+                "no run has removed the gate in time" if late else "runs let one through at times"
+            )
+            yield entry, f"nodes reject its pods, so new pods are gated, and {removal}"
+        elif entry.nodes and all(one is None or one + NEGLECTED < now for one in until):
             yield (
-                each,
-                f"its pods avoid {', '.join(each.nodes)} longer than they should: no run ends it",
+                entry,
+                f"its pods avoid {', '.join(entry.nodes)} longer than they should: no run ends it",
             )
 
 
 def refusers(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
     """The nodes that have refused enough pods and are not avoided now, sorted."""
-    before = {each.node: each for each in entry.avoided}
+    before = {avoided_node.node: avoided_node for avoided_node in entry.avoided}
     counts: dict[str, int] = {}
-    for each in entry.refusals:
-        past = before.get(each.node)
-        if past is None or past.since is None or (each.at is not None and each.at > past.since):
-            counts[each.node] = counts.get(each.node, 0) + 1
+    for refusal in entry.refusals:
+        past = before.get(refusal.node)
+        if (
+            past is None
+            or past.since is None
+            or (refusal.at is not None and refusal.at > past.since)
+        ):
+            counts[refusal.node] = counts.get(refusal.node, 0) + 1
     closed = set(in_force(entry, now))
     return tuple(sorted(n for n, count in counts.items() if count >= ENOUGH and n not in closed))
 
@@ -103,13 +111,13 @@ def in_spite(entry: RecordedAvoidance) -> int:
 
     Many pods may be refused by one node before it is avoided; they count as few.
     """
-    since = {each.node: each.since for each in entry.avoided}
+    since = {avoided_node.node: avoided_node.since for avoided_node in entry.avoided}
     early: dict[str, int] = {}
     later = 0
-    for each in entry.refusals:
-        start = since.get(each.node)
-        if start is not None and each.at is not None and each.at <= start:
-            early[each.node] = early.get(each.node, 0) + 1
+    for refusal in entry.refusals:
+        start = since.get(refusal.node)
+        if start is not None and refusal.at is not None and refusal.at <= start:
+            early[refusal.node] = early.get(refusal.node, 0) + 1
         else:
             later += 1
     return later + sum(min(count, ENOUGH) for count in early.values())
@@ -124,13 +132,13 @@ def avoiding(
         seen: the digest of the node.
         once: only remember that pods have left the node. Nothing keeps new pods off it.
     """
-    past = next((each for each in entry.avoided if each.node == node), None)
+    past = next((avoided_node for avoided_node in entry.avoided if avoided_node.node == node), None)
     times = past.times if past is not None else 0
     until = now if once else now + min(FIRST * (1 << min(times, 10)), LONGEST)
     new = RecordedAvoidedNode(
         node=node, seen=seen, times=times + (not once), since=now, until=until
     )
-    others = [each for each in entry.avoided if each.node != node]
+    others = [avoided_node for avoided_node in entry.avoided if avoided_node.node != node]
     # what is in force is forgotten last
     others.sort(key=lambda each: (_lasts(each, now), each.since or now))
     return replace(entry, avoided=(*others[-(MOST_NODES - 1) :], new))
@@ -139,8 +147,10 @@ def avoiding(
 def ended(entry: RecordedAvoidance, node: str, now: datetime) -> RecordedAvoidance:
     """The entry with the avoidance of a node ended before its time."""
     avoided = tuple(
-        replace(each, until=now) if each.node == node and _lasts(each, now) else each
-        for each in entry.avoided
+        replace(avoided_node, until=now)
+        if avoided_node.node == node and _lasts(avoided_node, now)
+        else avoided_node
+        for avoided_node in entry.avoided
     )
     return replace(entry, avoided=avoided)
 
@@ -161,14 +171,18 @@ def without_outdated(
         running: the running pods of the owner.
     """
     kept = tuple(
-        each
-        for each in entry.avoided
-        if digests.get(each.node) == each.seen
-        and each.since is not None
-        and each.until is not None
-        and each.since <= now + _SKEW
-        and now < each.until + LONGEST
-        and not any(_later(pod, each.since) for pod in running if pod.spec.node_name == each.node)
+        avoided_node
+        for avoided_node in entry.avoided
+        if digests.get(avoided_node.node) == avoided_node.seen
+        and avoided_node.since is not None
+        and avoided_node.until is not None
+        and avoided_node.since <= now + _SKEW
+        and now < avoided_node.until + LONGEST
+        and not any(
+            _later(pod, avoided_node.since)
+            for pod in running
+            if pod.spec.node_name == avoided_node.node
+        )
     )
     return replace(entry, avoided=kept)
 
@@ -183,10 +197,10 @@ def digests_of(
 ) -> dict[str, str]:
     """What each node is like, by name: boot, kubelet, room, labels, and its pools' generations."""
     pools: dict[str, list[tuple[str, str, int]]] = {}
-    for each in slices:
-        pool = each.spec.pool
-        pools.setdefault(each.spec.node_name or "", []).append(
-            (each.spec.driver, pool.name, pool.generation)
+    for slice_ in slices:
+        pool = slice_.spec.pool
+        pools.setdefault(slice_.spec.node_name or "", []).append(
+            (slice_.spec.driver, pool.name, pool.generation)
         )
     return {
         node.metadata.name: _digest(node, sorted(set(pools.get(node.metadata.name, ()))))

@@ -102,5 +102,5 @@ def _is_on_its_way(pod: SchedulingPod) -> bool:
 
 
 def _is_kept_off(pod: SchedulingPod) -> bool:
-    """Whether the pod waits for a node and keeps off some, from before the brake: no probe."""
+    """Whether a pending pod predates the brake: it carries avoidances, and is no probe."""
     return not pod.spec.node_name and bool(pod.metadata.annotation(AVOIDS))

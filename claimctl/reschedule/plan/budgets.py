@@ -35,7 +35,7 @@ class Budgets:
         """By namespace and one label that the selector asks for."""
         self._others: dict[str, list[DisruptionBudget]] = {}
         self._spent: Counter[tuple[str, str]] = Counter()
-        self._unreadable = [each for each in unreadable if each.resource.kind == _KIND]
+        self._unreadable = [problem for problem in unreadable if problem.resource.kind == _KIND]
         for budget in sorted(budgets, key=_name):
             self._file(budget)
 
@@ -62,11 +62,11 @@ class Budgets:
         """Why the evictions of all these pods together would be refused."""
         wanted: Counter[tuple[str, str]] = Counter()
         for pod in pods:
-            if any(each.may_be_in(pod.namespace) for each in self._unreadable):
+            if any(problem.may_be_in(pod.namespace) for problem in self._unreadable):
                 return Obstacle(Reason.UNREADABLE, f"a {_KIND} of the namespace cannot be read")
             budgets = self.of(pod)
             if len(budgets) > 1 and _counts(pod):
-                names = ", ".join(sorted(each.metadata.name for each in budgets))
+                names = ", ".join(sorted(budget.metadata.name for budget in budgets))
                 return Obstacle(Reason.TWO_BUDGETS, f"{_KIND}s {names} select the pod")
             for budget in budgets:
                 if problem := self._problem(budget, pod, wanted):

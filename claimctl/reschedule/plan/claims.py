@@ -95,21 +95,25 @@ class KnownClaim:
         """The entries that keep the claim allocated without pods. A PodGroup's does not."""
         listed = self.claim.status.reserved_for
         return tuple(
-            each
-            for each in listed
-            if not is_pod(each) and not is_tombstone(each) and not is_pod_group(each)
+            reference
+            for reference in listed
+            if not is_pod(reference) and not is_tombstone(reference) and not is_pod_group(reference)
         )
 
     @property
     def foreign_holders(self) -> tuple[Reference, ...]:
         """Those that the controller does not remove: no ClaimReservation asks for them."""
         own = uids_written_by(self.claim)
-        for each in self.reservations:
-            recorded = each.status.reserved_for
-            own |= {recorded.uid} if recorded and each.status.claim_uid == self.uid else set()
+        for reservation in self.reservations:
+            recorded = reservation.status.reserved_for
+            own |= (
+                {recorded.uid} if recorded and reservation.status.claim_uid == self.uid else set()
+            )
         if self.claim.spec.reserved_for is not None and self.reservations:
             own |= {self.claim.spec.reserved_for.uid}
-        return tuple(each for each in self.holders if not self.reservations or each.uid not in own)
+        return tuple(
+            holder for holder in self.holders if not self.reservations or holder.uid not in own
+        )
 
     @property
     def held(self) -> bool:
@@ -149,16 +153,17 @@ class Claims:
                     consumers[pod.metadata.namespace, name].add(pod.metadata.uid)
         reservations = _by_claim(observed)
         self._claims = {
-            (key := (each.metadata.namespace, each.metadata.name)): KnownClaim(
-                each,
+            (key := (claim.metadata.namespace, claim.metadata.name)): KnownClaim(
+                claim,
                 frozenset(consumers.get(key, ())),
                 reservations.get(key, ()),
                 tuple(_ghosts(reservations.get(key, ()), observed.now)),
             )
-            for each in observed.claims
+            for claim in observed.claims
         }
         self._templates: dict[ClaimKey, ClaimTemplate] = {
-            (each.metadata.namespace, each.metadata.name): each for each in observed.claim_templates
+            (claim_template.metadata.namespace, claim_template.metadata.name): claim_template
+            for claim_template in observed.claim_templates
         }
 
     def all(self) -> Iterator[KnownClaim]:
@@ -179,7 +184,7 @@ class Claims:
 
         A DeviceClaim stands for a claim that is yet to be generated.
         """
-        statuses = {each.name: each for each in pod.status.resource_claim_statuses}
+        statuses = {status.name: status for status in pod.status.resource_claim_statuses}
         for entry in pod.spec.resource_claims:
             generated = statuses.get(entry.name)
             name = entry.resource_claim_name or (generated and generated.resource_claim_name)
@@ -219,16 +224,23 @@ def shares_group(pod: SchedulingPod) -> ClaimKey | None:
 
 def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
     reservations: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
-    for each in sorted(observed.reservations, key=lambda each: each.metadata.name):
-        reservations[each.metadata.namespace, each.spec.resource_claim_name].append(each)
+    for reservation in sorted(
+        observed.reservations, key=lambda reservation: reservation.metadata.name
+    ):
+        reservations[reservation.metadata.namespace, reservation.spec.resource_claim_name].append(
+            reservation
+        )
     return {key: tuple(each) for key, each in reservations.items()}
 
 
 def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:
     """The longest grace that a reservation asks for counts, as in ``reservation.ghosts``."""
-    grace = max((each.spec.force_deleted_pod_grace_seconds for each in reservations), default=0)
-    for each in reservations:
-        for ghost in each.status.force_deleted_pods:
+    grace = max(
+        (reservation.spec.force_deleted_pod_grace_seconds for reservation in reservations),
+        default=0,
+    )
+    for reservation in reservations:
+        for ghost in reservation.status.force_deleted_pods:
             if ghost.since is None or now < ghost.since + timedelta(seconds=grace):
                 yield ghost.name
 

@@ -18,15 +18,15 @@ MOST_STEPS = 20_000
 
 
 def reprieved(candidates: Sequence[T], enough: Enough[T]) -> tuple[T, ...] | None:
-    """What is left of the candidates after each was spared that could be, in their order.
+    """Drop each candidate in turn if the others still suffice; return the rest.
 
     None if all of them are not enough.
     """
     if not enough(candidates):
         return None
     left = list(candidates)
-    for each in candidates:
-        rest = [other for other in left if other is not each]
+    for candidate in candidates:
+        rest = [other for other in left if other is not candidate]
         if enough(rest):
             left = rest
     return tuple(left)

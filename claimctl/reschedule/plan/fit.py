@@ -152,15 +152,17 @@ def _still_problem(pod: SchedulingPod, volumes: tuple[NodeSelector, ...], node: 
         return "node selector or affinity"
     if not admits(taints_of(node.node), pod.spec.tolerations):
         return "cordoned" if node.node.spec.unschedulable else "taint"
-    if not all(_selected(each, node.node) for each in volumes):
+    if not all(_selected(volume, node.node) for volume in volumes):
         return "volume node affinity"
     return ""
 
 
 def _refuse_unknown(tolerations: tuple[Toleration, ...]) -> None:
-    for each in tolerations:
-        if each.operator not in _KNOWN_OPERATORS:
-            raise Unknown(f"claimctl does not know the operator {each.operator} of a toleration")
+    for toleration in tolerations:
+        if toleration.operator not in _KNOWN_OPERATORS:
+            raise Unknown(
+                f"claimctl does not know the operator {toleration.operator} of a toleration"
+            )
 
 
 def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:

@@ -32,7 +32,9 @@ class Inventory:
     def __init__(self, observed: Observed, claims: Claims | None = None) -> None:
         self._claims = claims or Claims(observed)
         self._nodes = {node.metadata.name: node for node in observed.nodes}
-        self._classes = {each.metadata.name: each for each in observed.device_classes}
+        self._classes = {
+            device_class.metadata.name: device_class for device_class in observed.device_classes
+        }
         self._catalogue = catalogue(observed.slices)
         self._on_node: dict[str, list[PublishedOn]] = {}
         self._in_use: Counter[DeviceId] = Counter(
@@ -205,7 +207,7 @@ class Inventory:
         return Placement(
             pod.metadata.uid,
             node,
-            tuple(each.device.id for each in chosen if not each.admin),
+            tuple(choice.device.id for choice in chosen if not choice.admin),
             joins,
             tuple(allocates),
         )
@@ -259,8 +261,9 @@ class Inventory:
             known is not None
             and not device.taints
             and all(
-                each.cel is not None and selected(each.cel.expression, device.described) is True
-                for each in known.spec.selectors
+                selector.cel is not None
+                and selected(selector.cel.expression, device.described) is True
+                for selector in known.spec.selectors
             )
         )
 
@@ -285,7 +288,7 @@ class _Usage:
 
 
 def _devices_of(chosen: Iterable[Chosen], number: int) -> tuple[DeviceId, ...]:
-    return tuple(each.device.id for each in chosen if each.claim == number)
+    return tuple(choice.device.id for choice in chosen if choice.claim == number)
 
 
 def _forget(known: dict[K, V], key: K) -> Callable[[], None]:

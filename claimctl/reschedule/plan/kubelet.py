@@ -97,10 +97,10 @@ class Account:
 
 
 def _granted(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) -> Iterator[str]:
-    for each in waiting:
-        if each.pod.uid not in without and each.fits(free):
-            free = (free[0] - each.more[0], free[1] - each.more[1])
-            yield each.pod.uid
+    for waiting_pod in waiting:
+        if waiting_pod.pod.uid not in without and waiting_pod.fits(free):
+            free = (free[0] - waiting_pod.more[0], free[1] - waiting_pod.more[1])
+            yield waiting_pod.pod.uid
 
 
 def account(node: WorldNode) -> Account:

@@ -18,14 +18,14 @@ from datetime import datetime, timedelta
 
 from claimctl.reschedule.plan.policy import Limits
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
 from claimctl.reschedule.plan.world import WorldPod
 
 COOLDOWN = timedelta(minutes=10)
 LONGEST_COOLDOWN = timedelta(days=1)
 PING_PONG = timedelta(days=1)
 MOST_BOUNCES = 3
-_FAILED = frozenset({Outcome.BOUNCED, Outcome.PENDING})
+_FAILED = frozenset({MoveOutcome.BOUNCED, MoveOutcome.PENDING})
 REVISION = "controller-revision-hash"
 """The label by which the pods of a StatefulSet or DaemonSet name their template."""
 
@@ -100,7 +100,7 @@ class Ledger:
         moves = [move for move in memory.moves if move.strategy == strategy]
         if not moves:
             return None
-        bounces = _last_in_a_row(moves, frozenset({Outcome.BOUNCED}))
+        bounces = _last_in_a_row(moves, frozenset({MoveOutcome.BOUNCED}))
         if bounces >= MOST_BOUNCES:
             return Obstacle(Reason.BOUNCES, f"{bounces} replacements came back")
         rest = cooldown(_last_in_a_row(moves, _FAILED))
@@ -115,11 +115,11 @@ def cooldown(failures: int) -> timedelta:
     return min(COOLDOWN * (1 << min(failures, 10)), LONGEST_COOLDOWN)
 
 
-def _last_in_a_row(moves: Sequence[PastMove], outcomes: frozenset[Outcome]) -> int:
+def _last_in_a_row(moves: Sequence[PastMove], outcomes: frozenset[MoveOutcome]) -> int:
     """How many of the last moves had one of these outcomes. Moves under way do not count."""
     count = 0
     for move in reversed(moves):
-        if move.outcome is Outcome.UNDER_WAY:
+        if move.outcome is MoveOutcome.UNDER_WAY:
             continue
         if move.outcome not in outcomes:
             break
@@ -132,5 +132,5 @@ def _targets(memory: WorkloadMemory, since: datetime) -> list[tuple[str, str]]:
     return [
         (move.source, move.landed or move.predicted)
         for move in memory.moves
-        if move.at >= since and move.outcome is not Outcome.BOUNCED
+        if move.at >= since and move.outcome is not MoveOutcome.BOUNCED
     ]

@@ -76,16 +76,17 @@ _CRITICAL = {
 _RESIZES = {
     Reason.RESIZE_YOUNG: "Its resize was deferred less than `deferredSeconds` ago.",
     Reason.RESIZE_NOT_OBSERVED: "The kubelet has not looked at the latest size of the pod yet.",
-    Reason.ROOM_COMES: "Its resize fits now, or as soon as pods that are being deleted have gone.",
+    Reason.ROOM_IS_COMING: "Its resize fits now, or as soon as pods that are being deleted "
+    "have gone.",
     Reason.NEVER_PREEMPTS: "The pod's `preemptionPolicy` is Never, so no pod makes room for it.",
     Reason.KUBELET_PREEMPTS: "The pod is critical, so that its kubelet itself evicts pods for it.",
     Reason.NODE_FORBIDS: "The node's `podPreemptionPolicy` forbids evictions for resizes.",
     Reason.NODE_NOT_READY: "The node is not ready, so no kubelet would grant the resize.",
-    Reason.STANDS_BACK: "The policy says `standBack: Always`.",
+    Reason.LEFT_TO_SCHEDULER: "The policy says `standBack: Always`.",
     Reason.GATE_UNKNOWN: "claimctl cannot find out whether the scheduler makes room for resizes.",
     Reason.NOT_ENOUGH: "Too few pods of lower priority on its node may be evicted.",
-    Reason.ROUND_DONE: "claimctl has made room for this size once, and its node has no more room "
-    "than was expected then.",
+    Reason.ROOM_ALREADY_MADE: "claimctl has made room for this size once, and its node has no "
+    "more room than was expected then.",
 }
 _UNPLACEABLE = {
     Reason.REFUSED_BY_NODE: "A node refused the pod, and no other node takes its replacement, or "

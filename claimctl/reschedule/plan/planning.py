@@ -129,7 +129,10 @@ def _run(
     world = World(
         observed.nodes,
         observed.pods,
-        {each.metadata.name: each.metadata.labels or {} for each in observed.namespaces},
+        {
+            namespace.metadata.name: namespace.metadata.labels or {}
+            for namespace in observed.namespaces
+        },
         _doubtful(observed),
     )
     fitter = Fitter(world, volumes, _by_devices(observed))
@@ -146,21 +149,23 @@ def _run(
 
 def _doubtful(observed: Observed) -> Iterator[str]:
     """The nodes of pods that cannot be read; nobody can tell what room such a pod takes up."""
-    for each in observed.unreadable:
-        if each.resource.kind == PODS.kind:
-            part = each.part(_Bound)
+    for problem in observed.unreadable:
+        if problem.resource.kind == PODS.kind:
+            part = problem.part(_Bound)
             yield part.spec.node_name if part else ""
 
 
 def _by_devices(observed: Observed) -> frozenset[str]:
     """The extended resources that stand for devices: the class's own name, and the implicit one."""
-    named = (each.spec.extended_resource_name for each in observed.device_classes)
-    implicit = (DEVICE_CLASS_PREFIX + each.metadata.name for each in observed.device_classes)
+    named = (device_class.spec.extended_resource_name for device_class in observed.device_classes)
+    implicit = (
+        DEVICE_CLASS_PREFIX + device_class.metadata.name for device_class in observed.device_classes
+    )
     return frozenset(name for name in (*named, *implicit) if name)
 
 
 def _workloads(observed: Observed) -> dict[str, str]:
-    above = ((each.metadata.uid, each.metadata.controller()) for each in observed.owners)
+    above = ((owner.metadata.uid, owner.metadata.controller()) for owner in observed.owners)
     return {uid: owner.uid for uid, owner in above if owner is not None}
 
 
@@ -183,9 +188,9 @@ def _protections(
 def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | None:
     if wanted is None or not wanted.name:
         return wanted.value if wanted else None
-    for each in observed.priority_classes:
-        if each.metadata.name == wanted.name:
-            return each.value
+    for priority_class in observed.priority_classes:
+        if priority_class.metadata.name == wanted.name:
+            return priority_class.value
     raise UnknownPriorityClass(
         f"priorityThreshold.name: there is no PriorityClass {wanted.name} in the cluster; "
         "name one that exists, or set priorityThreshold.value"
@@ -205,9 +210,9 @@ def _apply(
             remove_duplicates(run, context, strategy)
         case LowNodeUtilization():
             spreads = any(
-                isinstance(each, RemoveDuplicates)
+                isinstance(strategy, RemoveDuplicates)
                 for profile in policy.profiles
-                for each in (*profile.deschedule, *profile.balance)
+                for strategy in (*profile.deschedule, *profile.balance)
             )
             balance_usage(run, context, strategy, keep_spread=spreads)
         case CriticalPods():
@@ -219,7 +224,7 @@ def _apply(
 
 
 def _result(observed: Observed, run: Run) -> Plan:
-    skipped = sorted(run.skipped.values(), key=lambda each: (each.pod.namespace, each.pod.name))
+    skipped = sorted(run.skipped.values(), key=lambda skip: (skip.pod.namespace, skip.pod.name))
     return Plan(
         made_at=observed.now,
         cluster_uid=observed.cluster_uid,

@@ -247,11 +247,11 @@ class Policy:
         """The policy with the strategies of this kind alone."""
         chosen = tuple(
             replace(
-                each,
-                deschedule=tuple(one for one in each.deschedule if isinstance(one, strategy)),
-                balance=tuple(one for one in each.balance if isinstance(one, strategy)),
+                profile,
+                deschedule=tuple(one for one in profile.deschedule if isinstance(one, strategy)),
+                balance=tuple(one for one in profile.balance if isinstance(one, strategy)),
             )
-            for each in self.profiles
+            for profile in self.profiles
         )
         return replace(self, profiles=chosen)
 
@@ -261,8 +261,8 @@ class Policy:
         named = (
             namespace
             for profile in self.profiles
-            for each in (*profile.deschedule, *profile.balance)
-            if isinstance(each, CriticalPods)
-            for namespace in each.system_namespaces
+            for strategy in (*profile.deschedule, *profile.balance)
+            if isinstance(strategy, CriticalPods)
+            for namespace in strategy.system_namespaces
         )
         return SYSTEM_NAMESPACES.union(named)

@@ -130,9 +130,9 @@ class Predictor:
 
 
 def _meets_itself(pod: WorldPod) -> bool:
-    """Whether the replacement is made before the pod has ended, and may have wishes about it.
+    """Whether the replacement can exist beside the evicted pod, and its affinity may match it.
 
-    Without such wishes an ending pod only makes its own node worse.
+    Without such affinity an ending pod only makes its own node worse.
     """
     owner, affinity = pod.pod.metadata.controller(), pod.pod.spec.affinity
     if owner is None or owner.kind not in _AT_ONCE or affinity is None:

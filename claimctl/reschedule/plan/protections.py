@@ -82,10 +82,10 @@ class Protections:
 
     def _obstacles(self, pod: WorldPod) -> Iterator[Obstacle]:
         for rules in (self._never, self._by_wish):
-            yield from (Obstacle(*each) for each in rules(pod))
+            yield from (Obstacle(*rule) for rule in rules(pod))
         if pod.pod.metadata.annotation(EVICT) is None:
             for rules in (self._by_kind, self._by_use, self._by_scope):
-                yield from (Obstacle(*each) for each in rules(pod))
+                yield from (Obstacle(*rule) for rule in rules(pod))
 
     def _never(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
         """Rules that nothing lifts."""

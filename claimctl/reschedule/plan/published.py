@@ -57,12 +57,12 @@ class Catalogue:
 
     def on(self, node: Node) -> list[PublishedOn]:
         local = self.by_node.get(node.metadata.name, ())
-        return [*local, *(each for each in self.of_many if each.on(node))]
+        return [*local, *(device for device in self.of_many if device.on(node))]
 
     def complete_on(self, node: Node) -> bool:
         """Whether no incomplete pool has slices for the node."""
         name = node.metadata.name
-        return not any(_may_be_on(each, name, node) for each in self.incomplete)
+        return not any(_may_be_on(slice_, name, node) for slice_ in self.incomplete)
 
 
 def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
@@ -70,12 +70,12 @@ def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
         devices = list(_devices(pool)) if _is_complete(pool) else None
-        if devices is None or len({each.id for each in devices}) < len(devices):
+        if devices is None or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
             continue
-        for each in devices:
-            published.by_id[each.id] = each
-            (published.by_node[each.node] if each.node else published.of_many).append(each)
+        for device in devices:
+            published.by_id[device.id] = device
+            (published.by_node[device.node] if device.node else published.of_many).append(device)
     return published
 
 
@@ -84,14 +84,14 @@ def _pools(
 ) -> dict[tuple[str, str], list[SchedulingSlice]]:
     """The slices of the newest generation of each pool, sorted by name."""
     pools: dict[tuple[str, str], list[SchedulingSlice]] = {}
-    for each in sorted(slices, key=lambda each: each.metadata.name):
-        key = each.spec.driver, each.spec.pool.name
+    for slice_ in sorted(slices, key=lambda slice_: slice_.metadata.name):
+        key = slice_.spec.driver, slice_.spec.pool.name
         known = pools.setdefault(key, [])
-        newest = known[0].spec.pool.generation if known else each.spec.pool.generation
-        if each.spec.pool.generation > newest:
+        newest = known[0].spec.pool.generation if known else slice_.spec.pool.generation
+        if slice_.spec.pool.generation > newest:
             known.clear()
-        if each.spec.pool.generation >= newest:
-            known.append(each)
+        if slice_.spec.pool.generation >= newest:
+            known.append(slice_)
     return pools
 
 
@@ -100,9 +100,9 @@ def _is_complete(pool: list[SchedulingSlice]) -> bool:
 
 
 def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
-    for each in pool:
-        for device in each.spec.devices or ():
-            made = _published(each, device)
+    for slice_ in pool:
+        for device in slice_.spec.devices or ():
+            made = _published(slice_, device)
             if made is not None:
                 yield made
 
@@ -122,7 +122,7 @@ def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | No
     return PublishedOn(
         id=(spec.driver, spec.pool.name, device.name),
         described=seen,
-        taints=tuple(each for each in device.all_taints if each.effect in BLOCKING_EFFECTS),
+        taints=tuple(taint for taint in device.all_taints if taint.effect in BLOCKING_EFFECTS),
         simple=readable
         and not shared
         and not device.allow_multiple_allocations

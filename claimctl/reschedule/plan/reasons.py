@@ -81,15 +81,15 @@ class Reason(StrEnum):
     # resizes that wait
     RESIZE_YOUNG = "DeferredRecently"
     RESIZE_NOT_OBSERVED = "ResizeNotObserved"
-    ROOM_COMES = "RoomIsComing"
+    ROOM_IS_COMING = "RoomIsComing"
     NEVER_PREEMPTS = "NeverPreempts"
     KUBELET_PREEMPTS = "KubeletPreempts"
     NODE_FORBIDS = "NodeForbidsPreemption"
     NODE_NOT_READY = "NodeNotReady"
-    STANDS_BACK = "StandsBack"
+    LEFT_TO_SCHEDULER = "LeftToScheduler"
     GATE_UNKNOWN = "GateUnknown"
     NOT_ENOUGH = "NotEnoughLowerPriority"
-    ROUND_DONE = "RoundDone"
+    ROOM_ALREADY_MADE = "RoomAlreadyMade"
     # pods that their node cannot run
     REFUSED_BY_NODE = "RefusedByNode"
     """A node refused the pod for the first time, or the pod waits for a later look."""

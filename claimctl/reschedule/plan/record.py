@@ -10,7 +10,7 @@ from enum import StrEnum
 from claimctl.reschedule.shapes.records import RecordedAvoidance
 
 
-class Outcome(StrEnum):
+class MoveOutcome(StrEnum):
     """What became of a move."""
 
     UNDER_WAY = "UnderWay"
@@ -33,7 +33,7 @@ class PastMove:
     source: str
     predicted: str
     landed: str = ""
-    outcome: Outcome = Outcome.UNDER_WAY
+    outcome: MoveOutcome = MoveOutcome.UNDER_WAY
 
 
 @dataclass(frozen=True, slots=True)

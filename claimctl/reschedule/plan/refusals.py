@@ -65,7 +65,7 @@ def refusal(pod: SchedulingPod) -> Refusal | None:
 
 def _ever_ran(pod: SchedulingPod) -> bool:
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return any(each.state.running or each.state.terminated for each in statuses)
+    return any(status.state.running or status.state.terminated for status in statuses)
 
 
 def refused_at(pod: SchedulingPod) -> datetime | None:
@@ -117,12 +117,12 @@ def _lacks_cdi(pod: SchedulingPod) -> bool:
     See kubernetes/kubernetes#141433.
     """
     waiting = [
-        each.state.waiting
-        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        status.state.waiting
+        for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
     ]
     return any(
-        each is not None and each.reason == _CREATE_FAILED and _CDI_FAILED in each.message
-        for each in waiting
+        state is not None and state.reason == _CREATE_FAILED and _CDI_FAILED in state.message
+        for state in waiting
     )
 
 

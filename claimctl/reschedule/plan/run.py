@@ -128,8 +128,8 @@ class Run:
         return None
 
     def _members(self, unit: Unit) -> list[WorldPod]:
-        members = (self.world.pods.get(each.metadata.uid) for each in unit.pods)
-        return [each for each in members if each is not None]
+        members = (self.world.pods.get(pod.metadata.uid) for pod in unit.pods)
+        return [member for member in members if member is not None]
 
     def forbidden(
         self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, context: Context
@@ -144,12 +144,12 @@ class Run:
         """
         if len(pods) < len(unit.pods):
             return Obstacle(Reason.UNIT, "a pod of its unit is on no node")
-        for each in pods:
-            problem = context.protections.obstacle(each)
-            if each.uid in self.moved:
+        for pod in pods:
+            problem = context.protections.obstacle(pod)
+            if pod.uid in self.moved:
                 problem = Obstacle(Reason.ALREADY_MOVED)
             if problem is not None:
-                return problem if each is first else _of_other(each, problem)
+                return problem if pod is first else _of_other(pod, problem)
         return self.ledger.beyond_limits(
             context.strategy, pods, context.limit_per_node
         ) or self.budgets.obstacle(pods)

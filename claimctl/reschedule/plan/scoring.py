@@ -82,7 +82,10 @@ def _taints(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
         return None
     tolerations = pod.pod.spec.tolerations
     counts = [
-        sum(not any(tolerates(each, taint) for each in tolerations) for taint in node.warnings)
+        sum(
+            not any(tolerates(toleration, taint) for toleration in tolerations)
+            for taint in node.warnings
+        )
         for node in nodes
     ]
     most = max(counts)
@@ -100,7 +103,7 @@ def _node_affinity(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | Non
         for node in nodes
     ]
     most = max(sums)
-    return [TOP * each // most for each in sums] if most else None
+    return [TOP * total // most for total in sums] if most else None
 
 
 # topology spread
@@ -109,9 +112,9 @@ def _node_affinity(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | Non
 def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
     """Fewer matching pods in the node's domains are better."""
     soft = [
-        each
-        for each in pod.pod.spec.topology_spread_constraints
-        if each.when_unsatisfiable != spread.HARD
+        constraint
+        for constraint in pod.pod.spec.topology_spread_constraints
+        if constraint.when_unsatisfiable != spread.HARD
     ]
     if soft:
         judged = list(_wanted_spread(world, pod, soft, nodes))
@@ -155,10 +158,10 @@ def _wanted_spread(
     soft: Sequence[TopologySpreadConstraint],
     nodes: Sequence[WorldNode],
 ) -> Iterator[Judged]:
-    keys, wanted = tuple(each.topology_key for each in soft), wanted_nodes(pod.pod)
-    for each in soft:
-        counts = spread.counts(world, pod, each, keys, wanted)
-        yield _judged(nodes, each.topology_key, each.max_skew, counts)
+    keys, wanted = tuple(constraint.topology_key for constraint in soft), wanted_nodes(pod.pod)
+    for constraint in soft:
+        counts = spread.counts(world, pod, constraint, keys, wanted)
+        yield _judged(nodes, constraint.topology_key, constraint.max_skew, counts)
 
 
 def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:
@@ -193,12 +196,12 @@ def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> li
         namespaces = world.namespaces_of(term, pod.namespace)
         per_node = world.matching(namespaces, term.label_selector)
         _add(world, sums, nodes, term.topology_key, weight, per_node)
-    for each in world.wishes(pod):
-        _add(world, sums, nodes, each.term.topology_key, each.weight, each.per_node)
+    for wish in world.wishes(pod):
+        _add(world, sums, nodes, wish.term.topology_key, wish.weight, wish.per_node)
     least, most = min(sums), max(sums)
     if least == most:
         return None
-    return [TOP * (each - least) // (most - least) for each in sums]
+    return [TOP * (total - least) // (most - least) for total in sums]
 
 
 def _add(
@@ -217,8 +220,8 @@ def _add(
 def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
     affinity = pod.pod.spec.affinity
     if affinity is not None:
-        for each in _preferred(affinity.pod_affinity):
-            yield each.pod_affinity_term, each.weight
+        for preference in _preferred(affinity.pod_affinity):
+            yield preference.pod_affinity_term, preference.weight
         for each in _preferred(affinity.pod_anti_affinity):
             yield each.pod_affinity_term, -each.weight
 

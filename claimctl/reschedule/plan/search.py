@@ -129,13 +129,18 @@ class _Search:
     def _alternatives(self, claim: int, request: DeviceRequest) -> Iterator[_Wanted]:
         named: list[tuple[str, DeviceSubRequest]]
         if request.first_available:
-            named = [(f"{request.name}/{each.name}", each) for each in request.first_available]
+            named = [
+                (f"{request.name}/{alternative.name}", alternative)
+                for alternative in request.first_available
+            ]
         else:
             named = [(request.name, request.exactly or request)]
         for name, body in named:
             candidates = tuple(self._candidates(name, body))
             if body.allocation_mode != "All":
-                candidates = tuple(each for each in candidates if self._may_have(body, each))
+                candidates = tuple(
+                    candidate for candidate in candidates if self._may_have(body, candidate)
+                )
             yield _Wanted(claim, name, body, candidates)
 
     def _candidates(self, name: str, body: DeviceSubRequest) -> Iterator[PublishedOn]:
@@ -228,7 +233,7 @@ class _Search:
             return False
         if wanted.all_devices and not self._may_have(wanted.body, device):
             return False
-        mine = [each for each in self._chosen if each.claim == wanted.claim]
+        mine = [choice for choice in self._chosen if choice.claim == wanted.claim]
         if len(mine) >= MOST_DEVICES:
             return False
         return all(
@@ -250,16 +255,16 @@ class _Search:
         if not name:
             raise CannotTell("a constraint is of a kind that claimctl does not know")
         others = [
-            each.device.described.attributes.get(name)
-            for each in mine
-            if _concerns(constraint, each.request)
+            choice.device.described.attributes.get(name)
+            for choice in mine
+            if _concerns(constraint, choice.request)
         ]
         value = device.described.attributes.get(name)
         if value is None:
             return False
         if isinstance(value[1], list):
             raise CannotTell(f"attribute {name} is a list")
-        return value not in others if different else all(each == value for each in others)
+        return value not in others if different else all(other == value for other in others)
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:

@@ -100,7 +100,7 @@ def selects(expression: str, device: Described) -> bool | None:
     references = _references(expression)
     if references is None:
         return None
-    values = tuple(_value(device, *each) for each in references)
+    values = tuple(_value(device, *reference) for reference in references)
     return _evaluated(expression, device.driver, _hashable(values))
 
 
@@ -115,7 +115,8 @@ def _value(device: Described, kind: str, domain: str, name: str) -> Value | None
 def _hashable(values: tuple[Value | None, ...]) -> tuple[tuple[str, Any], ...]:
     """The values with their types: 1 and True are different values in CEL."""
     return tuple(
-        (type(each).__name__, tuple(each) if isinstance(each, list) else each) for each in values
+        (type(value).__name__, tuple(value) if isinstance(value, list) else value)
+        for value in values
     )
 
 

@@ -54,9 +54,9 @@ class SpreadCheck:
 def checks_of(world: World, pod: WorldPod, wanted: Wanted) -> tuple[SpreadCheck, ...]:
     """The checks of the hard constraints of an incoming pod."""
     constraints = pod.pod.spec.topology_spread_constraints
-    hard = [each for each in constraints if each.when_unsatisfiable == HARD]
-    keys = tuple(each.topology_key for each in hard)
-    return tuple(_check(world, pod, each, keys, wanted) for each in hard)
+    hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == HARD]
+    keys = tuple(constraint.topology_key for constraint in hard)
+    return tuple(_check(world, pod, constraint, keys, wanted) for constraint in hard)
 
 
 def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSelector | None:

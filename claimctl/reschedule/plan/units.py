@@ -46,12 +46,13 @@ class ClaimUnits:
         self._controller, self._now = observed.controller, observed.now
         self._nodes = {node.metadata.name: node for node in observed.nodes}
         self._plans = [
-            each
-            for each in observed.downgrade_plans
-            if not each.metadata.deleting and each.spec.action != RESTORE
+            downgrade_plan
+            for downgrade_plan in observed.downgrade_plans
+            if not downgrade_plan.metadata.deleting and downgrade_plan.spec.action != RESTORE
         ]
         self._groups = {
-            (each.metadata.namespace, each.metadata.name): each for each in observed.pod_groups
+            (pod_group.metadata.namespace, pod_group.metadata.name): pod_group
+            for pod_group in observed.pod_groups
         }
         self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
         for pod in sorted(observed.pods, key=by_name):
@@ -112,7 +113,7 @@ class ClaimUnits:
             return members
         if policy is None or policy.gang is None:
             return []
-        needed = {each.metadata.uid for each in members[: policy.gang.min_count]}
+        needed = {member.metadata.uid for member in members[: policy.gang.min_count]}
         return members if pod.metadata.uid in needed else []
 
     # claims
@@ -173,7 +174,7 @@ class ClaimUnits:
     def _is_frozen(self, namespace: str) -> bool:
         """Whether a DowngradePlan may concern claims of the namespace."""
         return any(
-            not each.spec.namespaces or namespace in each.spec.namespaces for each in self._plans
+            not plan.spec.namespaces or namespace in plan.spec.namespaces for plan in self._plans
         )
 
     def _pinning(self, members: Pods, pinned: tuple[KnownClaim, ...]) -> Obstacle:
@@ -203,9 +204,10 @@ class ClaimUnits:
             kind = stickiness(claim, uids, "")
             if kind in (Stickiness.GHOST, Stickiness.FOREIGN, Stickiness.IN_USE):
                 yield Obstacle(Reason.PINNED, f"claim {claim.name} {_WHY[kind]}")
-            for each in claim.reservations:
-                if each.spec.reallocate_timeout_seconds is None:
-                    text = f"ClaimReservation {each.metadata.name} has no reallocateTimeoutSeconds"
+            for reservation in claim.reservations:
+                if reservation.spec.reallocate_timeout_seconds is None:
+                    name = reservation.metadata.name
+                    text = f"ClaimReservation {name} has no reallocateTimeoutSeconds"
                     yield Obstacle(Reason.NEVER_REALLOCATED, text)
             if claim.reservations:
                 yield against_controller(self._controller, claim, self._now)
@@ -215,7 +217,9 @@ def against_controller(controller: Controller, claim: KnownClaim, now: datetime)
     """Why the controller would not give a held claim up as soon as its pods are gone."""
     if controller.since is None:
         return Obstacle(Reason.CONTROLLER_AWAY, controller.detail)
-    seconds = max(each.spec.force_deleted_pod_grace_seconds for each in claim.reservations)
+    seconds = max(
+        reservation.spec.force_deleted_pod_grace_seconds for reservation in claim.reservations
+    )
     grace, created = timedelta(seconds=seconds), claim.claim.metadata.creation_timestamp
     if not controller.against_release(created, grace, now):
         return None
@@ -242,10 +246,10 @@ def _owner_kind(pod: SchedulingPod) -> str:
 def _reallocation(
     claim: KnownClaim, unit: str, leader_since: datetime | None
 ) -> Iterator[Reallocation]:
-    for each in claim.reservations:
+    for reservation in claim.reservations:
         yield Reallocation(
             namespace=claim.key[0],
-            reservation=each.metadata.name,
+            reservation=reservation.metadata.name,
             claim=claim.name,
             claim_uid=claim.uid,
             unit=unit,
@@ -257,9 +261,9 @@ def _named_nodes(selector: NodeSelector | None) -> Iterator[str]:
     """The names that the selector demands; nothing if it demands none, or not in each term."""
     terms = (selector.node_selector_terms if selector else None) or ()
     named = [_names_in(term.match_fields or ()) for term in terms]
-    if all(each is not None for each in named):
-        for each in named:
-            yield from each or ()
+    if all(resource is not None for resource in named):
+        for resource in named:
+            yield from resource or ()
 
 
 def _names_in(fields: tuple[NodeSelectorRequirement, ...]) -> tuple[str, ...] | None:

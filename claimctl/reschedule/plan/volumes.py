@@ -14,8 +14,8 @@ class UnknownVolume(Exception):
 
 class Volumes:
     def __init__(self, claims: Iterable[VolumeClaim], volumes: Iterable[PersistentVolume]) -> None:
-        self._claims = {(each.metadata.namespace, each.metadata.name): each for each in claims}
-        self._volumes = {each.metadata.name: each for each in volumes}
+        self._claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
+        self._volumes = {volume.metadata.name: volume for volume in volumes}
 
     def claims_of(self, pod: SchedulingPod) -> Iterator[VolumeClaim | None]:
         """The PersistentVolumeClaims that the pod names; None for one that is not known.

@@ -370,14 +370,22 @@ def wishes(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
     near, away = affinity.pod_affinity, affinity.pod_anti_affinity
     if near is not None:
         yield from ((term, 1) for term in near.required)
-        yield from ((each.pod_affinity_term, each.weight) for each in near.preferred)
+        yield from (
+            (preference.pod_affinity_term, preference.weight) for preference in near.preferred
+        )
     if away is not None:
-        yield from ((each.pod_affinity_term, -each.weight) for each in away.preferred)
+        yield from (
+            (preference.pod_affinity_term, -preference.weight) for preference in away.preferred
+        )
 
 
 def host_ports(pod: SchedulingPod) -> tuple[Port, ...]:
     """The host ports of all containers and sidecars."""
-    sidecars = (each for each in pod.spec.init_containers if each.restart_policy == "Always")
+    sidecars = (
+        init_container
+        for init_container in pod.spec.init_containers
+        if init_container.restart_policy == "Always"
+    )
     return tuple(
         (port.protocol, port.host_ip or ANY_ADDRESS, port.host_port)
         for container in (*pod.spec.containers, *sidecars)
@@ -406,5 +414,5 @@ def _node(node: SchedulingNode) -> WorldNode:
         memory=allocatable.get(MEMORY, 0),
         closed="" if ready is None or ready.status == "True" else "not ready",
         left=dict(allocatable),
-        warnings=tuple(each for each in node.spec.taints if each.effect == PREFER_NO_SCHEDULE),
+        warnings=tuple(taint for taint in node.spec.taints if taint.effect == PREFER_NO_SCHEDULE),
     )

@@ -124,7 +124,7 @@ def _unknown(name: str, siblings: Sequence[str], places: Mapping[str, str]) -> s
     if name in places:
         return places[name]
     near = difflib.get_close_matches(name, siblings, 1) or [
-        each for each in siblings if each.lower() == name.lower()
+        sibling for sibling in siblings if sibling.lower() == name.lower()
     ]
     hint = f"is {near[0]} meant?" if near else f"known here: {', '.join(siblings)}"
     return f"unknown field: {hint}"

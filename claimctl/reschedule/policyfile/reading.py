@@ -56,7 +56,7 @@ def read(path: FilePath, *, skip_unsupported: bool = False) -> CheckedPolicy:
 
 
 def checked(document: Mapping[str, Any], *, skip_unsupported: bool = False) -> CheckedPolicy:
-    """The same for a document that is parsed already."""
+    """Check a parsed policy document (see ``read``)."""
     unsupported = Unsupported(skip_unsupported)
     policy = _reader(document)(document, unsupported)
     unsupported.refuse()
@@ -104,7 +104,7 @@ def _named_twice(profiles: Sequence[CheckedProfile]) -> list[str]:
     """The strategies with a memory of their own belong into one profile."""
     lines: list[str] = []
     for index, profile in enumerate(profiles):
-        if any(each.name == _ONCE for each in profile.deschedule):
+        if any(strategy.name == _ONCE for strategy in profile.deschedule):
             lines.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
     return [f"{line} in another profile already" for line in lines[1:]]
 

@@ -14,7 +14,7 @@ from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequiremen
 def translated(checked: CheckedPolicy) -> policy.Policy:
     """The policy of a run."""
     evictors = [profile.evictor for profile in checked.profiles]
-    in_flight = [each.max_unavailable_per_workload for each in evictors]
+    in_flight = [evictor.max_unavailable_per_workload for evictor in evictors]
     return policy.Policy(
         profiles=tuple(map(_profile, checked.profiles)),
         node_selector=_parsed(checked.node_selector),
@@ -84,14 +84,17 @@ def _evictor(args: models.DefaultEvictorArgs) -> policy.Evictor:
     classes = pvc.pods_with_pvc.protected_storage_classes if pvc and pvc.pods_with_pvc else ()
     return policy.Evictor(
         protections=_protections(args),
-        protected_storage_classes=tuple(each.name for each in classes),
+        protected_storage_classes=tuple(device_class.name for device_class in classes),
         node_fit=args.node_fit,
         min_replicas=args.min_replicas,
         min_pod_age_seconds=duration(args.min_pod_age or "0"),
         priority_threshold=_threshold(args.priority_threshold),
         label_selector=_selector(args.label_selector),
         namespace_label_selector=_selector(args.namespace_label_selector),
-        replacing_owners=frozenset((each.group, each.kind) for each in args.replacing_owners),
+        replacing_owners=frozenset(
+            (replacing_owner.group, replacing_owner.kind)
+            for replacing_owner in args.replacing_owners
+        ),
         no_eviction_policy=policy.NoEvictionPolicy(args.no_eviction_policy),
         move_held_claims=policy.MoveHeldClaims(args.move_held_claims),
     )
@@ -121,8 +124,12 @@ def _selector(given: models.LabelSelector | None) -> LabelSelector | None:
     return LabelSelector(
         match_labels=dict(given.match_labels),
         match_expressions=tuple(
-            LabelSelectorRequirement(key=each.key, operator=each.operator, values=each.values)
-            for each in given.match_expressions
+            LabelSelectorRequirement(
+                key=match_expression.key,
+                operator=match_expression.operator,
+                values=match_expression.values,
+            )
+            for match_expression in given.match_expressions
         ),
     )
 

@@ -66,7 +66,7 @@ class Avoiding:
         )
         if overtaken():
             return []
-        in_force = sum(bool(each.nodes or each.braked) for each in status.avoidances)
+        in_force = sum(bool(avoidance.nodes or avoidance.braked) for avoidance in status.avoidances)
         self.client.telemetry.gauge(Metric.RESCHEDULE_AVOIDANCES, in_force)
         notes: list[str] = []
         for step in steps:
@@ -93,7 +93,7 @@ class Avoiding:
         def change(present: SchedulingPod) -> dict[str, Any]:
             if present.metadata.uid != pod.uid or not is_braked(present):
                 return {}
-            gates = [each.name for each in present.spec.scheduling_gates]
+            gates = [scheduling_gate.name for scheduling_gate in present.spec.scheduling_gates]
             kept = [{"name": name} for name in gates if name != BRAKE_GATE]
             return {"spec": {"schedulingGates": kept or None}}
 
@@ -140,8 +140,8 @@ def with_avoidances(
     status: RescheduleRecordStatus, entries: Iterable[RecordedAvoidance]
 ) -> RescheduleRecordStatus:
     """The status with these entries in place of those of the same owners."""
-    known = {each.owner_uid: each for each in status.avoidances}
-    known |= {each.owner_uid: each for each in entries}
+    known = {avoidance.owner_uid: avoidance for avoidance in status.avoidances}
+    known |= {entry.owner_uid: entry for entry in entries}
     kept = [each for each in known.values() if not is_empty(each)]
     kept.sort(key=lambda each: (bool(each.nodes or each.braked), _latest(each)))
     chosen = {each.owner_uid for each in kept[-MAX_AVOIDANCES:]}
@@ -150,5 +150,7 @@ def with_avoidances(
 
 
 def _latest(entry: RecordedAvoidance) -> float:
-    times = [each.at for each in entry.refusals] + [each.since for each in entry.avoided]
-    return max((each.timestamp() for each in times if each is not None), default=0.0)
+    times = [refusal.at for refusal in entry.refusals] + [
+        avoided_node.since for avoided_node in entry.avoided
+    ]
+    return max((time.timestamp() for time in times if time is not None), default=0.0)

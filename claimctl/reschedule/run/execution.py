@@ -28,13 +28,13 @@ from claimctl.reschedule.run.groups import Group, groups_of
 from claimctl.reschedule.run.helping import see_help
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
-from claimctl.reschedule.run.memory import Memory
+from claimctl.reschedule.run.memory import MoveMemory
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE, ask, waits, withdraw
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.steps import Result, RunReport, Step
 from claimctl.reschedule.run.taints import Closed, End, Taints
 from claimctl.reschedule.run.waiting import wait_any
 from claimctl.reschedule.shapes.records import RecordedTaint
@@ -75,19 +75,19 @@ class Execution:
     lease_namespace: str = "claimctl-system"
     overtaken: Callable[[], bool] = lambda: False
     """Whether avoidances were written since the plan was made: then those of the plan are not."""
-    report: Report = field(init=False)
+    report: RunReport = field(init=False)
     judge_again: Callable[[], Awaitable[Plan]] | None = None
     """Makes the plan anew, from what the pods are like now."""
     _pods: PodWatch = field(init=False)
     _landings: Landings = field(init=False)
     _judgement: Judgement = field(init=False)
     _taints: Taints = field(init=False)
-    _memory: Memory = field(init=False)
+    _memory: MoveMemory = field(init=False)
     _open: list[_Open] = field(default_factory=list)
     _asked: list[tuple[Reallocation, str]] = field(default_factory=list)
     """The requests to give claims up, with the values of the taints that they are for."""
     _standing: list[Reallocation] = field(default_factory=list)
-    """Those that no eviction of this run is for."""
+    """Reallocation requests without an eviction in this run."""
     _growing: list[Group] = field(default_factory=list)
     """The groups for whose resize all pods are evicted, until it is granted."""
     _polled: float = 0.0
@@ -98,14 +98,14 @@ class Execution:
     _halted: str = ""
 
     def __post_init__(self) -> None:
-        self.report = Report(self.plan, [Step(move) for move in self.plan.moves])
+        self.report = RunReport(self.plan, [Step(move) for move in self.plan.moves])
         self._pods = PodWatch(self.client, self.clock, self.rng)
         self._landings = Landings(self.client, self.clock, self._pods)
         self._judgement = Judgement(self._landings, self.report, self.judge_again)
         self._taints = Taints(self.client, self.clock, self.records)
-        self._memory = Memory(self.records, self.clock, self.report)
+        self._memory = MoveMemory(self.records, self.clock, self.report)
 
-    async def run(self) -> Report:
+    async def run(self) -> RunReport:
         """Execute the plan. A failed request ends the run and is in the report."""
         self._until = self.clock.monotonic() + self.settings.deadline
         groups = groups_of(self.plan, self.report.steps)
@@ -145,10 +145,10 @@ class Execution:
                 self._standing.append(asked)
                 self.report.notes += await ask(self.client, asked, FOR_AVOIDANCE)
         self._patience = self.clock.monotonic() + self.settings.landing
-        for each in self.plan.releases:
+        for release in self.plan.releases:
             if self.stop.is_set():
                 break
-            await avoiding.release(each.pod)
+            await avoiding.release(release.pod)
         return groups
 
     def _without_unplaceable(
@@ -162,8 +162,8 @@ class Execution:
         for group in groups:
             if group.moves[0].strategy == name:
                 group.leave(None, reason, why)
-                self._told(group)
-        return [each for each in groups if each.moves[0].strategy != name]
+                self._tell(group)
+        return [group for group in groups if group.moves[0].strategy != name]
 
     async def _execute(self, groups: Sequence[Group]) -> list[Group]:
         """Try the groups; those that are left were not finished in time."""
@@ -192,7 +192,7 @@ class Execution:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
-        busy = any(self._landings.in_flight(each) >= room for each in group.workloads())
+        busy = any(self._landings.in_flight(workload) >= room for workload in group.workloads())
         if busy and not group.rescues:
             return False
         if self._judgement.must_wait(group):
@@ -204,7 +204,7 @@ class Execution:
         why = await self._judgement.against(group)
         if why:
             group.leave(None, Reason.CHANGED, why)
-            self._told(group)
+            self._tell(group)
         return bool(why)
 
     def _crosses_a_taint(self, group: Group) -> bool:
@@ -214,9 +214,9 @@ class Execution:
         replacements that are on their way there. Critical pods tolerate each other's taints, so
         that one of them might take the room of another: they come one after the other.
         """
-        if group.rescues and any(each.group.rescues for each in self._open):
+        if group.rescues and any(closing.group.rescues for closing in self._open):
             return True
-        if group.targets & {each.entry.node for each in self._open}:
+        if group.targets & {closing.entry.node for closing in self._open}:
             return True
         closes = group.taint.node if group.taint is not None else ""
         return bool(closes) and any(
@@ -253,11 +253,11 @@ class Execution:
         """
         if group.rescues:
             return False
-        stuck = [each for each in group.workloads() if self._landings.is_stuck(each)]
+        stuck = [workload for workload in group.workloads() if self._landings.is_stuck(workload)]
         if stuck:
             detail = "an earlier replacement of the workload has no node"
             group.leave(None, Reason.REPLACEMENT_PENDING, detail)
-            self._told(group)
+            self._tell(group)
         return bool(stuck)
 
     async def _attempt(self, group: Group) -> bool:
@@ -279,10 +279,10 @@ class Execution:
                 return self._finished(group)
             # before the evictions: the controller then lists no replacement in the claim, and
             # releases it as soon as the last pod is done
-            for each in group.reallocations:
+            for reallocation in group.reallocations:
                 taint = group.taint.value if group.taint is not None else FOR_AVOIDANCE
-                self._asked.append((each, taint))
-                self.report.notes += await ask(self.client, each, taint)
+                self._asked.append((reallocation, taint))
+                self.report.notes += await ask(self.client, reallocation, taint)
             await self._evict_all(group)
             return self._finished(group)
 
@@ -292,7 +292,9 @@ class Execution:
         controller = await read_controller(self.client, self.lease_namespace, now)
         if controller.since is None:
             group.leave(None, Reason.CONTROLLER_AWAY, controller.detail)
-        elif any(each.leader_since != controller.since for each in group.reallocations):
+        elif any(
+            reallocation.leader_since != controller.since for reallocation in group.reallocations
+        ):
             group.leave(None, Reason.CHANGED, "another controller leads since the plan was made")
         else:
             return True
@@ -399,14 +401,14 @@ class Execution:
             return
         step.result, step.reason, step.detail = Result.EVICTED, None, ""
         if step.move.cleans:
-            self.signs.told(step)
+            self.signs.finish(step)
             return
         await self._landings.prepare(step.move)
         taint = group.taint
         within = taint.timeout_seconds if taint is not None else self.settings.landing
         self._landings.begin(step.move, within)
         self._memory.evicted(step)
-        self.signs.told(step)
+        self.signs.finish(step)
 
     def _note(self, group: Group, step: Step, answer: Answer) -> None:
         """Keep why a step was not done, and when it may be tried again."""
@@ -434,7 +436,7 @@ class Execution:
             if not (group.is_unit and group.started and self._over()):
                 return False
             self._partly(group)
-        self._told(group)
+        self._tell(group)
         if group.resize is not None and group.started:
             self.signs.made_room(group.resize, group)
             self._growing.append(group)
@@ -462,12 +464,12 @@ class Execution:
             urgent = "a critical pod needs room first" if self.urgent.is_set() else ""
             why = self._halted or urgent or "the deadline of the run is over"
             group.leave(None, Reason.DEADLINE, why)
-        self._told(group)
+        self._tell(group)
 
-    def _told(self, group: Group) -> None:
+    def _tell(self, group: Group) -> None:
         for step in group.steps:
             if step.result is Result.LEFT:
-                self.signs.told(step)
+                self.signs.finish(step)
 
     async def _tick(self) -> None:
         """Wait until a pod changes, ``poll`` seconds at most; then look at pods and taints."""
@@ -480,21 +482,21 @@ class Execution:
         self._polls = now >= self._polled + self.settings.poll
         if self._polls:
             self._polled = now
-            await self._taints.renew([each.entry for each in self._open])
+            await self._taints.renew([closing.entry for closing in self._open])
         await self._landings.look()
         await self._lift_what_is_done()
         self._note_outcomes()
         await self._memory.keep()
 
     async def _lift_what_is_done(self) -> None:
-        for each in list(self._open):
-            end = await self._ended(each)
+        for closing in list(self._open):
+            end = await self._ended(closing)
             if end is not None:
-                await self._taints.lift(each.entry, end)
-                self._open.remove(each)
+                await self._taints.lift(closing.entry, end)
+                self._open.remove(closing)
                 # the node is open again: a replacement that finds no place now waits for others
-                self._landings.hurry(map(_uid, each.group.steps), self.settings.landing)
-                self.signs.untainted(each.entry, end)
+                self._landings.hurry(map(_uid, closing.group.steps), self.settings.landing)
+                self.signs.untainted(closing.entry, end)
 
     async def _ended(self, each: _Open) -> End | None:
         if each.entry.key != MOVING_TAINT:
@@ -524,8 +526,10 @@ class Execution:
                 break
             await self._tick()
             if self._polls:
-                self._growing = [each for each in self._growing if await self._still_grows(each)]
-                self._standing = [each for each in self._standing if await waits(self.client, each)]
+                self._growing = [group for group in self._growing if await self._still_grows(group)]
+                self._standing = [
+                    asked for asked in self._standing if await waits(self.client, asked)
+                ]
 
     async def _still_grows(self, group: Group) -> bool:
         return group.resize is not None and await rounds.look(self.client, group.resize) is None
@@ -537,9 +541,9 @@ class Execution:
             groups: all groups of the plan.
         """
         try:
-            for each in list(self._open):
-                await self._taints.lift(each.entry, End.MET)
-                self._open.remove(each)
+            for closing in list(self._open):
+                await self._taints.lift(closing.entry, End.MET)
+                self._open.remove(closing)
             while self._asked:
                 asked, taint = self._asked.pop()
                 await withdraw(self.client, asked.reservation, asked.namespace, taint)

@@ -36,10 +36,10 @@ async def resize_gate(client: Client, server: Release) -> Gate:
         page = await client.get_raw(METRICS)
     except (Forbidden, Unauthorized, NotFound):
         return Gate.UNKNOWN
-    return told(page.decode(errors="replace"))
+    return gate_in_metrics(page.decode(errors="replace"))
 
 
-def told(page: str) -> Gate:
-    """What the page of metrics says. A server that does not name the gate does not have it."""
+def gate_in_metrics(page: str) -> Gate:
+    """The gate's state in the /metrics page; Off if it is absent."""
     line = _LINE.search(page)
     return Gate.ON if line is not None and float(line.group(1)) else Gate.OFF

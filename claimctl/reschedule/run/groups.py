@@ -101,7 +101,11 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
         if unit and unit in units:
             units[unit].steps.append(step)
             continue
-        asked = tuple(each for each in plan.reallocations if unit and each.unit == unit)
+        asked = tuple(
+            reallocation
+            for reallocation in plan.reallocations
+            if unit and reallocation.unit == unit
+        )
         taint = taints.get(unit) if unit else None
         group = Group([step], taint, asked, resizes.get(unit) if unit else None)
         groups.append(group)
@@ -118,7 +122,7 @@ def _order(groups: list[Group]) -> None:
     for group in groups:
         touched = sorted(group.sources | group.targets)
         group.before = list(
-            {id(last[each]): last[each] for each in touched if each in last}.values()
+            {id(last[node]): last[node] for node in touched if node in last}.values()
         )
         group.room = [each for node in sorted(group.targets) for each in leaving[node]]
         last |= dict.fromkeys(touched, group)

@@ -15,7 +15,7 @@ from claimctl.reschedule.plan.plan import Move, Plan
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.groups import Group
 from claimctl.reschedule.run.landings import Landings
-from claimctl.reschedule.run.steps import Report
+from claimctl.reschedule.run.steps import RunReport
 
 _FOR_NOW = frozenset(
     {
@@ -45,7 +45,7 @@ class Judgement:
     """
 
     landings: Landings
-    report: Report
+    report: RunReport
     plan_again: Callable[[], Awaitable[Plan]] | None
     _known: int = 0
     """How many surprises the last plan knows of."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.plan import Move, Owner, PodRef
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedulable_since
 from claimctl.wire.base import Wire
@@ -48,7 +48,8 @@ class PodOwner(Wire, frozen=True, kw_only=True):
         """The number of pods that should be running; the items of a list do not say their kind."""
         if kind == JOBS.kind:
             if any(
-                each.type in _ENDED and each.status == "True" for each in self.status.conditions
+                condition.type in _ENDED and condition.status == "True"
+                for condition in self.status.conditions
             ):
                 return 0
             parallelism = 1 if self.spec.parallelism is None else self.spec.parallelism
@@ -76,7 +77,7 @@ class Flight:
     until: float
     """When the replacement counts as pending."""
     landed: str = ""
-    outcome: Outcome = Outcome.UNDER_WAY
+    outcome: MoveOutcome = MoveOutcome.UNDER_WAY
     replacement: str = ""
     """The UID of the replacement, once it is seen."""
     ask_at: float | None = None
@@ -85,7 +86,7 @@ class Flight:
 
     @property
     def open(self) -> bool:
-        return self.outcome is Outcome.UNDER_WAY
+        return self.outcome is MoveOutcome.UNDER_WAY
 
 
 @dataclass(slots=True)
@@ -180,7 +181,7 @@ class Landings:
             if not flight.open:
                 workload = flight.owner.workload_uid
                 self._in_flight[workload] -= 1
-                if flight.outcome is Outcome.PENDING:
+                if flight.outcome is MoveOutcome.PENDING:
                     self._stuck.add(workload)
         self.open = [flight for flight in self.open if flight.open]
 
@@ -198,14 +199,14 @@ class Landings:
             if pod.spec.node_name:
                 flight.landed = pod.spec.node_name
                 back = flight.move.destination and flight.landed == flight.move.pod.node
-                flight.outcome = Outcome.BOUNCED if back else Outcome.LANDED
+                flight.outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
             elif not flight.move.destination and unschedulable_since(pod) is not None:
                 # it only had to make room; nothing promises its replacement a node
-                flight.outcome = Outcome.PENDING
+                flight.outcome = MoveOutcome.PENDING
         if flight.open and self.clock.monotonic() >= flight.until:
-            flight.outcome = Outcome.PENDING if pod is not None else Outcome.GONE
+            flight.outcome = MoveOutcome.PENDING if pod is not None else MoveOutcome.GONE
         if flight.open and pod is None and await self._comes_no_more(flight, siblings):
-            flight.outcome = Outcome.GONE
+            flight.outcome = MoveOutcome.GONE
 
     def _replacement(self, flight: Flight, siblings: Sequence[Pod]) -> Pod | None:
         """The replacement that was seen before, else the oldest new pod of the owner."""
@@ -234,6 +235,6 @@ class Landings:
         listing = await self.client.list(
             resource, flight.move.pod.namespace, field_selector=name, partial=True
         )
-        owners = [each for each in listing.items if each.metadata.uid == flight.owner.uid]
+        owners = [item for item in listing.items if item.metadata.uid == flight.owner.uid]
         alive = sum(pod.status.phase not in TERMINAL_PHASES for pod in siblings)
         return not owners or owners[0].wants(resource.kind) <= alive

@@ -22,7 +22,7 @@ from claimctl.kube.supervisor import Tasks
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.steps import Report
+from claimctl.reschedule.run.steps import RunReport
 from claimctl.reschedule.run.waiting import wait_any
 from claimctl.reschedule.run.waking import (
     FAILED,
@@ -172,7 +172,7 @@ def log_plan(plan: Plan) -> None:
     log.info("dry run ended", digest=plan.digest, planned=len(plan.moves), stayed=len(plan.skipped))
 
 
-def log_report(report: Report) -> None:
+def log_report(report: RunReport) -> None:
     """Log what a run did."""
     plan = report.plan
     log.info(

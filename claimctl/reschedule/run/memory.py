@@ -8,9 +8,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
-from claimctl.reschedule.run.steps import Report, Step
+from claimctl.reschedule.run.steps import RunReport, Step
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedRun,
@@ -24,15 +24,15 @@ REVISION_LABEL = "controller-revision-hash"
 
 
 @dataclass(slots=True)
-class Memory:
+class MoveMemory:
     """The moves of one run."""
 
     records: Records
     clock: Clock
-    report: Report
+    report: RunReport
     _at: dict[str, datetime] = field(default_factory=dict)
     """When each pod was evicted, by its UID."""
-    _written: dict[str, Outcome] = field(default_factory=dict)
+    _written: dict[str, MoveOutcome] = field(default_factory=dict)
     """The outcome that the record has of each of these pods."""
     _kept: float | None = None
     _missing: bool = False
@@ -71,11 +71,11 @@ class Memory:
             await self.records.change(lambda status: self._changed(status, news, last=last))
         except NoRecord as error:
             self._forget(error)
-        self._written |= {step.move.pod.uid: step.outcome or Outcome.UNDER_WAY for step in news}
+        self._written |= {step.move.pod.uid: step.outcome or MoveOutcome.UNDER_WAY for step in news}
 
     def _is_news(self, step: Step) -> bool:
         uid = step.move.pod.uid
-        outcome = step.outcome or Outcome.UNDER_WAY
+        outcome = step.outcome or MoveOutcome.UNDER_WAY
         return uid in self._at and self._written.get(uid) is not outcome
 
     def _changed(
@@ -116,5 +116,5 @@ def _move(step: Step, at: datetime) -> RecordedMove:
         source=step.move.pod.node,
         predicted=step.move.destination,
         landed=step.landed,
-        outcome=step.outcome or Outcome.UNDER_WAY,
+        outcome=step.outcome or MoveOutcome.UNDER_WAY,
     )

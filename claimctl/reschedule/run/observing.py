@@ -192,7 +192,9 @@ class Observation:
         chosen = f"reason={PREPARE_FAILED}"
         listing = await self.client.list(EVENTS, field_selector=chosen, partial=True)
         events = sorted(listing.items, key=_told_at)
-        return {each.regarding.uid: each.note for each in events if each.reason == PREPARE_FAILED}
+        return {
+            event.regarding.uid: event.note for event in events if event.reason == PREPARE_FAILED
+        }
 
     async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it."""
@@ -235,9 +237,9 @@ async def cluster_uid(client: Client) -> str:
 
 
 async def _release(client: Client) -> Release:
-    told = decode(await client.get_raw("/version"), _Version)
+    version = decode(await client.get_raw("/version"), _Version)
     try:
-        return int(told.major), int(told.minor.rstrip("+"))
+        return int(version.major), int(version.minor.rstrip("+"))
     except (ValueError, msgspec.MsgspecError):
         return 0, 0
 
@@ -253,11 +255,11 @@ def kept_outcomes(
     }
     workloads = tuple(
         msgspec.structs.replace(
-            each,
+            workload,
             moves=tuple(
-                outcomes.get((each.uid, move.at, move.source), move) for move in each.moves
+                outcomes.get((workload.uid, move.at, move.source), move) for move in workload.moves
             ),
         )
-        for each in before.workloads
+        for workload in before.workloads
     )
     return msgspec.structs.replace(before, workloads=workloads)

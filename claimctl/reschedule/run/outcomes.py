@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedWorkload,
@@ -31,8 +31,8 @@ def settled(
         if owner is not None and not pod.metadata.deleting:
             by_owner.setdefault(owner.uid, []).append(pod)
     workloads = tuple(
-        replace(each, moves=_judged(each, by_owner.get(each.uid, []), now))
-        for each in status.workloads
+        replace(workload, moves=_judged(workload, by_owner.get(workload.uid, []), now))
+        for workload in status.workloads
     )
     return replace(status, workloads=workloads)
 
@@ -44,7 +44,7 @@ def _judged(
     left = sorted(pods, key=lambda pod: (_born(pod), pod.metadata.name))
     judged: list[RecordedMove] = []
     for move in workload.moves:
-        if move.outcome not in (Outcome.UNDER_WAY, Outcome.PENDING) or move.at is None:
+        if move.outcome not in (MoveOutcome.UNDER_WAY, MoveOutcome.PENDING) or move.at is None:
             judged.append(move)
             continue
         since = move.at - SKEW
@@ -57,14 +57,14 @@ def _judged(
 
 def _outcome(move: RecordedMove, replacement: Pod | None, age: timedelta) -> RecordedMove:
     if replacement is None:
-        return replace(move, outcome=Outcome.GONE) if age > LANDING else move
+        return replace(move, outcome=MoveOutcome.GONE) if age > LANDING else move
     node = replacement.spec.node_name
     if node:
         # without a prediction, the pod only had to make room: it may come back
         back = bool(move.predicted) and node == move.source
-        outcome = Outcome.BOUNCED if back else Outcome.LANDED
+        outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
         return replace(move, outcome=outcome, landed=node)
-    return replace(move, outcome=Outcome.PENDING) if age > LANDING else move
+    return replace(move, outcome=MoveOutcome.PENDING) if age > LANDING else move
 
 
 _EPOCH = datetime.fromtimestamp(0).astimezone()

@@ -72,9 +72,9 @@ async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
         taints: the values of the taints that are still needed.
     """
     stale = [
-        (each.metadata, value)
-        for each in (await client.list_if_served(CLAIMRESERVATIONS)).items
-        if (value := each.metadata.annotation(REALLOCATE_FOR_ANNOTATION)) is not None
+        (item.metadata, value)
+        for item in (await client.list_if_served(CLAIMRESERVATIONS)).items
+        if (value := item.metadata.annotation(REALLOCATE_FOR_ANNOTATION)) is not None
         and value not in taints
     ]
     for meta, value in stale:

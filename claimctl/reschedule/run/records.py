@@ -13,7 +13,7 @@ from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import AlreadyExists, NotFound
 from claimctl.reschedule.plan.record import (
     Attempts,
-    Outcome,
+    MoveOutcome,
     PastMove,
     Record,
     TaintEntry,
@@ -122,13 +122,15 @@ class Records:
 def remembered(status: RescheduleRecordStatus) -> Record:
     """The record as planning reads it."""
     return Record(
-        workloads={each.uid: _memory(each) for each in status.workloads},
-        taints=tuple(entry for each in status.taints if (entry := _entry(each)) is not None),
-        attempts={each.pod_uid: Attempts(each.count, each.last) for each in status.attempts},
+        workloads={workload.uid: _memory(workload) for workload in status.workloads},
+        taints=tuple(entry for taint in status.taints if (entry := _entry(taint)) is not None),
+        attempts={
+            attempt.pod_uid: Attempts(attempt.count, attempt.last) for attempt in status.attempts
+        },
         rounds={
-            each.pod_uid: round_
-            for each in status.resizes
-            if (round_ := round_of(each)) is not None
+            resize.pod_uid: round_
+            for resize in status.resizes
+            if (round_ := round_of(resize)) is not None
         },
         avoidances=status.avoidances,
     )
@@ -140,12 +142,12 @@ def _memory(given: RecordedWorkload) -> WorkloadMemory:
         namespace=given.namespace,
         name=given.name,
         revision=given.revision,
-        moves=tuple(past for each in given.moves if (past := _past(each)) is not None),
+        moves=tuple(past for move in given.moves if (past := _past(move)) is not None),
     )
 
 
 def _past(given: RecordedMove) -> PastMove | None:
-    if given.at is None or given.outcome not in list(Outcome):
+    if given.at is None or given.outcome not in list(MoveOutcome):
         return None
     return PastMove(
         strategy=given.strategy,
@@ -153,7 +155,7 @@ def _past(given: RecordedMove) -> PastMove | None:
         source=given.source,
         predicted=given.predicted,
         landed=given.landed,
-        outcome=Outcome(given.outcome),
+        outcome=MoveOutcome(given.outcome),
     )
 
 
@@ -177,11 +179,11 @@ def with_move(
     status: RescheduleRecordStatus, workload: RecordedWorkload, move: RecordedMove
 ) -> RescheduleRecordStatus:
     """The status with one more move of a workload, whose own ``moves`` are not used."""
-    known = {each.uid: each for each in status.workloads}
+    known = {workload.uid: workload for workload in status.workloads}
     before = known.get(workload.uid)
     moves = before.moves if before is not None and before.revision == workload.revision else ()
     same = (move.at, move.source)
-    kept = tuple(each for each in moves if (each.at, each.source) != same)
+    kept = tuple(move for move in moves if (move.at, move.source) != same)
     newest = (*kept, move)[-MAX_MOVES:]
     known[workload.uid] = RecordedWorkload(
         uid=workload.uid,
@@ -196,5 +198,5 @@ def with_move(
 
 
 def _latest(workload: RecordedWorkload) -> float:
-    times = [each.at.timestamp() for each in workload.moves if each.at is not None]
+    times = [move.at.timestamp() for move in workload.moves if move.at is not None]
     return max(times, default=0.0)

@@ -60,7 +60,7 @@ def with_round(
         free_cpu=step.free_cpu,
         free_memory=step.free_memory,
     )
-    others = [each for each in status.resizes if each.pod_uid != step.pod.uid]
+    others = [resize for resize in status.resizes if resize.pod_uid != step.pod.uid]
     return replace(status, resizes=(*others, made)[-MAX_RESIZES:])
 
 
@@ -84,11 +84,13 @@ def finished(status: RescheduleRecordStatus, pods: Iterable[SchedulingPod]) -> f
         (pod.metadata.uid, pod.metadata.generation) for pod in pods if deferred(pod) is not None
     }
     return frozenset(
-        each.pod_uid for each in status.resizes if (each.pod_uid, each.generation) not in waiting
+        resize.pod_uid
+        for resize in status.resizes
+        if (resize.pod_uid, resize.generation) not in waiting
     )
 
 
 def without(status: RescheduleRecordStatus, over: frozenset[str]) -> RescheduleRecordStatus:
     """The status without the rounds for these pods."""
-    kept = tuple(each for each in status.resizes if each.pod_uid not in over)
+    kept = tuple(resize for resize in status.resizes if resize.pod_uid not in over)
     return replace(status, resizes=kept)

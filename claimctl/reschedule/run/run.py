@@ -23,7 +23,7 @@ from claimctl.reschedule.run.observing import Observation, kept_outcomes
 from claimctl.reschedule.run.records import NoRecord, Records, remembered
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.steps import Result, RunReport, Step
 from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -69,7 +69,7 @@ class Runner:
         """
         return self._plan(await self._observation().read())
 
-    async def run(self) -> Report:
+    async def run(self) -> RunReport:
         """Clean up what an earlier process left, plan, and execute the plan.
 
         Raises:
@@ -145,7 +145,7 @@ class Runner:
         plan: Plan,
         overtaken: Callable[[], bool] = lambda: False,
         judge_again: Callable[[], Awaitable[Plan]] | None = None,
-    ) -> Report:
+    ) -> RunReport:
         """Execute a plan. A failed request is in the report.
 
         Args:
@@ -178,9 +178,9 @@ class Runner:
         self.client.telemetry.observe(Metric.RESCHEDULE_RUN_SECONDS, took, {"result": result})
         return report
 
-    async def rehearse(self, plan: Plan) -> Report:
+    async def rehearse(self, plan: Plan) -> RunReport:
         """Ask the server for each eviction of a plan whether it would accept it now."""
-        report = Report(plan, [Step(move) for move in plan.moves])
+        report = RunReport(plan, [Step(move) for move in plan.moves])
         try:
             for step in report.steps:
                 if self.stop.is_set():

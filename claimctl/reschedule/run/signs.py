@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from claimctl.kube.events import EventRecorder
 from claimctl.reschedule.plan.plan import AvoidStep, Plan, ResizeStep
 from claimctl.reschedule.run.groups import Group
-from claimctl.reschedule.run.steps import Report, Result, Step
+from claimctl.reschedule.run.steps import Result, RunReport, Step
 from claimctl.reschedule.run.taints import Closed, End
 from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.telemetry.face import Metric, Telemetry, Value
@@ -39,7 +39,7 @@ class Signs:
 
     def planned(self, plan: Plan) -> None:
         """Count the pods that stay, by strategy and reason."""
-        counts = Counter((each.strategy, str(each.reason)) for each in plan.skipped)
+        counts = Counter((skip.strategy, str(skip.reason)) for skip in plan.skipped)
         for (strategy, reason), number in sorted(counts.items()):
             labels = {"strategy": strategy, "reason": reason}
             self.telemetry.add(Metric.RESCHEDULE_SKIPPED, labels, number)
@@ -59,7 +59,7 @@ class Signs:
             results = {str(step.reason or step.result) for step in group.steps}
             span.set(claimctl__reschedule__result=",".join(sorted(results)))
 
-    def told(self, step: Step) -> None:
+    def finish(self, step: Step) -> None:
         """Count a step that is finished, and write its Events."""
         result = str(step.reason or step.result)
         labels = {"strategy": step.move.strategy, "result": result}
@@ -108,7 +108,7 @@ class Signs:
         note = f"evicted {counted(evicted, 'pod')} on {pod.node}, so that it can grow"
         self.events.record(about, type="Normal", reason=ROOM_MADE, note=note, action=_ACTION)
 
-    def ended(self, report: Report) -> None:
+    def ended(self, report: RunReport) -> None:
         """Count what became of the moves."""
         for step in report.steps:
             if step.outcome is not None:

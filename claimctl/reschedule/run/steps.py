@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 
 
 class Result(StrEnum):
@@ -29,7 +29,7 @@ class Step:
     reason: Reason | None = None
     detail: str = ""
     landed: str = ""
-    outcome: Outcome | None = None
+    outcome: MoveOutcome | None = None
 
     def leave(self, reason: Reason, detail: str) -> None:
         self.result, self.reason, self.detail = Result.LEFT, reason, detail
@@ -54,7 +54,7 @@ class Help:
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     """The whole run.
 
     Attributes:
@@ -73,7 +73,7 @@ class Report:
 
     @property
     def unhelped(self) -> list[Help]:
-        return [each for each in self.helps if each.state is HelpState.WAITS]
+        return [help_ for help_ in self.helps if help_.state is HelpState.WAITS]
 
     @property
     def evicted(self) -> int:

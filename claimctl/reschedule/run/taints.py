@@ -91,7 +91,7 @@ def _without_nulls(taint: Taint) -> Taint:
 
 
 class Closed(StrEnum):
-    """What became of the wish to close a node."""
+    """The result of tainting a node."""
 
     OURS = "Ours"
     FOREIGN = "Foreign"
@@ -160,7 +160,7 @@ class Taints:
         return closed, entry
 
     async def lift(self, entry: RecordedTaint, end: End) -> None:
-        """Remove a taint and then its entry: steps 3 and 4. Neither needs to be there."""
+        """Remove a taint and then its entry: steps 3 and 4. Both are no-ops if done."""
         await self._untaint(entry)
         await self._forget(entry, failed=end is End.TIMED_OUT and entry.key == CRITICAL_TAINT)
 
@@ -246,7 +246,7 @@ class Taints:
 
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
-        return tuple(each for one in await self.records.all() for each in one.status.taints)
+        return tuple(taint for one in await self.records.all() for taint in one.status.taints)
 
     async def _tainted_nodes(self) -> list[TaintedNode]:
         """The nodes with taints of ours, Ready or not."""
@@ -279,7 +279,7 @@ class Taints:
         def change(node: TaintedNode) -> tuple[Taint, ...]:
             nonlocal closed
             taints = node.spec.taints
-            same = [each for each in taints if _same_place(each, step)]
+            same = [taint for taint in taints if _same_place(taint, step)]
             if node.metadata.uid != step.node_uid:
                 closed = Closed.CHANGED
             elif not same:
@@ -297,7 +297,7 @@ class Taints:
 
         def change(node: TaintedNode) -> tuple[Taint, ...]:
             nonlocal removed
-            kept = tuple(each for each in node.spec.taints if not _matches(each, entry))
+            kept = tuple(taint for taint in node.spec.taints if not _matches(taint, entry))
             removed = kept != node.spec.taints
             return kept
 
@@ -322,7 +322,7 @@ class Taints:
         def change(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
             if not _is_in(entry, status):
                 return status
-            kept = tuple(each for each in status.taints if _key(each) != _key(entry))
+            kept = tuple(taint for taint in status.taints if _key(taint) != _key(entry))
             attempts = _one_more(status.attempts, entry.pod_uid, now) if failed else status.attempts
             return replace(status, taints=kept, attempts=attempts)
 
@@ -351,7 +351,7 @@ class Taints:
         """Whether no owner avoids the node any more."""
         record = await self.records.read()
         avoided = record.status.avoidances if record is not None else ()
-        return not any(entry.node in each.nodes for each in avoided)
+        return not any(entry.node in avoided_node.nodes for avoided_node in avoided)
 
     async def _has_left(self, entry: RecordedTaint) -> bool:
         """Whether a unit has left its node and no pod of its namespace waits for a node.
@@ -372,11 +372,11 @@ def _key(entry: RecordedTaint) -> tuple[str, str, str, datetime | None]:
 
 
 def _is_in(entry: RecordedTaint, status: RescheduleRecordStatus) -> bool:
-    return any(_key(each) == _key(entry) for each in status.taints)
+    return any(_key(taint) == _key(entry) for taint in status.taints)
 
 
 def _has(node: TaintedNode | None, entry: RecordedTaint) -> bool:
-    return node is not None and any(_matches(each, entry) for each in node.spec.taints)
+    return node is not None and any(_matches(taint, entry) for taint in node.spec.taints)
 
 
 def _same_place(taint: Taint, step: TaintStep) -> bool:
@@ -391,8 +391,8 @@ def _of_taint(node: str, taint: Taint) -> RecordedTaint:
 def _with_entry(status: RescheduleRecordStatus, entry: RecordedTaint) -> RescheduleRecordStatus:
     """The status with the entry, unless another entry has the place or is for the same pod."""
     taken = any(
-        (each.node, each.key) == (entry.node, entry.key) or each.pod_uid == entry.pod_uid
-        for each in status.taints
+        (taint.node, taint.key) == (entry.node, entry.key) or taint.pod_uid == entry.pod_uid
+        for taint in status.taints
     )
     return status if taken else replace(status, taints=(*status.taints, entry))
 
@@ -400,8 +400,8 @@ def _with_entry(status: RescheduleRecordStatus, entry: RecordedTaint) -> Resched
 def _one_more(
     attempts: tuple[RecordedAttempts, ...], pod_uid: str, now: datetime
 ) -> tuple[RecordedAttempts, ...]:
-    before = next((each for each in attempts if each.pod_uid == pod_uid), None)
-    others = tuple(each for each in attempts if each is not before)
+    before = next((attempt for attempt in attempts if attempt.pod_uid == pod_uid), None)
+    others = tuple(attempt for attempt in attempts if attempt is not before)
     count = (before.count if before is not None else 0) + 1
     newest = (*others, RecordedAttempts(pod_uid=pod_uid, count=count, last=now))
     return newest[-MAX_ATTEMPTS:]

@@ -93,11 +93,11 @@ less, the better. Disruption budgets are never violated."""
 
 
 def _loss(victims: Sequence[_Candidate]) -> _Loss:
-    pods = [pod for each in victims for pod in each.pods]
-    claims = {(one.namespace, one.claim) for each in victims for one in each.unit.reallocate}
+    pods = [pod for victim in victims for pod in victim.pods]
+    claims = {(one.namespace, one.claim) for victim in victims for one in victim.unit.reallocate}
     created = [pod.pod.metadata.creation_timestamp for pod in pods]
     return (
-        max(each.priority for each in victims),
+        max(victim.priority for victim in victims),
         len(claims),
         len({pod.owner_uid for pod in pods}),
         len(pods),
@@ -217,7 +217,7 @@ class _Rescue:
 
     def _is_taken(self, node: WorldNode) -> bool:
         """Whether claimctl makes room there for another pod."""
-        planned = any(each.node == node.name for each in self._run.taints)
+        planned = any(taint.node == node.name for taint in self._run.taints)
         return planned or any(
             taint.key == CRITICAL_TAINT and taint.value.startswith(TAINT_VALUE_PREFIX)
             for taint in node.node.spec.taints
@@ -244,8 +244,10 @@ class _Rescue:
         if self._fits_without(node, []):
             raise _Enough(f"{node.name} fits it already")
         victims = list(candidates)
-        for each in sorted(candidates, key=lambda each: (each.loss, each.unit.id), reverse=True):
-            rest = [other for other in victims if other is not each]
+        for candidate in sorted(
+            candidates, key=lambda candidate: (candidate.loss, candidate.unit.id), reverse=True
+        ):
+            rest = [other for other in victims if other is not candidate]
             if rest and self._fits_without(node, rest):
                 victims = rest
         return victims
@@ -257,7 +259,7 @@ class _Rescue:
         if not isinstance(self._run.devices.place(self._pod.pod, node.name), Placement):
             return False
         mark = self._run.world.mark()
-        for pod in [each for each in node.pods.values() if _priority(each) < self._priority]:
+        for pod in [pod for pod in node.pods.values() if _priority(pod) < self._priority]:
             self._run.world.remove(pod)
         try:
             return not self._run.predictor.fitter.of(self._pod).problem(node)
@@ -315,7 +317,9 @@ class _Rescue:
         if self._fits_without(node, [_Candidate(all_of_them, tuple(pods))]):
             counts = Counter(str(obstacle.reason) for obstacle in obstacles).most_common()
             reasons = ", ".join(f"{count} {reason}" for reason, count in counts)
-            first = next(each.detail for each in obstacles if each.reason == counts[0][0])
+            first = next(
+                obstacle.detail for obstacle in obstacles if obstacle.reason == counts[0][0]
+            )
             detail = f" ({first})" if first else ""
             self._protected = Obstacle(Reason.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
@@ -331,10 +335,10 @@ class _Rescue:
         self, node: WorldNode, victims: Sequence[_Candidate]
     ) -> Placement | Obstacle:
         """The place of the pod once the victims have left. They are gone from the ``World``."""
-        for each in victims:
-            for pod in each.pods:
+        for victim in victims:
+            for pod in victim.pods:
                 self._run.world.remove(pod)
-            self._run.devices.leave(each.unit.pods, source_closed=each.unit.close_source)
+            self._run.devices.leave(victim.unit.pods, source_closed=victim.unit.close_source)
         if problem := self._run.predictor.fitter.of(self._pod).problem(node):
             return Obstacle(Reason.NO_OTHER_NODE, problem)
         placement = self._run.devices.place(self._pod.pod, node.name)
@@ -346,19 +350,19 @@ class _Rescue:
 
     def _choose(self, node: WorldNode, victims: Sequence[_Candidate]) -> None:
         run, unit = self._run, f"room for {self._meta}"
-        sources = {pod.uid: pod.node for each in victims for pod in each.pods}
+        sources = {pod.uid: pod.node for victim in victims for pod in victim.pods}
         placement = self._placed_without(node, victims)
         assert isinstance(placement, Placement)
         run.devices.take(placement)
         run.devices.commit()
         run.world.add(self._pod, node.name)
         run.taints.append(self._step(node, unit))
-        pods = [pod for each in victims for pod in each.pods]
+        pods = [pod for victim in victims for pod in victim.pods]
         run.budgets.spend(pods)
         why = f"{self._meta} needs the room on {node.name}: {counted(len(pods), 'victim')}"
-        for each in victims:
-            run.reallocations += [with_unit(one, unit=unit) for one in each.unit.reallocate]
-            for pod in each.pods:
+        for victim in victims:
+            run.reallocations += [with_unit(one, unit=unit) for one in victim.unit.reallocate]
+            for pod in victim.pods:
                 step = Step(pod, sources[pod.uid], "")
                 run.chosen(step, self._context, why, unit=unit, closes=node.name)
 

@@ -46,11 +46,11 @@ def make_room_for_resizes(
         except ValueError as error:
             _skip_all(run, context, node, Obstacle(Reason.UNREADABLE, str(error)))
             continue
-        for each in waiting:
-            room = _Room(run, context, wanted, observed, node, each)
+        for waiting_pod in waiting:
+            room = _Room(run, context, wanted, observed, node, waiting_pod)
             obstacle = room.obstacle() or room.make()
             if obstacle is not None:
-                run.skip(each.pod.pod, context, obstacle)
+                run.skip(waiting_pod.pod.pod, context, obstacle)
 
 
 def _skip_all(run: Run, context: Context, node: WorldNode, obstacle: Obstacle) -> None:
@@ -88,19 +88,19 @@ names: the less, the better. Disruption budgets are never violated."""
 
 
 def _cost(victims: Sequence[_Candidate]) -> _Cost:
-    pods = [pod for each in victims for pod in each.pods]
+    pods = [pod for victim in victims for pod in victim.pods]
     return (
         len(pods),
-        max((each.priority for each in victims), default=0),
+        max((victim.priority for victim in victims), default=0),
         sum(_priority(pod) for pod in pods),
         len({pod.owner_uid for pod in pods}),
-        -min((each.since for each in victims), default=0.0),
+        -min((victim.since for victim in victims), default=0.0),
         tuple(sorted(pod.uid for pod in pods)),
     )
 
 
 def _size(victims: Sequence[_Candidate]) -> int:
-    return sum(len(each.pods) for each in victims)
+    return sum(len(victim.pods) for victim in victims)
 
 
 def _priority(pod: WorldPod) -> int:
@@ -177,15 +177,15 @@ class _Room:
 
     def _against_fit(self) -> Obstacle | None:
         if self._pod.uid in self._account.granted():
-            return Obstacle(Reason.ROOM_COMES, f"{self._node.name} has room for it")
+            return Obstacle(Reason.ROOM_IS_COMING, f"{self._node.name} has room for it")
         if self._going and self._pod.uid in self._account.granted(self._going):
             text = f"{counted(len(self._going), 'pod')} on {self._node.name} being deleted"
-            return Obstacle(Reason.ROOM_COMES, text)
+            return Obstacle(Reason.ROOM_IS_COMING, text)
         return None
 
     def _of_scheduler(self) -> Obstacle | None:
         if self._wanted.stand_back is StandBack.ALWAYS:
-            return Obstacle(Reason.STANDS_BACK)
+            return Obstacle(Reason.LEFT_TO_SCHEDULER)
         if self._wanted.stand_back is StandBack.NEVER or self._observed.resize_gate is Gate.OFF:
             return None
         if self._observed.resize_gate is Gate.ON:
@@ -202,10 +202,12 @@ class _Room:
         settle = timedelta(seconds=self._wanted.settle_seconds)
         if -SKEW <= since < settle:
             text = f"{counted(len(past.victims), 'victim')}, {since.total_seconds():.0f} s ago"
-            return Obstacle(Reason.ROUND_DONE, text)
+            return Obstacle(Reason.ROOM_ALREADY_MADE, text)
         if self._was_broken_off(past) or self._has_changed(past):
             return None
-        return Obstacle(Reason.ROUND_DONE, f"{counted(len(past.victims), 'victim')}, in vain")
+        return Obstacle(
+            Reason.ROOM_ALREADY_MADE, f"{counted(len(past.victims), 'victim')}, in vain"
+        )
 
     def _was_broken_off(self, past: Round) -> bool:
         """Whether victims of the round were never evicted."""
@@ -223,8 +225,14 @@ class _Room:
         """Choose the victims. Returns why there are none."""
         candidates = list(self._candidates())
         # two orders in which units are spared: the dear ones first, and the small ones first
-        dear = sorted(candidates, key=lambda each: (-each.priority, each.since, each.unit.id))
-        small = sorted(candidates, key=lambda each: (self._share(each), -each.priority, each.since))
+        dear = sorted(
+            candidates,
+            key=lambda candidate: (-candidate.priority, candidate.since, candidate.unit.id),
+        )
+        small = sorted(
+            candidates,
+            key=lambda candidate: (self._share(candidate), -candidate.priority, candidate.since),
+        )
         victims = None
         if self._could_fit(candidates):
             victims = fewest((dear, small), self._enough, _cost, _size)
@@ -236,7 +244,7 @@ class _Room:
 
     def _could_fit(self, candidates: Sequence[_Candidate]) -> bool:
         """Whether it fits at all without them. If not, no set needs to be looked at."""
-        uids = frozenset(uid for each in candidates for uid in each.uids)
+        uids = frozenset(uid for candidate in candidates for uid in candidate.uids)
         return self._waiting.fits(self._account.free(uids | self._going))
 
     def _candidates(self) -> Iterator[_Candidate]:
@@ -255,13 +263,13 @@ class _Room:
         # a claim keeps the unit on this node: its replacements would have no place
         if unit.obstacle is not None or unit.close_source:
             return None
-        known = [self._run.world.pods.get(each.metadata.uid) for each in unit.pods]
+        known = [self._run.world.pods.get(member.metadata.uid) for member in unit.pods]
         pods = tuple(each for each in known if each is not None)
-        if any(each is self._pod or _priority(each) >= _priority(self._pod) for each in pods):
+        if any(pod is self._pod or _priority(pod) >= _priority(self._pod) for pod in pods):
             return None
         if self._run.forbidden(unit, pods, pod, self._context) is not None:
             return None
-        held = [self._account.held.get(each.uid, (0, 0)) for each in pods]
+        held = [self._account.held.get(pod.uid, (0, 0)) for pod in pods]
         return _Candidate(unit, pods, (sum(h[0] for h in held), sum(h[1] for h in held)))
 
     def _share(self, candidate: _Candidate) -> float:
@@ -277,10 +285,10 @@ class _Room:
         return sum(shares) / len(candidate.pods)
 
     def _enough(self, victims: Sequence[_Candidate]) -> bool:
-        uids = frozenset(uid for each in victims for uid in each.uids)
+        uids = frozenset(uid for victim in victims for uid in victim.uids)
         if self._pod.uid not in self._account.granted(uids | self._going):
             return False
-        pods = [pod for each in victims for pod in each.pods]
+        pods = [pod for victim in victims for pod in victim.pods]
         return not pods or (
             self._run.budgets.obstacle(pods) is None
             and self._run.ledger.beyond_limits(
@@ -293,17 +301,17 @@ class _Room:
 
     def _choose(self, victims: Sequence[_Candidate]) -> None:
         run, meta = self._run, self._pod.pod.metadata
-        pods = [pod for each in victims for pod in each.pods]
+        pods = [pod for victim in victims for pod in victim.pods]
         uids = tuple(sorted(pod.uid for pod in pods))
         unit = f"room for the resize of {meta.namespace}/{meta.name}"
         why = f"{meta.namespace}/{meta.name} is to grow on {self._node.name}"
         run.resizes.append(self._step(uids, unit))
         run.budgets.spend(pods)
         sources = {pod.uid: pod.node for pod in pods}
-        for each in victims:
-            for pod in each.pods:
+        for victim in victims:
+            for pod in victim.pods:
                 run.world.remove(pod)
-            run.devices.leave(each.unit.pods)
+            run.devices.leave(victim.unit.pods)
             run.devices.commit()
         for pod in pods:
             step = Step(pod, sources[pod.uid], "")

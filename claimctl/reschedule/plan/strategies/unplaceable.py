@@ -98,7 +98,7 @@ class _Placing:
             if ref is not None and replaces(ref, self._context.profile.evictor):
                 pods[ref.uid].append(pod)
                 refs[ref.uid] = (pod.metadata.namespace, ref)
-        present = {each.metadata.uid for each in observed.owners}
+        present = {owner.metadata.uid for owner in observed.owners}
         owners: dict[str, _Owner] = {}
         for uid in sorted({*pods, *self._before}):
             owner = _Owner(self._entry(uid, refs), pods[uid])
@@ -191,7 +191,7 @@ class _Placing:
 
     def _release_strays(self) -> None:
         """Let pods go whose owner is not braked any more, such as after a killed run."""
-        chosen = {each.pod.uid for each in self._run.releases}
+        chosen = {release.pod.uid for release in self._run.releases}
         for owner in self._owners.values():
             for pod in owner.pods:
                 stray = is_braked(pod) and not owner.entry.braked and not pod.metadata.deleting
@@ -240,7 +240,7 @@ class _Placing:
         unit = self._run.units.unit_of(pod, self._evictor)
         if unit.obstacle is not None:
             return unit.obstacle
-        live = [each for each in unit.pods if not self._cannot_run(each)]
+        live = [member for member in unit.pods if not self._cannot_run(member)]
         if live:
             return Obstacle(Reason.PINNED, f"{live[0].metadata.name} uses its claim on {node}")
         return self._elsewhere(owner, node, (pod,), commit=False)
@@ -269,7 +269,9 @@ class _Placing:
             for pod in owner.pods:
                 if _waits(pod) and pod.metadata.annotation(AVOIDS):
                     unit = self._run.units.unit_of(_as_if_on(pod, node), self._evictor)
-                    others = (each for each in unit.pods if each.metadata.uid != pod.metadata.uid)
+                    others = (
+                        member for member in unit.pods if member.metadata.uid != pod.metadata.uid
+                    )
                     alone = all(map(self._cannot_run, others))
                     for each in unit.reallocate if alone and unit.obstacle is None else ():
                         asked = with_fields(each, unit="")
@@ -338,14 +340,17 @@ class _Placing:
             return Obstacle(Reason.NOT_SCHEDULED)
         if not self._may_avoid():
             return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {why}; nothing would keep pods off")
-        past = next((each for each in owner.entry.avoided if each.node == node), None)
+        past = next(
+            (avoided_node for avoided_node in owner.entry.avoided if avoided_node.node == node),
+            None,
+        )
         # times of objects are whole seconds
         if past and past.since and _created(pod) >= int(past.since.timestamp()):
             return Obstacle(Reason.STUCK_AGAIN, f"{node}: {why}")
         if obstacle := self._context.protections.obstacle(known):
             return obstacle
         unit = self._run.units.unit_of(pod, self._evictor)
-        live = [each for each in unit.pods if not self._cannot_run(each)]
+        live = [member for member in unit.pods if not self._cannot_run(member)]
         if live:
             return self._leave_alone(owner, known, live[0], why)
         if unit.obstacle is not None:
@@ -365,7 +370,7 @@ class _Placing:
         if obstacle := self._forbidden(alone, [pod], pod):
             return obstacle
         node = pod.node
-        if not any(each.node == node for each in owner.entry.avoided):
+        if not any(avoided_node.node == node for avoided_node in owner.entry.avoided):
             seen = self._digests.get(node, "")
             owner.entry = avoidance.avoiding(owner.entry, node, seen, self._now, once=True)
         self._run.world.remove(pod)
@@ -380,13 +385,13 @@ class _Placing:
         """Evict all pods of the unit, none of which runs, and let the claim go."""
         run, node = self._run, pod.node
         members = [
-            run.world.pods[each.metadata.uid]
-            for each in unit.pods
-            if each.metadata.uid in run.world.pods
+            run.world.pods[member.metadata.uid]
+            for member in unit.pods
+            if member.metadata.uid in run.world.pods
         ]
         if obstacle := self._forbidden(unit, members, pod):
             return obstacle
-        order = (pod.pod, *(each for each in unit.pods if each is not pod.pod))
+        order = (pod.pod, *(member for member in unit.pods if member is not pod.pod))
         if obstacle := self._elsewhere(owner, node, order, commit=True):
             return obstacle
         for each in {
@@ -397,7 +402,9 @@ class _Placing:
                 each.entry = avoidance.avoiding(each.entry, node, seen, self._now)
                 each.news.append(f"its new pods avoid {node}: {why}")
         run.budgets.spend(members)
-        run.reallocations += [with_fields(each, unit=unit.id) for each in unit.reallocate]
+        run.reallocations += [
+            with_fields(reallocation, unit=unit.id) for reallocation in unit.reallocate
+        ]
         for member in members:
             text = f"{node} cannot prepare its devices: {why}"
             run.chosen(Step(member, node, ""), self._context, text, unit=unit.id)
@@ -424,31 +431,35 @@ class _Placing:
     def _taints(self, owner: _Owner) -> Iterator[TaintStep]:
         if not owner.entry.nodes or not self._needs_taints(owner):
             return
-        for each in owner.entry.avoided:
-            node = self._run.world.nodes.get(each.node)
-            sample = next((p for p in owner.pods if p.spec.node_name == each.node), None)
+        for avoided_node in owner.entry.avoided:
+            node = self._run.world.nodes.get(avoided_node.node)
+            sample = next((p for p in owner.pods if p.spec.node_name == avoided_node.node), None)
             open_ = node is not None and not any(
                 taint.key == AVOID_TAINT for taint in node.node.spec.taints
             )
-            if node is None or sample is None or not open_ or each.until is None:
+            if node is None or sample is None or not open_ or avoided_node.until is None:
                 continue
-            if each.node in owner.entry.nodes:
+            if avoided_node.node in owner.entry.nodes:
                 yield TaintStep(
-                    node=each.node,
+                    node=avoided_node.node,
                     node_uid=node.node.metadata.uid,
                     key=AVOID_TAINT,
                     value=TAINT_VALUE_PREFIX + owner.entry.owner_uid,
                     effect=PREFER_NO_SCHEDULE,
                     unit="",
                     pod=reference(sample),
-                    timeout_seconds=(each.until - self._now).total_seconds(),
+                    timeout_seconds=(avoided_node.until - self._now).total_seconds(),
                 )
 
     def _needs_taints(self, owner: _Owner) -> bool:
         """Whether the admission policy is missing, or pods were made in spite of it."""
         if self._wanted.avoid is Avoid.TAINT or not self._admission:
             return self._wanted.avoid is not Avoid.ADMISSION
-        since = [each.since for each in owner.entry.avoided if each.node in owner.entry.nodes]
+        since = [
+            avoided_node.since
+            for avoided_node in owner.entry.avoided
+            if avoided_node.node in owner.entry.nodes
+        ]
         start = min((each for each in since if each is not None), default=None)
         missed = start is not None and any(
             _created(pod) > (start + _ACTS_AFTER).timestamp()

@@ -96,18 +96,18 @@ class _Nodes:
         node = self.run.world.nodes[name]
         if node.node.spec.unschedulable or node.closed:
             return False
-        percentages = {each: self.usage.percent(name, each) for each in self.low}
-        return any(percentages.get(each) is not None for each in self.named) and all(
+        percentages = {resource: self.usage.percent(name, resource) for resource in self.low}
+        return any(percentages.get(resource) is not None for resource in self.named) and all(
             percent < self.low[each] for each, percent in percentages.items() if percent is not None
         )
 
     def overshoot(self, name: str) -> Fraction:
         """The most by which the node is above a target, in percentage points; 0 if it is not."""
-        return max((self._above(name, each) for each in self.high), default=Fraction(0))
+        return max((self._above(name, resource) for resource in self.high), default=Fraction(0))
 
     def exceeded(self, name: str) -> list[str]:
         """The resources in which the node is above its target."""
-        return [each for each in self.high if self._above(name, each) > 0]
+        return [resource for resource in self.high if self._above(name, resource) > 0]
 
     def _above(self, name: str, resource: str) -> Fraction:
         percent = self.usage.percent(name, resource)
@@ -138,8 +138,10 @@ class _Balancing:
             exceeded = self.nodes.exceeded(name)
             if not exceeded:
                 return
-            asked = {each: self.nodes.usage.requested(pod, each) for each in self.nodes.high}
-            if pod.node == name and any(asked[each] for each in exceeded):
+            asked = {
+                resource: self.nodes.usage.requested(pod, resource) for resource in self.nodes.high
+            }
+            if pod.node == name and any(asked[resource] for resource in exceeded):
                 self._move(pod, name, exceeded, asked)
 
     def _move(

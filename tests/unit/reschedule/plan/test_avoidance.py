@@ -156,6 +156,8 @@ def test_a_braked_owner_and_one_that_nobody_looks_after_are_told() -> None:
     assert told(kept, 2) == ["its pods avoid node-0 longer than they should: no run ends it"]
     on = brake.braked(EMPTY, NOW)
     assert told(on, 0) == [
-        "nodes refuse its pods, so new ones wait; a run lets one through now and then"
+        "nodes reject its pods, so new pods are gated, and runs let one through at times"
     ]
-    assert told(on, 2) == ["nodes refuse its pods, so new ones wait; no run lets one through"]
+    assert told(on, 2) == [
+        "nodes reject its pods, so new pods are gated, and no run has removed the gate in time"
+    ]

@@ -10,12 +10,12 @@ import pytest
 from claimctl.reschedule.plan.ledger import Ledger, cooldown
 from claimctl.reschedule.plan.policy import Limits
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
 from claimctl.reschedule.plan.world import World, WorldPod
 from tests.support.scheduling import NOW, node, pod
 
 MINUTE = timedelta(minutes=1)
-LANDED, BOUNCED, PENDING = Outcome.LANDED, Outcome.BOUNCED, Outcome.PENDING
+LANDED, BOUNCED, PENDING = MoveOutcome.LANDED, MoveOutcome.BOUNCED, MoveOutcome.PENDING
 
 
 def pods(*where: str, **parts: Any) -> list[WorldPod]:
@@ -29,7 +29,7 @@ def remembering(*moves: PastMove, revision: str = "") -> Record:
     return Record(workloads={"uid-ReplicaSet-web": memory})
 
 
-def past(outcome: Outcome, minutes: int, strategy: str = "S", **nodes: str) -> PastMove:
+def past(outcome: MoveOutcome, minutes: int, strategy: str = "S", **nodes: str) -> PastMove:
     at = NOW - minutes * MINUTE
     where = {"source": "a", "predicted": "b"} | nodes
     return PastMove(strategy=strategy, at=at, outcome=outcome, **where)
@@ -93,7 +93,7 @@ MEMORIES: dict[str, tuple[tuple[PastMove, ...], Reason | None]] = {
     "nothing": ((), None),
     "a move just now": ((past(LANDED, 9),), Reason.COOLDOWN),
     "a move long enough ago": ((past(LANDED, 10),), None),
-    "a move under way": ((past(Outcome.UNDER_WAY, 9),), Reason.COOLDOWN),
+    "a move under way": ((past(MoveOutcome.UNDER_WAY, 9),), Reason.COOLDOWN),
     "a move of another strategy": ((past(BOUNCED, 1, "T"),), None),
     "one bounce": ((past(BOUNCED, 19),), Reason.COOLDOWN),
     "one bounce, twenty minutes ago": ((past(BOUNCED, 20),), None),
@@ -103,7 +103,7 @@ MEMORIES: dict[str, tuple[tuple[PastMove, ...], Reason | None]] = {
     ),
     "two in a row, forty minutes ago": ((past(BOUNCED, 90), past(PENDING, 40)), None),
     "a move under way does not end the row": (
-        (past(BOUNCED, 90), past(Outcome.UNDER_WAY, 19)),
+        (past(BOUNCED, 90), past(MoveOutcome.UNDER_WAY, 19)),
         Reason.COOLDOWN,
     ),
     "a success ends the row": ((past(BOUNCED, 90), past(BOUNCED, 60), past(LANDED, 10)), None),

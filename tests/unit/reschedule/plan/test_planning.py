@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.policy import (
     Profile,
     RemoveDuplicates,
 )
-from claimctl.reschedule.plan.record import Outcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
 from claimctl.reschedule.plan.spread import groups_of
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.devices import DeviceClass
@@ -109,7 +109,7 @@ def test_the_record_makes_an_owner_rest() -> None:
 
 
 def test_the_record_forbids_a_move_back() -> None:
-    past = PastMove("Other", NOW - timedelta(hours=1), "b", "a", "a", Outcome.LANDED)
+    past = PastMove("Other", NOW - timedelta(hours=1), "b", "a", "a", MoveOutcome.LANDED)
     record = Record(workloads={"uid-ReplicaSet-web": WorkloadMemory(moves=(past,))})
     objects: Objects = [node("a"), node("b"), pod("p0", "a"), pod("p1", "a")]
     made = plan(observed(*objects, record=record), DUPLICATES)

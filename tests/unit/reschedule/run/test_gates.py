@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reschedule.plan.observed import Gate
-from claimctl.reschedule.run.gates import RESIZE_GATE, told
+from claimctl.reschedule.run.gates import RESIZE_GATE, gate_in_metrics
 
 OTHER = 'kubernetes_feature_enabled{name="InPlacePodVerticalScaling",stage=""} 1\n'
 
@@ -22,4 +22,4 @@ OTHER = 'kubernetes_feature_enabled{name="InPlacePodVerticalScaling",stage=""} 1
     ],
 )
 def test_the_gate_is_on_if_the_page_says_so(lines: str, gate: Gate) -> None:
-    assert told(lines) is gate
+    assert gate_in_metrics(lines) is gate

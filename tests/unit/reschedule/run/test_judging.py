@@ -10,12 +10,12 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, Skipped
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.groups import Group
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Flight, Landings
 from claimctl.reschedule.run.pod_watch import PodWatch
-from claimctl.reschedule.run.steps import Report, Step
+from claimctl.reschedule.run.steps import RunReport, Step
 from tests.support.builders import NOW
 
 
@@ -43,8 +43,8 @@ def judgement(
     client, clock = Client(None, LoopClock()), LoopClock()  # type: ignore[arg-type] # never asked
     landings = Landings(client, clock, PodWatch(client, clock, None))  # type: ignore[arg-type] # same
     assert first.owner is not None
-    landings.flights.append(Flight(first, first.owner, 0.0, 0.0, landed, Outcome.LANDED))
-    return Judgement(landings, Report(Plan(made_at=NOW), []), plan_again), asked
+    landings.flights.append(Flight(first, first.owner, 0.0, 0.0, landed, MoveOutcome.LANDED))
+    return Judgement(landings, RunReport(Plan(made_at=NOW), []), plan_again), asked
 
 
 async def test_without_a_surprise_every_move_is_made() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.outcomes import LANDING, settled
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
@@ -25,7 +25,7 @@ def move(at: int = 0, source: str = "n1", predicted: str = "n2") -> RecordedMove
         at=NOON + timedelta(seconds=at),
         source=source,
         predicted=predicted,
-        outcome=Outcome.UNDER_WAY,
+        outcome=MoveOutcome.UNDER_WAY,
     )
 
 
@@ -75,7 +75,7 @@ def test_a_pod_that_only_made_room_may_come_back() -> None:
 
 
 def test_a_pending_replacement_is_looked_at_again() -> None:
-    waiting = RecordedMove(at=NOON, source="n1", predicted="n2", outcome=Outcome.PENDING)
+    waiting = RecordedMove(at=NOON, source="n1", predicted="n2", outcome=MoveOutcome.PENDING)
     assert judged([waiting], [pod("new", 1, "n2")], 600) == [("Landed", "n2")]
 
 
@@ -87,5 +87,7 @@ def test_each_move_has_a_replacement_of_its_own() -> None:
 
 
 def test_an_outcome_that_is_known_stays() -> None:
-    known = RecordedMove(at=NOON, source="n1", predicted="n2", landed="n2", outcome=Outcome.LANDED)
+    known = RecordedMove(
+        at=NOON, source="n1", predicted="n2", landed="n2", outcome=MoveOutcome.LANDED
+    )
     assert judged([known], [pod("new", 1, "n1")], 600) == [("Landed", "n2")]

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.kube.errors import Conflict
-from claimctl.reschedule.plan.record import Outcome
+from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import (
     NoRecord,
     Records,
@@ -74,7 +74,7 @@ def test_planning_reads_everything() -> None:
         attempts=(RecordedAttempts(pod_uid="p-1", count=2, last=NOON),),
     )
     record = remembered(status)
-    assert record.workloads["r"].moves[0].outcome is Outcome.LANDED
+    assert record.workloads["r"].moves[0].outcome is MoveOutcome.LANDED
     assert [(each.node, each.deadline) for each in record.taints] == [("n1", NOON)]
     assert record.attempts["p-1"].count == 2
 

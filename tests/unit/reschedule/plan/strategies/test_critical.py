@@ -25,7 +25,7 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import (
     Attempts,
-    Outcome,
+    MoveOutcome,
     PastMove,
     Record,
     TaintEntry,
@@ -422,7 +422,7 @@ def test_a_claim_that_was_made_under_this_controller_is_known_to_it() -> None:
 
 def test_owners_whose_pods_made_room_a_moment_ago_do_not_rest_from_the_next_rescue() -> None:
     """Their replacements find no room in a full cluster: that must not forbid the next rescue."""
-    earlier = PastMove("CriticalPods", after(-1), "node-0", "", outcome=Outcome.PENDING)
+    earlier = PastMove("CriticalPods", after(-1), "node-0", "", outcome=MoveOutcome.PENDING)
     owner = UNIT[0].metadata.controller()
     assert owner is not None
     memory = {owner.uid: WorkloadMemory(moves=(earlier,) * 6)}

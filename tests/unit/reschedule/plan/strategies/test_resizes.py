@@ -283,12 +283,12 @@ def test_a_kubelet_that_reports_no_generation_is_believed() -> None:
 
 
 def test_a_resize_that_fits_needs_no_victim() -> None:
-    assert reason(planned(BIG, small())) is Reason.ROOM_COMES
+    assert reason(planned(BIG, small())) is Reason.ROOM_IS_COMING
 
 
 def test_pods_that_are_being_deleted_are_waited_for() -> None:
     going = [small(n, more={"owner": "x", "deleting": True}) for n in (0, 1)]
-    assert reason(planned(BIG, *going, small(2))) is Reason.ROOM_COMES
+    assert reason(planned(BIG, *going, small(2))) is Reason.ROOM_IS_COMING
     assert len(victims(planned(BIG, going[0], small(1), small(2)))) == 1
 
 
@@ -332,7 +332,7 @@ def test_the_scheduler_makes_the_room_where_its_gate_is_on(gate: Gate, wanted: R
 
 def test_a_policy_can_say_to_report_only() -> None:
     always = policy(StandBack.ALWAYS)
-    assert reason(planned(*FULL, given=always)) is Reason.STANDS_BACK
+    assert reason(planned(*FULL, given=always)) is Reason.LEFT_TO_SCHEDULER
 
 
 def test_a_pod_whose_requests_cannot_be_read_stops_the_whole_node() -> None:
@@ -368,7 +368,7 @@ def past(seconds: float, *gone: str, generation: int = 2, free: int = 2000) -> R
 
 def test_a_second_round_waits_until_the_first_has_settled() -> None:
     made = planned(*FULL, record=past(200, "small0-0"))
-    assert reason(made) is Reason.ROUND_DONE
+    assert reason(made) is Reason.ROOM_ALREADY_MADE
 
 
 def test_a_round_that_was_broken_off_is_made_again_later() -> None:
@@ -377,7 +377,7 @@ def test_a_round_that_was_broken_off_is_made_again_later() -> None:
 
 
 def test_a_round_in_vain_is_not_made_again_as_long_as_nothing_has_changed() -> None:
-    assert reason(planned(*FULL, record=past(9000, "gone-0", free=0))) is Reason.ROUND_DONE
+    assert reason(planned(*FULL, record=past(9000, "gone-0", free=0))) is Reason.ROOM_ALREADY_MADE
     # a pod of 500 thousandths has gone since
     pods = [BIG, small(0), small(1), small(2, 500)]
     assert len(victims(planned(*pods, record=past(9000, "gone-0", free=0)))) == 2
@@ -390,14 +390,14 @@ def test_another_size_of_the_pod_is_a_new_round() -> None:
 def test_a_round_of_another_clock_far_ahead_is_old() -> None:
     made = planned(*FULL, record=past(-7200, "small0-0"))
     assert len(victims(made)) == 2
-    assert reason(planned(*FULL, record=past(-30, "small0-0"))) is Reason.ROUND_DONE
+    assert reason(planned(*FULL, record=past(-30, "small0-0"))) is Reason.ROOM_ALREADY_MADE
 
 
 def test_a_victim_with_a_long_grace_period_is_the_only_one() -> None:
     """600 seconds after the round it is still going."""
     going = small(0, 2000, more={"owner": "x", "deleting": True})
     made = planned(BIG, going, small(1), cpu="4", record=past(600, "small0-0"))
-    assert reason(made) is Reason.ROOM_COMES
+    assert reason(made) is Reason.ROOM_IS_COMING
 
 
 # random nodes
