@@ -77,8 +77,8 @@ def made(seed: int) -> Made:
         seed=seed,
     )
     waves = _waves(rng, count, rescues=rescues)
-    apps = [each for wave in waves for each in wave.workloads]
-    late = [("poddisruptionbudgets", each) for each in _budgets(rng, apps)]
+    apps = [workload for wave in waves for workload in wave.workloads]
+    late = [("poddisruptionbudgets", budget) for budget in _budgets(rng, apps)]
     if rescues:
         late += _critical(rng, count)
     return Made(
@@ -133,18 +133,18 @@ def _selecting(expression: str) -> Body:
 
 def _slices(rng: Random, nodes: int, most: int) -> list[tuple[str, Body]]:
     """Devices of two drivers on most nodes, and now and then a pool that several nodes reach."""
-    found = []
+    pools = []
     for index in range(nodes):
         for driver, share in ((DRIVER, 0.9), (NIC_DRIVER, 0.6)):
             if chance(rng, share):
                 node = f"node-{index}"
                 place: Body = {"nodeName": node}
-                found.append(_slice(rng, driver, node, rng.randint(1, most), place))
+                pools.append(_slice(rng, driver, node, rng.randint(1, most), place))
     if chance(rng, 0.2):
         term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
         place = {"nodeSelector": {"nodeSelectorTerms": [term]}}
-        found.append(_slice(rng, NIC_DRIVER, "fabric", 3, place))
-    return [("resourceslices", each) for each in found]
+        pools.append(_slice(rng, NIC_DRIVER, "fabric", 3, place))
+    return [("resourceslices", pool) for pool in pools]
 
 
 def _slice(rng: Random, driver: str, pool: str, count: int, place: Body) -> Body:
@@ -182,12 +182,12 @@ def _system(rng: Random) -> list[tuple[str, Body]]:
         },
     }
     spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
-    found: list[tuple[str, Body]] = [
+    bodies: list[tuple[str, Body]] = [
         ("daemonsets", {"metadata": {"name": "agent", "namespace": SYSTEM}, "spec": spec})
     ]
     if chance(rng, 0.5):
         meta = {"name": "alone", "namespace": "team"}
-        found.append(("pods", {"metadata": meta, "spec": {"containers": [container]}}))
+        bodies.append(("pods", {"metadata": meta, "spec": {"containers": [container]}}))
     for name, code in (("done", "0"), ("broken", "1")):
         annotations = {
             "kube-in-process/run-seconds": "1",
@@ -198,8 +198,8 @@ def _system(rng: Random) -> list[tuple[str, Body]]:
             "spec": {"containers": [container], "restartPolicy": "Never"},
         }
         job = {"completions": 2, "parallelism": 2, "backoffLimit": 0, "template": template}
-        found.append(("jobs", {"metadata": {"name": name, "namespace": "team"}, "spec": job}))
-    return found
+        bodies.append(("jobs", {"metadata": {"name": name, "namespace": "team"}, "spec": job}))
+    return bodies
 
 
 def _waves(rng: Random, nodes: int, *, rescues: bool) -> list[Wave]:
@@ -213,34 +213,34 @@ def _waves(rng: Random, nodes: int, *, rescues: bool) -> list[Wave]:
         spared = tuple(rng.sample(range(nodes), rng.choice((0, 1, 1))))
         waves.append(Wave(spared, (*devices, hungry(rng, len(devices), 3 * nodes, held=False))))
     for _ in range(rng.randint(2, 3)):
-        found = []
+        random_waves = []
         for _ in range(rng.randint(2, 5)):
-            found.append(workload(rng, len(apps), apps))
-            apps.append(found[-1].name)
+            random_waves.append(workload(rng, len(apps), apps))
+            apps.append(random_waves[-1].name)
         closed = tuple(rng.sample(range(nodes), rng.randint(nodes // 2, nodes - 1)))
-        waves.append(Wave(closed, tuple(found)))
+        waves.append(Wave(closed, tuple(random_waves)))
     return waves
 
 
 def _budgets(rng: Random, apps: list[Workload]) -> list[Body]:
     """About half of the workloads have a budget, some of them two."""
-    found = []
-    for each in apps:
+    budgets = []
+    for app in apps:
         if chance(rng, 0.5):
-            found.append(budget(rng, each.name, each.namespace, 0))
+            budgets.append(budget(rng, app.name, app.namespace, 0))
             if chance(rng, 0.1):
-                found.append(budget(rng, each.name, each.namespace, 1))
-    return found
+                budgets.append(budget(rng, app.name, app.namespace, 1))
+    return budgets
 
 
 def _critical(rng: Random, nodes: int) -> list[tuple[str, Body]]:
     """One or two critical pods that want devices."""
-    found: list[tuple[str, Body]] = []
+    bodies: list[tuple[str, Body]] = []
     for number in range(rng.choice((1, 1, 2))):
         name = f"vital-{number}"
         by_annotation = chance(rng, 0.25)
         meta = {"name": name, "namespace": SYSTEM}
-        found.append(("resourceclaims", {"metadata": meta, "spec": claim_spec(rng, CLASSES[0])}))
+        bodies.append(("resourceclaims", {"metadata": meta, "spec": claim_spec(rng, CLASSES[0])}))
         spec: Body = {
             "containers": [
                 {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}
@@ -254,8 +254,8 @@ def _critical(rng: Random, nodes: int) -> list[tuple[str, Body]]:
             spec["nodeSelector"] = {HOST: f"node-{rng.randrange(nodes)}"}
         mark = "scheduler.alpha.kubernetes.io/critical-pod"
         annotations = {mark: ""} if by_annotation else {}
-        found.append(("pods", {"metadata": {**meta, "annotations": annotations}, "spec": spec}))
-    return found
+        bodies.append(("pods", {"metadata": {**meta, "annotations": annotations}, "spec": spec}))
+    return bodies
 
 
 def _policy(rng: Random, strategy: str) -> Body:
@@ -289,7 +289,7 @@ def _policy(rng: Random, strategy: str) -> Body:
 
 
 def _thresholds(rng: Random) -> Body:
-    names = [each for each in ("cpu", "memory", "pods") if chance(rng, 0.6)]
+    names = [resource for resource in ("cpu", "memory", "pods") if chance(rng, 0.6)]
     if chance(rng, 0.4):
         names.append(f"deviceclass.resource.kubernetes.io/{CLASSES[0]}")
     if chance(rng, 0.1):

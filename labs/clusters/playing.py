@@ -95,11 +95,11 @@ async def played(seed: int) -> Played:
 async def build(stage: Stage, cluster: Made) -> bool:
     """Make the cluster; whether it settled."""
     api = stage.embedded.admin
-    for index, each in enumerate(cluster.nodes):
+    for index, body in enumerate(cluster.nodes):
         name = f"node-{index}"
-        spec = {"spec": {"taints": each["taints"] or None}}
-        api.patch("nodes", "", name, {"metadata": {"labels": each["labels"]}, **spec})
-        room = {"capacity": each["room"], "allocatable": each["room"]}
+        spec = {"spec": {"taints": body["taints"] or None}}
+        api.patch("nodes", "", name, {"metadata": {"labels": body["labels"]}, **spec})
+        room = {"capacity": body["room"], "allocatable": body["room"]}
         api.patch("nodes", "", name, {"status": room}, "status")
     for space in SPACES:
         if space != NAMESPACE:
@@ -170,7 +170,7 @@ async def _rounds(stage: Stage, cluster: Made, result: Played) -> None:
         result.rounds += 1
         waiting = _waiting(stage.embedded)
         report = await _one(stage, cluster, result, number)
-        hindered = any(each.reason in _HINDERED for each in report.plan.skipped)
+        hindered = any(skip.reason in _HINDERED for skip in report.plan.skipped)
         if not report.plan.moves or not (hindered or waiting - _waiting(stage.embedded)):
             break
     process = _process(stage, cluster, ROUNDS)
@@ -193,10 +193,12 @@ async def _one(stage: Stage, cluster: Made, result: Played, number: int) -> RunR
 
 
 def _process(stage: Stage, cluster: Made, number: int) -> Runner:
-    found = runner(stage, yaml.safe_dump(cluster.policy), settings=SETTINGS)
-    found.records = Records(found.client, f"round-{number}")
-    found.settings = replace(SETTINGS, max_unavailable=found.policy.max_unavailable_per_workload)
-    return found
+    process = runner(stage, yaml.safe_dump(cluster.policy), settings=SETTINGS)
+    process.records = Records(process.client, f"round-{number}")
+    process.settings = replace(
+        SETTINGS, max_unavailable=process.policy.max_unavailable_per_workload
+    )
+    return process
 
 
 def _compare(dry: Plan, report: RunReport, deleted: dict[str, str], result: Played) -> None:
@@ -231,11 +233,11 @@ def _follow(cluster: Cluster, report: RunReport, result: Played) -> None:
                 result.homeless += 1
     for taint in report.plan.taints:
         if taint.pod is not None:
-            found = cluster.admin.find("pods", taint.pod.namespace, taint.pod.name)
-            if found is not None and found["spec"].get("nodeName"):
+            stored = cluster.admin.find("pods", taint.pod.namespace, taint.pod.name)
+            if stored is not None and stored["spec"].get("nodeName"):
                 result.rescued += 1
             else:
-                result.other.append(f"{taint.pod} got no node: {_why_pending(found or {})}")
+                result.other.append(f"{taint.pod} got no node: {_why_pending(stored or {})}")
 
 
 def _shown(step: Step) -> str:
@@ -250,16 +252,16 @@ def _owner(step: Step) -> str:
 
 
 def _controller(pod: Body) -> str:
-    for each in pod["metadata"].get("ownerReferences") or ():
-        if each.get("controller"):
-            return str(each["uid"])
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner["uid"])
     return "none"
 
 
 def _why_pending(pod: Body) -> str:
-    for each in (pod.get("status") or {}).get("conditions") or ():
-        if each["type"] == "PodScheduled":
-            return str(each.get("message") or each["status"])
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled":
+            return str(condition.get("message") or condition["status"])
     return "not seen by the scheduler"
 
 
@@ -273,7 +275,7 @@ def _waiting(cluster: Cluster) -> set[str]:
 
 def _deleted(cluster: Cluster, since: int) -> dict[str, str]:
     """The pods whose deletion began after a revision: UID and name."""
-    found: dict[str, str] = {}
+    deleted: dict[str, str] = {}
     waiting: set[str] = set()
     for revision in cluster.history():
         if revision.plural != "pods":
@@ -282,19 +284,19 @@ def _deleted(cluster: Cluster, since: int) -> dict[str, str]:
         if revision.number <= since:
             waiting.add(meta["uid"])
         elif meta.get("deletionTimestamp") or revision.type == "DELETED":
-            found.setdefault(meta["uid"], f"{meta['namespace']}/{meta['name']}")
-    return {uid: name for uid, name in found.items() if uid not in _preempted(cluster, waiting)}
+            deleted.setdefault(meta["uid"], f"{meta['namespace']}/{meta['name']}")
+    return {uid: name for uid, name in deleted.items() if uid not in _preempted(cluster, waiting)}
 
 
 def _preempted(cluster: Cluster, waiting: set[str]) -> set[str]:
     """The pods that the scheduler evicted for pods which waited already: no move is to blame."""
-    found: set[str] = set()
+    victims: set[str] = set()
     for space in SPACES:
         for event in cluster.admin.list("events", space):
             words = str(event.get("message") or event.get("note") or "").split()
             if words[:3] == ["Preempted", "by", "pod"] and words[3] in waiting:
-                found.add((event.get("involvedObject") or event.get("regarding") or {})["uid"])
-    return found
+                victims.add((event.get("involvedObject") or event.get("regarding") or {})["uid"])
+    return victims
 
 
 def _tainted(cluster: Cluster) -> list[str]:
@@ -309,8 +311,8 @@ def _tainted(cluster: Cluster) -> list[str]:
 def _asked(cluster: Cluster) -> list[str]:
     """ClaimReservations with a request to give the claim up."""
     return [
-        each["metadata"]["name"]
+        reservation["metadata"]["name"]
         for space in SPACES
-        for each in cluster.admin.list("claimreservations", space)
-        if "claimctl.io/reallocate" in (each["metadata"].get("annotations") or {})
+        for reservation in cluster.admin.list("claimreservations", space)
+        if "claimctl.io/reallocate" in (reservation["metadata"].get("annotations") or {})
     ]

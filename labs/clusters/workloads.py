@@ -209,7 +209,7 @@ def _claims(
             annotations["claimctl.io/reserve"] = meta["name"]
     if entries:
         pods.spec["resourceClaims"] = entries
-        names = [{"name": each["name"]} for each in entries]
+        names = [{"name": entry["name"]} for entry in entries]
         pods.spec["containers"][0]["resources"]["claims"] = names
     return objects, annotations, way in ("held", "shared", "both")
 

@@ -30,41 +30,41 @@ def _short(value: Any) -> str:
     return text if len(text) <= 400 else f"{text[:400]}..."
 
 
-def compare(path: str, recorded: Any, found: Any, bindings: Bindings) -> list[Difference]:
+def compare(path: str, recorded: Any, actual: Any, bindings: Bindings) -> list[Difference]:
     """Every leaf that differs; binds placeholders on the way."""
     if _is_store_version(path) and is_version(recorded):
-        return _store_version(path, recorded, found, bindings)
-    if isinstance(recorded, dict) and isinstance(found, dict):
-        return _compare_maps(path, recorded, found, bindings)
-    if isinstance(recorded, list) and isinstance(found, list):
-        return _compare_lists(path, recorded, found, bindings)
-    if isinstance(recorded, str) and isinstance(found, str):
-        return _compare_texts(path, recorded, found, bindings)
-    if path.endswith(".rows") and not recorded and not found:
+        return _store_version(path, recorded, actual, bindings)
+    if isinstance(recorded, dict) and isinstance(actual, dict):
+        return _compare_maps(path, recorded, actual, bindings)
+    if isinstance(recorded, list) and isinstance(actual, list):
+        return _compare_lists(path, recorded, actual, bindings)
+    if isinstance(recorded, str) and isinstance(actual, str):
+        return _compare_texts(path, recorded, actual, bindings)
+    if path.endswith(".rows") and not recorded and not actual:
         # null or no items, by whether the answer comes from the cache or from etcd
         return []
-    same = recorded == found and type(recorded) is type(found)
-    return [] if same else [_differs(path, recorded, found)]
+    same = recorded == actual and type(recorded) is type(actual)
+    return [] if same else [_differs(path, recorded, actual)]
 
 
-def _compare_texts(path: str, recorded: str, found: str, bindings: Bindings) -> list[Difference]:
+def _compare_texts(path: str, recorded: str, actual: str, bindings: Bindings) -> list[Difference]:
     if path.endswith("message"):
-        recorded, found = without_chance(recorded), without_chance(found)
-        short = (without_printed_values(recorded), without_printed_values(found))
-        if short != (recorded, found) and bindings.match(*short):
+        recorded, actual = without_chance(recorded), without_chance(actual)
+        short = (without_printed_values(recorded), without_printed_values(actual))
+        if short != (recorded, actual) and bindings.match(*short):
             return []
-    return [] if bindings.match(recorded, found) else [_differs(path, recorded, found)]
+    return [] if bindings.match(recorded, actual) else [_differs(path, recorded, actual)]
 
 
-def _store_version(path: str, recorded: str, found: Any, bindings: Bindings) -> list[Difference]:
-    if not isinstance(found, str) or not found.isdigit():
-        return [_differs(path, recorded, found)]
-    bindings.values.setdefault(recorded, found)
+def _store_version(path: str, recorded: str, actual: Any, bindings: Bindings) -> list[Difference]:
+    if not isinstance(actual, str) or not actual.isdigit():
+        return [_differs(path, recorded, actual)]
+    bindings.values.setdefault(recorded, actual)
     return []
 
 
-def _differs(path: str, recorded: Any, found: Any) -> Difference:
-    return Difference(path, recorded, found)
+def _differs(path: str, recorded: Any, actual: Any) -> Difference:
+    return Difference(path, recorded, actual)
 
 
 def _is_store_version(path: str) -> bool:
@@ -107,9 +107,9 @@ def _of_causes(status: dict[str, Any]) -> dict[str, Any]:
         return status
     unique = {(c.get("field", ""), _short_message(c), c.get("reason", "")): c for c in causes}
     made = {**status, "details": {**details, "causes": [unique[key] for key in sorted(unique)]}}
-    head, found, _ = status.get("message", "").partition(_INVALID)
-    if found and len(unique) > 1:
-        made["message"] = head + found
+    head, invalid, _ = status.get("message", "").partition(_INVALID)
+    if invalid and len(unique) > 1:
+        made["message"] = head + invalid
     return made
 
 
@@ -118,40 +118,40 @@ def _short_message(cause: dict[str, Any]) -> str:
 
 
 def _compare_maps(
-    path: str, recorded: dict[str, Any], found: dict[str, Any], bindings: Bindings
+    path: str, recorded: dict[str, Any], actual: dict[str, Any], bindings: Bindings
 ) -> list[Difference]:
     if path == "body":
-        recorded, found = _of_causes(recorded), _of_causes(found)
-        recorded, found = _of_resources(recorded), _of_resources(found)
+        recorded, actual = _of_causes(recorded), _of_causes(actual)
+        recorded, actual = _of_resources(recorded), _of_resources(actual)
     differences: list[Difference] = []
     names = {key: bindings.fill(key) for key in recorded}
     order = sorted(recorded, key=lambda key: key in ("message", "causes", "details"))
     for key in order:
         below = _section(path, key, recorded)
-        if names[key] in found:
-            differences += compare(below, recorded[key], found[names[key]], bindings)
+        if names[key] in actual:
+            differences += compare(below, recorded[key], actual[names[key]], bindings)
         else:
             differences.append(Difference(below, recorded[key], MISSING))
-    extra = [key for key in found if key not in names.values()]
-    differences += [Difference(f"{path}.{key}", MISSING, found[key]) for key in extra]
+    extra = [key for key in actual if key not in names.values()]
+    differences += [Difference(f"{path}.{key}", MISSING, actual[key]) for key in extra]
     return differences
 
 
 def _compare_lists(
-    path: str, recorded: list[Any], found: list[Any], bindings: Bindings
+    path: str, recorded: list[Any], actual: list[Any], bindings: Bindings
 ) -> list[Difference]:
-    if len(recorded) != len(found):
-        return [Difference(f"{path}.length", len(recorded), len(found))]
-    if any("<gen:" in _name(each) for each in recorded):
+    if len(recorded) != len(actual):
+        return [Difference(f"{path}.length", len(recorded), len(actual))]
+    if any("<gen:" in _name(resource) for resource in recorded):
         # Lists are in the order of names, also of those that the server made.
         recorded = sorted(recorded, key=lambda each: bindings.fill(_name(each)))
-        found = sorted(found, key=_name)
+        actual = sorted(actual, key=_name)
     if path.endswith(".managedFields"):
         # They are in the order of the seconds in which they were written.
-        recorded, found = sorted(recorded, key=_manager), sorted(found, key=_manager)
+        recorded, actual = sorted(recorded, key=_manager), sorted(actual, key=_manager)
     differences: list[Difference] = []
-    for index, (one, other) in enumerate(zip(recorded, found, strict=True)):
-        differences += compare(f"{path}[{index}]", one, other, bindings)
+    for index, (old, other) in enumerate(zip(recorded, actual, strict=True)):
+        differences += compare(f"{path}[{index}]", old, other, bindings)
     return differences
 
 

@@ -37,13 +37,13 @@ class Bindings:
             return [self.fill(inner) for inner in value]
         return value
 
-    def match(self, recorded: str, found: str) -> bool:
+    def match(self, recorded: str, actual: str) -> bool:
         """Whether a text is the recorded one; binds what was not bound yet."""
         tokens = _TOKEN.findall(recorded)
         if not tokens:
-            return recorded == found
+            return recorded == actual
         pattern, names = self._pattern(recorded)
-        matched = re.fullmatch(pattern, found, re.DOTALL)
+        matched = re.fullmatch(pattern, actual, re.DOTALL)
         if matched is None:
             return False
         for name, group in names.items():

@@ -20,9 +20,9 @@ def without_printed_values(message: str) -> str:
     """``spec: Invalid value: {"A":1}: field is immutable`` has ``<value>`` in place of the JSON."""
     parts: list[str] = []
     position = 0
-    while (found := _BEFORE.search(message, position)) is not None:
-        parts += [message[position : found.end()], PRINTED]
-        position = _end(message, found.end())
+    while (match := _BEFORE.search(message, position)) is not None:
+        parts += [message[position : match.end()], PRINTED]
+        position = _end(message, match.end())
     return "".join([*parts, message[position:]])
 
 

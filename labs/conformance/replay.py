@@ -25,7 +25,7 @@ _COMPARED_HEADERS = ("content-type", "warning", "retry-after", "allow", "locatio
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ReplayStage:
     """What a recording is played against; ``forget`` compacts the history."""
 
     transport: Transport
@@ -79,7 +79,7 @@ class Replay:
     """One run of one recording; controllers have ``pause`` seconds after every step."""
 
     recording: Recording
-    stage: Stage
+    stage: ReplayStage
     pause: float = 0.0
     bindings: Bindings = field(default_factory=Bindings)
     results: list[StepResult] = field(default_factory=list)
@@ -143,17 +143,17 @@ class Replay:
 
     def _compare(self, step: Step, answered: Answered, bindings: Bindings) -> list[Difference]:
         recorded = step["response"]
-        body, found = recorded["body"], answered.body
+        body, actual = recorded["body"], answered.body
         if not self.recording.managed_fields:
-            found = without_managed_fields(found)
+            actual = without_managed_fields(actual)
         if step.get("note", "").startswith("extract of the component schemas"):
-            found = _extract(body, found)
+            actual = _extract(body, actual)
         if _is_stream(step) and isinstance(body, dict) and "events" in body:
-            body, found = _streams(body), _streams(found)
+            body, actual = _streams(body), _streams(actual)
         return [
             *compare("status", recorded["status"], answered.status, bindings),
             *compare("headers", recorded["headers"], answered.headers, bindings),
-            *compare("body", body, found, bindings),
+            *compare("body", body, actual, bindings),
         ]
 
 
@@ -180,9 +180,9 @@ def _sent(request: Step) -> tuple[bytes | None, dict[str, str]]:
     return json.dumps(body, separators=(",", ":")).encode(), headers
 
 
-def _extract(recorded: Any, found: Any) -> Any:
+def _extract(recorded: Any, actual: Any) -> Any:
     """Of a document of which only some schemas were recorded, the same schemas."""
-    schemas = found["components"]["schemas"]
+    schemas = actual["components"]["schemas"]
     chosen = {name: schemas[name] for name in recorded["components"]["schemas"] if name in schemas}
     return {"components": {"schemas": chosen}}
 
@@ -197,13 +197,13 @@ async def _read(response: Response) -> bytes:
 
 
 def _headers(response: Response) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    headers: dict[str, Any] = {
         key: response.headers[key] for key in _COMPARED_HEADERS if key in response.headers
     }
-    warnings = found.get("warning", "").split(", 299 ")
+    warnings = headers.get("warning", "").split(", 299 ")
     if len(warnings) > 1:
-        found["warning"] = [warnings[0], *(f"299 {rest}" for rest in warnings[1:])]
-    return found
+        headers["warning"] = [warnings[0], *(f"299 {rest}" for rest in warnings[1:])]
+    return headers
 
 
 def _answered(response: Response, data: bytes) -> Answered:

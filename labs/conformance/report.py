@@ -27,14 +27,14 @@ class Entry:
     begins: str = ""
 
     def covers(self, step: str, difference: Difference) -> bool:
-        found = difference.found if isinstance(difference.found, str) else ""
+        actual = difference.found if isinstance(difference.found, str) else ""
         same = (self.step, self.field) == (step, difference.field)
-        return same and found.startswith(self.begins)
+        return same and actual.startswith(self.begins)
 
 
 def entries(path: Path) -> list[Entry]:
     content = yaml.safe_load(path.read_text()) or []
-    return [Entry(**{key: str(value) for key, value in each.items()}) for each in content]
+    return [Entry(**{key: str(value) for key, value in entry.items()}) for entry in content]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from kube_in_process.http.handler import ADMINISTRATOR
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.verbs.reading import Target
 
-from labs.conformance.replay import Recording, Replay, Stage, StepResult
+from labs.conformance.replay import Recording, Replay, ReplayStage, StepResult
 from tests.support.crds import definitions
 
 WITH_COMPONENTS = (
@@ -43,7 +43,7 @@ async def play(recording: Recording) -> list[StepResult]:
     kind = handler.api.kinds.named("customresourcedefinitions")
     for body in definitions() if recording.definitions else ():
         handler.api.create(ADMINISTRATOR, Target(kind, ""), body)
-    stage = Stage(handler, handler.api.store.compact)
+    stage = ReplayStage(handler, handler.api.store.compact)
     return await Replay(recording, stage).run()
 
 
@@ -52,7 +52,7 @@ async def _play_in_cluster(recording: Recording) -> list[StepResult]:
     cluster.pause("kubelet")
     await cluster.start()
     try:
-        stage = Stage(cluster.handler, cluster.store.compact)
+        stage = ReplayStage(cluster.handler, cluster.store.compact)
         return await Replay(recording, stage, pause=_PAUSE_SECONDS).run()
     finally:
         await cluster.stop()

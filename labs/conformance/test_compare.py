@@ -26,10 +26,10 @@ def resources(group_version: str, *names: str) -> dict[str, Any]:
 def test_the_order_of_resources_counts_only_in_groups_of_built_in_kinds(
     group_version: str, fields: list[str]
 ) -> None:
-    one, other = resources(group_version, "b", "a"), resources(group_version, "a", "b")
-    assert [each.field for each in compare("body", one, other, Bindings())] == fields
+    first, other = resources(group_version, "b", "a"), resources(group_version, "a", "b")
+    assert [difference.field for difference in compare("body", first, other, Bindings())] == fields
 
 
 def test_another_resource_of_a_custom_group_counts() -> None:
-    one, other = resources("example.com/v1", "b", "a"), resources("example.com/v1", "a", "c")
-    assert compare("body", one, other, Bindings())
+    first, other = resources("example.com/v1", "b", "a"), resources("example.com/v1", "a", "c")
+    assert compare("body", first, other, Bindings())

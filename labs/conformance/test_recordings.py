@@ -14,10 +14,10 @@ _RECORDINGS = {recording.name: recording for recording in recordings()}
 
 @pytest.mark.parametrize("recording", _RECORDINGS.values(), ids=list(_RECORDINGS))
 def test_a_recording_is_answered_as_by_the_real_server(recording: Recording) -> None:
-    found = report(recording.name, run(play(recording)))
-    new = [f"[{result.index}] {result.note}: {difference}" for result, difference in found.new]
+    replay = report(recording.name, run(play(recording)))
+    new = [f"[{result.index}] {result.note}: {difference}" for result, difference in replay.new]
     assert new == []
-    assert found.stale == ()
+    assert replay.stale == ()
 
 
 def test_every_listed_difference_names_a_recording() -> None:

@@ -17,7 +17,7 @@ def of(*errors: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ((f".status.x: {UNDECLARED}",), (".status.a: expected map", f".status.x: {UNDECLARED}")),
         ((f".status.x: {UNDECLARED}",), (f".status.y: {UNDECLARED}",)),
@@ -26,13 +26,13 @@ def of(*errors: str) -> str:
     ],
 )
 def test_what_a_real_server_finds_by_chance_does_not_count(
-    one: tuple[str, ...], other: tuple[str, ...]
+    first: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
-    assert of(*one) == of(*other)
+    assert of(*first) == of(*other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ((f".status.x: {UNDECLARED}",), (f".spec.x: {UNDECLARED}",)),
         ((f".spec.x: {UNDECLARED}",), (f".spec.x: {UNDECLARED}", ".status.a: expected map")),
@@ -41,8 +41,8 @@ def test_what_a_real_server_finds_by_chance_does_not_count(
         ((f".spec.x: {UNDECLARED}",), (f".spec.a.x: {UNDECLARED}",)),
     ],
 )
-def test_other_errors_count(one: tuple[str, ...], other: tuple[str, ...]) -> None:
-    assert of(*one) != of(*other)
+def test_other_errors_count(first: tuple[str, ...], other: tuple[str, ...]) -> None:
+    assert of(*first) != of(*other)
 
 
 def test_another_message_is_compared_as_it_is() -> None:

@@ -20,9 +20,9 @@ def without_chance(message: str) -> str:
         return head + several + "\n".join(sorted(lines.split("\n"))) if several else message
     errors = [line.strip() for line in rest.removeprefix(_SEVERAL).split("\n")]
     structs = {_parent(error) for error in errors if error.endswith(_UNDECLARED)}
-    kept = {error for error in errors if not any(_is_below(error, each) for each in structs)}
-    outer = {each for each in structs if not any(_is_below(each, other) for other in structs)}
-    return "\n".join([f"{begin}): ", *sorted(kept | {f"{each}{_UNDECLARED}" for each in outer})])
+    kept = {error for error in errors if not any(_is_below(error, struct) for struct in structs)}
+    outer = {struct for struct in structs if not any(_is_below(struct, other) for other in structs)}
+    return "\n".join([f"{begin}): ", *sorted(kept | {f"{cause}{_UNDECLARED}" for cause in outer})])
 
 
 def _parent(error: str) -> str:

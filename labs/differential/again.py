@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labs.differential.ledger import allowances, allowed
-from labs.differential.outcome import Outcome
+from labs.differential.outcome import PartOutcome
 from labs.differential.playing import Side, play
 from labs.differential.requests import judged
 from labs.flags import Parser
@@ -27,9 +27,9 @@ def side_of(server: str) -> Side:
     return Side(version, version >= (1, 36))
 
 
-def _outcome(lines: list[str]) -> Outcome:
+def _outcome(lines: list[str]) -> PartOutcome:
     rules = allowances()
-    outcome = Outcome("requests", "requests")
+    outcome = PartOutcome("requests", "requests")
     for line in lines:
         kept: dict[str, Any] = json.loads(line)
         server = side_of(kept["server"]).server()
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("text", nargs="?", default="", metavar="TEXT")
     options = parser.parse_args(arguments)
     text, lines = options.text, options.file.read_text().splitlines()
-    total = Outcome("requests", "requests")
+    total = PartOutcome("requests", "requests")
     with ProcessPoolExecutor(2) as pool:
         for outcome in pool.map(_outcome, _chunks(lines)):
             total.compared += outcome.compared

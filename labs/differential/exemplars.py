@@ -648,6 +648,6 @@ def exemplars(version: tuple[int, int], *, pod_groups: bool) -> tuple[Exemplar, 
     dra = ("v1",) if version >= (1, 34) else ("v1beta1",)
     if version == (1, 33):
         dra = ("v1beta2",)
-    found = [each for served in dra for each in _dra(served)]
+    exemplars_of_dra = [exemplar for served in dra for exemplar in _dra(served)]
     groups = _groups() if pod_groups else ()
-    return (*found, *_core(), *_workloads(), *_others(), *_ours(), *groups)
+    return (*exemplars_of_dra, *_core(), *_workloads(), *_others(), *_ours(), *groups)

@@ -49,18 +49,18 @@ def kind_of(step: Step, differences: tuple[Difference, ...]) -> str:
     chosen = _chosen(differences)
     if chosen.field.endswith("].description"):
         return "the description of a column"
-    told = _told(chosen, differences)
+    texts = _told(chosen, differences)
     for family, pattern in _FAMILIES:
-        if pattern.match(told):
+        if pattern.match(texts):
             return family
-    return f"{_what(step)}: {told}"
+    return f"{_what(step)}: {texts}"
 
 
 def _chosen(differences: tuple[Difference, ...]) -> Difference:
     for field in ("status", "body.message"):
-        for each in differences:
-            if each.field == field:
-                return each
+        for difference in differences:
+            if difference.field == field:
+                return difference
     return differences[0]
 
 
@@ -94,10 +94,10 @@ def _told(chosen: Difference, differences: tuple[Difference, ...]) -> str:
         said = texts[0] if refused == chosen.recorded else texts[1]
         return f"status {chosen.recorded}, here {chosen.found}: {plain(said)}"
     if chosen.field.endswith("message"):
-        told = (plain(chosen.recorded), plain(chosen.found))
-        if told[0] == told[1]:
-            return f"message quotes another value: {told[0]}"
-        return f"message: {told[0]} | {told[1]}"
+        pair = (plain(chosen.recorded), plain(chosen.found))
+        if pair[0] == pair[1]:
+            return f"message quotes another value: {pair[0]}"
+        return f"message: {pair[0]} | {pair[1]}"
     return f"{field_of(chosen.field)} {_values(chosen)}"
 
 

@@ -19,10 +19,10 @@ from labs import frame
 from labs.differential import requests
 from labs.differential.actions import part
 from labs.differential.ledger import allowances, allowed
-from labs.differential.outcome import Outcome, Run
+from labs.differential.outcome import PartOutcome, Run
 from labs.flags import Parser, number
 
-Part = Callable[[Run], Outcome]
+Part = Callable[[Run], PartOutcome]
 PARTS: dict[str, tuple[Part, float]] = {
     "requests": (requests.compare, 0.4),
     "actions": (part.compare, 0.6),
@@ -41,7 +41,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _report(outcome: Outcome) -> int:
+def _report(outcome: PartOutcome) -> int:
     """Print new differences; returns the number of kinds that are not allowed."""
     rules = allowances()
     new = {kind for kind in outcome.kinds if not allowed(kind, rules)}

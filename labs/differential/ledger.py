@@ -26,8 +26,8 @@ class Allowance:
 
 
 def allowances(path: Path = ALLOWED) -> list[Allowance]:
-    return [Allowance(**each) for each in yaml.safe_load(path.read_text()) or []]
+    return [Allowance(**entry) for entry in yaml.safe_load(path.read_text()) or []]
 
 
 def allowed(kind: str, among: Iterable[Allowance]) -> bool:
-    return any(each.covers(kind) for each in among)
+    return any(allowance.covers(kind) for allowance in among)

@@ -36,8 +36,8 @@ _TEXTS = (
 _NUMBERS = (0, 1, -1, 2, 33, 257, 100000, 2**31, 2**40, 1.5)
 _LABELS = ({"a": "b"}, {"A/B": "c"}, {"a": "-"}, {"a b": "c"}, {"k": 1}, {"x/y/z": "w"})
 _METADATA: tuple[tuple[str, Json], ...] = (
-    *(("labels", each) for each in _LABELS),
-    *(("annotations", each) for each in _LABELS),
+    *(("labels", label) for label in _LABELS),
+    *(("annotations", label) for label in _LABELS),
     ("finalizers", ["example.com/hold"]),
     ("finalizers", ["hold"]),
     ("finalizers", ["example.com/hold", "example.com/hold"]),
@@ -107,7 +107,7 @@ def _bend(rng: Random, holder: Json, key: Json) -> None:
 
 def _other_type(rng: Random, value: Json) -> Json:
     others: list[Json] = [{}, [], "x", 3, True, {"x": "y"}, ["x"], 1.5]
-    return rng.choice([each for each in others if type(each) is not type(value)])
+    return rng.choice([other for other in others if type(other) is not type(value)])
 
 
 def _alike(rng: Random, value: Json) -> Json:
@@ -127,7 +127,7 @@ def _alike(rng: Random, value: Json) -> Json:
 
 def _places(document: Json) -> list[Place]:
     """Every place in a document whose value can be changed, as (container, key)."""
-    found: list[Place] = []
+    places: list[Place] = []
     below = [document]
     for value in below:
         entries: list[tuple[Any, Any]] = []
@@ -135,9 +135,9 @@ def _places(document: Json) -> list[Place]:
             entries = list(value.items())
         elif isinstance(value, list):
             entries = list(enumerate(value))
-        found += [(value, key) for key, _ in entries]
+        places += [(value, key) for key, _ in entries]
         below += [item for _, item in entries]
-    return found
+    return places
 
 
 def fragment(rng: Random, body: Json) -> Json:

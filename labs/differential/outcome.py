@@ -38,7 +38,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Outcome:
+class PartOutcome:
     """The result. ``compared`` counts requests or stories; ``unit`` says which."""
 
     part: str

@@ -140,7 +140,10 @@ class Encoder:
         """The rows of a table with a placeholder for ages."""
         if key != "rows" or not isinstance(inner, list):
             return self._encoded(inner, key)
-        columns = [each.get("name") for each in table.get("columnDefinitions") or ()]
+        columns = [
+            columnDefinition.get("name")
+            for columnDefinition in table.get("columnDefinitions") or ()
+        ]
         self._columns = columns or self._columns
         return [self._row(row, self._columns) for row in inner]
 
@@ -166,12 +169,12 @@ class Encoder:
             text = _VERSION_IN_TEXT.sub(self._version, text)
         return _HASH.sub("<hash>", text) if "hash=" in text else text
 
-    def _uid(self, found: re.Match[str]) -> str:
-        return self._names.get(f"uid {found.group(0)}", found.group(0))
+    def _uid(self, match: re.Match[str]) -> str:
+        return self._names.get(f"uid {match.group(0)}", match.group(0))
 
-    def _time(self, found: re.Match[str]) -> str:
-        literal = found.group(0) in self.chosen or found.group(0) == _LAYOUT
-        return found.group(0) if literal else "<time>"
+    def _time(self, match: re.Match[str]) -> str:
+        literal = match.group(0) in self.chosen or match.group(0) == _LAYOUT
+        return match.group(0) if literal else "<time>"
 
-    def _version(self, found: re.Match[str]) -> str:
-        return found.group(1) + self._name("rv", found.group(2))
+    def _version(self, match: re.Match[str]) -> str:
+        return match.group(1) + self._name("rv", match.group(2))

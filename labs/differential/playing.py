@@ -17,7 +17,7 @@ from kube_in_process.virtual import run as run_virtually
 
 from labs.conformance.compare import Difference
 from labs.conformance.placeholders import Bindings
-from labs.conformance.replay import Answered, Recording, Replay, Stage
+from labs.conformance.replay import Answered, Recording, Replay, ReplayStage
 from labs.differential.templates import Step
 from tests.support.crds import definitions
 
@@ -44,7 +44,7 @@ class Side:
         handler = api_server(options, LoopClock(EPOCH))
         for plural, body in (
             ("namespaces", {"metadata": {"name": "default"}}),
-            *(("customresourcedefinitions", each) for each in definitions()),
+            *(("customresourcedefinitions", definition) for definition in definitions()),
         ):
             handler.api.create(ADMINISTRATOR, Target(handler.api.kinds.named(plural), ""), body)
         return handler
@@ -62,8 +62,8 @@ class Played:
     def refused(self) -> str:
         """What the embedded server refused as not emulated; "" for other answers."""
         message = self.answer.body.get("message") if isinstance(self.answer.body, dict) else ""
-        found = isinstance(message, str) and _REFUSED.search(message)
-        return str(message) if self.answer.status == 501 and found else ""
+        match = isinstance(message, str) and _REFUSED.search(message)
+        return str(message) if self.answer.status == 501 and match else ""
 
 
 @dataclass
@@ -81,14 +81,14 @@ class _Watched(Replay):
             return Answered(CRASHED, {}, {"message": text})
 
     def _compare(self, step: Step, answered: Answered, bindings: Bindings) -> list[Difference]:
-        found = super()._compare(step, answered, bindings)
-        self.played.append(Played(step, answered, tuple(found)))
-        return found
+        differences = super()._compare(step, answered, bindings)
+        self.played.append(Played(step, answered, tuple(differences)))
+        return differences
 
 
 def play(handler: Handler, name: str, steps: list[Step], managed_fields: bool) -> list[Played]:
     """The result of every step of a transcript, in the order of the answers."""
     recording = Recording(name, "", tuple(steps), managed_fields)
-    replay = _Watched(recording, Stage(handler, handler.api.store.compact))
+    replay = _Watched(recording, ReplayStage(handler, handler.api.store.compact))
     run_virtually(replay.run(), limit=100_000)
     return replay.played

@@ -68,7 +68,7 @@ def chosen(path: Path, kind: str) -> Iterator[Kept]:
         kept: Kept = json.loads(line)
         server = side_of(kept["server"]).server()
         played = play(server, kept["name"], kept["steps"], kept["managedFields"])
-        wrong = next((each for each in played if each.differences), None)
+        wrong = next((step for step in played if step.differences), None)
         if wrong is None and not kind:
             yield kept
         elif wrong is not None and kind and kind in kind_of(wrong.step, wrong.differences):
@@ -77,7 +77,7 @@ def chosen(path: Path, kind: str) -> Iterator[Kept]:
 
 def _up_to(steps: list[Any], wrong: Played) -> list[Any]:
     for index, step in enumerate(steps):
-        if step is wrong.step or any(each is wrong.step for each in step.get("during", ())):
+        if step is wrong.step or any(during is wrong.step for during in step.get("during", ())):
             return steps[: index + 1]
     return steps
 

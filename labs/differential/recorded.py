@@ -55,9 +55,9 @@ def _own_names(steps: list[Step], old: str) -> list[Step]:
 @lru_cache(maxsize=1)
 def _parts(version: tuple[int, int]) -> list[tuple[Recording, list[Step]]]:
     """Every sequence of the recordings of that version, or of all where there is none of it."""
-    chosen = [each for each in recordings() if not each.name.startswith(_LEFT_OUT)]
-    same = [each for each in chosen if _version(each) == version]
-    return [(each, part) for each in same or chosen for part in _split(each)]
+    chosen = [recording for recording in recordings() if not recording.name.startswith(_LEFT_OUT)]
+    same = [step for step in chosen if _version(step) == version]
+    return [(step, part) for step in same or chosen for part in _split(step)]
 
 
 def _version(recording: Recording) -> tuple[int, ...]:
@@ -75,13 +75,13 @@ def _split(recording: Recording) -> list[list[Step]]:
 
 def _flat(steps: tuple[Step, ...] | list[Step]) -> list[Step]:
     """Without watches, which would be late, and without what looks at other sequences' objects."""
-    found: list[Step] = []
+    flat: list[Step] = []
     for step in steps:
         if "during" in step:
-            found += _flat(step["during"])
+            flat += _flat(step["during"])
         elif "request" in step and "response" in step and _own(step["request"]):
-            found.append({key: step[key] for key in ("note", "request", "response") if key in step})
-    return found
+            flat.append({key: step[key] for key in ("note", "request", "response") if key in step})
+    return flat
 
 
 def _own(request: dict[str, Any]) -> bool:

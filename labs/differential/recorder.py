@@ -115,7 +115,7 @@ class Recorder:
         async with self.server.opened(*_sent(request)) as answer:
             reader = asyncio.ensure_future(answer.read())
             await asyncio.sleep(_SETTLED_SECONDS)
-            during = [await self._step(each) for each in step["during"]]
+            during = [await self._step(part) for part in step["during"]]
             late = time.monotonic() - begun > WATCH_SECONDS - _LATE_SECONDS
             if late and answer.status == 200:
                 reader.cancel()
@@ -123,10 +123,10 @@ class Recorder:
             data = await reader
             if answer.status == 429:
                 raise Spoiled("the server is busy")
-            found = Answer(answer.status, _watch_headers(answer), data)
+            watched = Answer(answer.status, _watch_headers(answer), data)
         asked = "sendInitialEvents=true" in request["path"]
-        body = _body(found) if found.status != 200 else _events(data, asked)
-        self._answered(step, request, made, found.status, found.headers, body)
+        body = _body(watched) if watched.status != 200 else _events(data, asked)
+        self._answered(step, request, made, watched.status, watched.headers, body)
         made["during"] = during
         return made
 
@@ -143,7 +143,7 @@ def _known(value: Any) -> Any:
 
 
 def _asked(step: Step) -> list[Any]:
-    return [step["request"], *(_asked(each) for each in step.get("during", ()))]
+    return [step["request"], *(_asked(during) for during in step.get("during", ()))]
 
 
 def _object_path(request: Step) -> str:
@@ -206,8 +206,8 @@ def _events(data: bytes, initial: bool) -> dict[str, Any]:
     if not initial:
         _hand_on_columns(events)
     kept = [
-        each
-        for each in events
-        if each["type"] != "BOOKMARK" or (initial and _INITIAL_END in json.dumps(each["object"]))
+        event
+        for event in events
+        if event["type"] != "BOOKMARK" or (initial and _INITIAL_END in json.dumps(event["object"]))
     ]
     return {"events": kept}

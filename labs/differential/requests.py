@@ -15,7 +15,7 @@ from labs.differential.asking import asking_sequence
 from labs.differential.exemplars import exemplars
 from labs.differential.kinds import kind_of, plain
 from labs.differential.ledger import Allowance, allowances, allowed
-from labs.differential.outcome import Finding, Outcome, Run
+from labs.differential.outcome import Finding, PartOutcome, Run
 from labs.differential.playing import Played, Side, play
 from labs.differential.recorded import recorded_sequence
 from labs.differential.recorder import Recorder, Sequence, Spoiled
@@ -39,7 +39,7 @@ _ASKING = 0.03
 """The shares of sequences from recordings, and of sequences about the server itself."""
 
 
-def compare(run: Run) -> Outcome:
+def compare(run: Run) -> PartOutcome:
     """Send sequences to both servers until the time is over.
 
     Raises:
@@ -48,7 +48,7 @@ def compare(run: Run) -> Outcome:
     end = time.monotonic() + run.seconds
     with api_server_alone(run) as plane:
 
-        async def go() -> Outcome:
+        async def go() -> PartOutcome:
             async with connected(plane) as server:
                 comparison = Comparison(run, server)
                 await comparison.until(end)
@@ -63,7 +63,7 @@ def sequences(run: Run) -> Iterator[Sequence]:
     kinds = exemplars(run.programs.version, pod_groups=run.pod_groups)
     number = 0
     while True:
-        kind = rng.choices(kinds, [each.weight for each in kinds])[0]
+        kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
         name = f"s{run.seed}-{number}"
         number += 1
         chance = rng.random()
@@ -83,7 +83,7 @@ class Comparison:
 
     run: Run
     server: RealServer
-    outcome: Outcome = field(default_factory=lambda: Outcome("requests", "requests"))
+    outcome: PartOutcome = field(default_factory=lambda: PartOutcome("requests", "requests"))
     spoiled: int = 0
     _rules: list[Allowance] = field(default_factory=allowances)
     _sequences: dict[str, Sequence] = field(default_factory=dict)
@@ -142,8 +142,10 @@ class Comparison:
                 return None
             transcript = (sequence.name, sequence.managed_fields, steps)
             played = await loop.run_in_executor(pool, _played, self._side, [transcript])
-            found = judged(played[0], Outcome("", ""), self._is_allowed)
-            return next((each for each in found if not self._is_allowed(each.kind)), None)
+            findings = judged(played[0], PartOutcome("", ""), self._is_allowed)
+            return next(
+                (finding for finding in findings if not self._is_allowed(finding.kind)), None
+            )
 
         shrinking = Shrinking(look, end)
         for kind, _ in self.outcome.kinds.most_common():
@@ -179,29 +181,29 @@ class Comparison:
 
 
 def judged(
-    played: list[Played], outcome: Outcome, is_allowed: Callable[[str], bool]
+    played: list[Played], outcome: PartOutcome, is_allowed: Callable[[str], bool]
 ) -> list[Finding]:
     """The differences of a sequence up to the first one that is not allowed, or up to the first
     request that the embedded server refuses as not emulated."""
     outcome.compared += len(played)
     findings: list[Finding] = []
-    for each in played:
-        if each.refused:
-            outcome.refused[plain(each.refused)] += 1
+    for step in played:
+        if step.refused:
+            outcome.refused[plain(step.refused)] += 1
             break
-        if each.differences:
-            findings.append(_finding(played, each))
+        if step.differences:
+            findings.append(_finding(played, step))
             if not is_allowed(findings[-1].kind):
                 break
     return findings
 
 
-def _finding(played: list[Played], found: Played) -> Finding:
-    kind = kind_of(found.step, found.differences)
-    before = played[: played.index(found)]
-    lines = [_told(each.step) for each in before[-6:]]
-    lines.append(_told(found.step))
-    lines += [f"    {each}" for each in found.differences[:6]]
+def _finding(played: list[Played], wrong: Played) -> Finding:
+    kind = kind_of(wrong.step, wrong.differences)
+    before = played[: played.index(wrong)]
+    lines = [_told(step.step) for step in before[-6:]]
+    lines.append(_told(wrong.step))
+    lines += [f"    {difference}" for difference in wrong.differences[:6]]
     return Finding(kind, "\n".join(lines))
 
 

@@ -70,12 +70,12 @@ class RealServer:
 
 
 def _headers(answer: aiohttp.ClientResponse) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
     for name in ("content-type", "warning", "retry-after", "allow", "location"):
         values = answer.headers.getall(name, [])
         if values:
-            found[name] = values[0] if len(values) == 1 else list(values)
-    return found
+            headers[name] = values[0] if len(values) == 1 else list(values)
+    return headers
 
 
 @contextmanager

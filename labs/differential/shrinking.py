@@ -29,9 +29,9 @@ class Shrinking:
         index = len(sequence.steps) - 1
         while index > 0 and time.monotonic() < self.end:
             fewer = _without(kept, index)
-            found = await self.look(self._renamed(fewer))
-            if found is not None and found.kind == finding.kind:
-                kept, best = fewer, found
+            smaller = await self.look(self._renamed(fewer))
+            if smaller is not None and smaller.kind == finding.kind:
+                kept, best = fewer, smaller
             index -= 1
         return best
 
@@ -49,9 +49,9 @@ def _without(sequence: Sequence, index: int) -> Sequence:
 def _renamed(value: Step, old: str, new: str) -> Step:
     def walked(inner: object) -> object:
         if isinstance(inner, dict):
-            return {walked(key): walked(each) for key, each in inner.items()}
+            return {walked(key): walked(item) for key, item in inner.items()}
         if isinstance(inner, list):
-            return [walked(each) for each in inner]
+            return [walked(item) for item in inner]
         return inner.replace(old, new) if isinstance(inner, str) else inner
 
     made = walked(value)

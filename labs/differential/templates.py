@@ -52,9 +52,9 @@ class Known:
             return _REFERENCE.sub(self._looked_up, value)
         return value
 
-    def _looked_up(self, found: re.Match[str]) -> str:
-        value: Json = self.objects.get(found.group(1))
-        for part in found.group(2).split("."):
+    def _looked_up(self, match: re.Match[str]) -> str:
+        value: Json = self.objects.get(match.group(1))
+        for part in match.group(2).split("."):
             value = value.get(part) if isinstance(value, dict) else None
         return value if isinstance(value, str) else "none"
 

@@ -19,11 +19,11 @@ def test_a_kind_of_difference_has_no_names_and_no_numbers() -> None:
     def kind(name: str) -> str:
         step = {"request": {"method": "POST", "path": f"/api/v1/namespaces/{name}/pods"}}
         message = f'Pod "{name}" is invalid: spec.containers[{len(name)}].name: Required value'
-        found = (
+        differences = (
             Difference("status", 422, 201),
             Difference("body.message", message, "(missing)"),
         )
-        return kind_of(step, found)
+        return kind_of(step, differences)
 
     assert kind("one") == kind("three")
     assert kind("one") == "POST pods: status 422, here 201: spec.containers[N].name: Required value"
@@ -70,9 +70,9 @@ def test_objects_without_a_namespace_have_other_names_in_every_sequence() -> Non
         step("POST", f"{root}?dryRun=All", "dry"),
         step("POST", root, "old-name"),
     ]
-    renamed = [each["request"] for each in _own_names(steps, "old")]
+    renamed = [name["request"] for name in _own_names(steps, "old")]
     names = ["old-100m", "old-100m", "bad", "dry", "old-name"]
-    assert [each["body"]["metadata"]["name"] for each in renamed] == names
+    assert [step["body"]["metadata"]["name"] for step in renamed] == names
     assert renamed[1]["path"] == f"{root}/old-100m"
 
 

@@ -167,14 +167,14 @@ class Example:
 @cache
 def examples() -> tuple[Example, ...]:
     """What the recordings ask, each file in the namespace of the tests, each request once."""
-    found: dict[str, Example] = {}
+    examples_by_key: dict[str, Example] = {}
     for recording in recordings():
         for step in recording.steps:
-            for each in (step, *step.get("during", ())):
-                if "request" in each:
-                    made = _example(each["request"], recording.name.replace(".", "-"))
-                    found.setdefault(repr(made), made)
-    return tuple(found.values())
+            for part in (step, *step.get("during", ())):
+                if "request" in part:
+                    made = _example(part["request"], recording.name.replace(".", "-"))
+                    examples_by_key.setdefault(repr(made), made)
+    return tuple(examples_by_key.values())
 
 
 _STAND_INS = Bindings({f"<rv:{number}>": str(number) for number in range(200)})

@@ -68,8 +68,8 @@ def furnished() -> Handler:
 def _recorded() -> list[tuple[str, Object]]:
     """The custom kind of the recordings."""
     where = ("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-    found = [each.body for each in examples() if (each.method, each.path) == where]
-    body = next(each for each in found if _whole(each))
+    bodies = [example.body for example in examples() if (example.method, example.path) == where]
+    body = next(body for body in bodies if _whole(body))
     return [("customresourcedefinitions", body)]
 
 

@@ -35,15 +35,15 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("status", "body", "text"),
     [
         (500, b'{"code":500,"message":"boom"}', "500 that no real server gives: boom"),
         (404, b'{"code":400}', "404 with a body of {'code': 400}"),
         (200, b'{"a":NaN}', "no JSON: b'{\"a\":NaN}'"),
     ],
 )
-def test_a_wrong_answer_is_noticed(status: int, body: bytes, told: str) -> None:
+def test_a_wrong_answer_is_noticed(status: int, body: bytes, text: str) -> None:
     headers = {"content-type": "application/json", "content-length": str(len(body))}
     with pytest.raises(Unsound) as raised:
         judge(HttpResponse(status, headers, _nothing()), body)
-    assert str(raised.value) == told
+    assert str(raised.value) == text

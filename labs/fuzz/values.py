@@ -122,7 +122,7 @@ def _bend(draw: st.DrawFn, document: Json) -> Json:
 
 def _places(document: Json) -> list[tuple[Any, Any]]:
     """Everything in a document that can be put in another's place: (holder, key)."""
-    found: list[tuple[Any, Any]] = []
+    places: list[tuple[Any, Any]] = []
     below = [document]
     for value in below:
         entries: list[tuple[Any, Any]] = []
@@ -130,6 +130,6 @@ def _places(document: Json) -> list[tuple[Any, Any]]:
             entries = list(value.items())
         elif isinstance(value, list):
             entries = list(enumerate(value))
-        found += [(value, key) for key, _ in entries]
+        places += [(value, key) for key, _ in entries]
         below += [item for _, item in entries]
-    return found
+    return places

@@ -76,12 +76,12 @@ def _listed_again(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> bool
     return _was_never_listed(replace(snapshot, memory=memory), pod, owners)
 
 
-def _lists_while_waiting(found: Assessment) -> DesiredHolds:
-    wishes = _holds_while_waiting(found)
+def _lists_while_waiting(assessment: Assessment) -> DesiredHolds:
+    wishes = _holds_while_waiting(assessment)
     owners = {
         uid: retention.held.workload.pod_owners
         for uid in wishes.keep
-        for retention in found.retentions
+        for retention in assessment.retentions
     }
     return replace(wishes, pod_owners=owners)
 

@@ -58,8 +58,8 @@ def may_note(mark: Process, process: Process, judge: Judge) -> bool:
         return False
     if process.reservation.there == There.GONE or not process.claim.allocated:
         return True
-    told = process.reservation == mark.reservation
-    return judge.all_on_record(process, mark.reservation.ghosts if told else ())
+    reported = process.reservation == mark.reservation
+    return judge.all_on_record(process, mark.reservation.ghosts if reported else ())
 
 
 def has_reached(mark: Process, process: Process) -> bool:
@@ -68,9 +68,9 @@ def has_reached(mark: Process, process: Process) -> bool:
     A reservation that is gone since is not enough: nobody looks at its claim any more.
     """
     gone = process.reservation.there == There.GONE != mark.reservation.there
-    told = process.fresh or process.reservation == mark.reservation
+    reported = process.fresh or process.reservation == mark.reservation
     pods = all(mine >= its for mine, its in zip(process.pods, mark.pods, strict=True))
-    return bool(process.age <= mark.age and pods and told and not gone)
+    return bool(process.age <= mark.age and pods and reported and not gone)
 
 
 def behind(mark: Process, after: World, dialect: Dialect, bounds: Bounds) -> Process:

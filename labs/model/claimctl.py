@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labs.model import checkpoints, grouping
-from labs.model.cluster import Step, lacks_group
+from labs.model.cluster import ModelStep, lacks_group
 from labs.model.dialects import Dialect
-from labs.model.judge import Judge, Verdict
+from labs.model.judge import Judge, Judgement
 from labs.model.promises import broken_by, left_behind
 from labs.model.server import (
     CLAIM_WRITES,
@@ -55,7 +55,7 @@ class Claimctl:
         self._bounds = bounds
         self.judge = Judge(dialect)
 
-    def steps(self, world: World, process: Process, *, alone: bool) -> Iterator[Step]:
+    def steps(self, world: World, process: Process, *, alone: bool) -> Iterator[ModelStep]:
         """
         Args:
             alone: whether no other process acts any more on what it knew before the
@@ -74,7 +74,7 @@ class Claimctl:
                 yield from self._group(world, process)
         yield from self._troubles(world, process)
 
-    def _troubles(self, world: World, process: Process) -> Iterator[Step]:
+    def _troubles(self, world: World, process: Process) -> Iterator[ModelStep]:
         """The process is killed, or its watches break."""
         if world.left.crashes:
             left = world.left._replace(crashes=world.left.crashes - 1, unlucky=1)
@@ -93,13 +93,13 @@ class Claimctl:
         yield "starts again", restarted(world, two_step=self._bounds.two_step_start)
         yield from checkpoints.begun(world, self._dialect)
 
-    def _restores(self, world: World) -> Iterator[Step]:
+    def _restores(self, world: World) -> Iterator[ModelStep]:
         """All servers stop, and so does the process: its Lease goes back to an older version."""
         if (at := checkpoints.restored(world)) is not None:
             for what, again in checkpoints.begun_anew(at, self._dialect):
                 yield _step(f"loses etcd to a backup and {what}", again, at, fair=False)
 
-    def _gaps(self, world: World, process: Process) -> Iterator[Step]:
+    def _gaps(self, world: World, process: Process) -> Iterator[ModelStep]:
         """The watch of the pods breaks, or that of the claim, too; then comes a LIST."""
         at = world._replace(left=world.left._replace(gaps=world.left.gaps - 1))
         kinds = ((False, "lists the pods again"), (True, "lists everything again"))
@@ -110,7 +110,7 @@ class Claimctl:
 
     # deciding
 
-    def _think(self, world: World, process: Process, alone: bool) -> Iterator[Step]:
+    def _think(self, world: World, process: Process, alone: bool) -> Iterator[ModelStep]:
         verdict = self._verdict(world, process)
         if verdict.write is not None:
             if not (
@@ -124,7 +124,7 @@ class Claimctl:
             if differs or self._lets_group_go(process, aged):
                 yield _step(what, aged, at)
 
-    def _act(self, world: World, process: Process, write: Write) -> Iterator[Step]:
+    def _act(self, world: World, process: Process, write: Write) -> Iterator[ModelStep]:
         """Writes to the claim travel; what is late from the start is refused and changes nothing.
 
         A write to the reservation is made at once: whatever happens between decision and write
@@ -146,7 +146,7 @@ class Claimctl:
         else:
             yield from self._send(world, process, write)
 
-    def _group(self, world: World, process: Process) -> Iterator[Step]:
+    def _group(self, world: World, process: Process) -> Iterator[ModelStep]:
         """Made at once, as writes to the reservation; a late one is refused."""
         write = self.judge.group_write(process)
         if write == grouping.LISTS:
@@ -169,7 +169,7 @@ class Claimctl:
             unheard = after._replace(left=world.left._replace(lost=world.left.lost - 1, unlucky=1))
             yield _step(f"{what} and hears no answer", process, unheard, fair=False)
 
-    def _quiet(self, world: World, process: Process) -> Iterator[Step]:
+    def _quiet(self, world: World, process: Process) -> Iterator[ModelStep]:
         """By then the scheduler acts on nothing that it knew of an earlier group of the name."""
         if process.quiet or process.group.there != There.GONE or process.claim.groups:
             return
@@ -191,7 +191,7 @@ class Claimctl:
             return False
         return self.judge.group_write(aged) != self.judge.group_write(process)
 
-    def _verdict(self, world: World, process: Process) -> Verdict:
+    def _verdict(self, world: World, process: Process) -> Judgement:
         pods = world.pods if self._bounds.live_lists else process.pods
         return self.judge.verdict(process, pods, world.workload)
 
@@ -273,7 +273,7 @@ class Claimctl:
 
     # writing
 
-    def _send(self, world: World, process: Process, write: Write) -> Iterator[Step]:
+    def _send(self, world: World, process: Process, write: Write) -> Iterator[ModelStep]:
         if write == GIVEN_UP:
             return
         done = process._replace(write=None)
@@ -304,8 +304,8 @@ class Claimctl:
 
     def _accept(self, world: World, write: Write) -> tuple[World, str]:
         if write.kind not in CLAIM_WRITES:
-            told = write_reservation(world, _with_status(world.reservation, write))
-            return told, left_behind(world, told, self._dialect)
+            accepted = write_reservation(world, _with_status(world.reservation, write))
+            return accepted, left_behind(world, accepted, self._dialect)
         claim = _written(world.claim, write)
         broken = broken_by(world, write, claim, self._dialect)
         after = world
@@ -325,8 +325,8 @@ class Claimctl:
 
 def _step(
     what: str, process: Process, world: World, *, fair: bool = True, broken: str = ""
-) -> Step:
-    return Step("claimctl", what, world, fair, broken, process)
+) -> ModelStep:
+    return ModelStep("claimctl", what, world, fair, broken, process)
 
 
 _EXPIRED: dict[int, int] = {Ghost.YOUNG: Ghost.OLD, Ghost.UNSEEN: Ghost.UNSEEN_OLD}

@@ -37,7 +37,7 @@ from labs.model.state import (
 )
 
 
-class Step(NamedTuple):
+class ModelStep(NamedTuple):
     who: str
     what: str
     world: World
@@ -53,7 +53,7 @@ class Cluster:
         self._dialect = dialect
         self._bounds = bounds
 
-    def steps(self, world: World) -> Iterator[Step]:
+    def steps(self, world: World) -> Iterator[ModelStep]:
         yield from self._scheduler(world)
         yield from self._kcm(world)
         yield from self._nodes(world)
@@ -63,14 +63,14 @@ class Cluster:
         if world.left.actions:
             yield from self._user(world)
         if world.reservation.idle == 1:
-            yield Step("time", "the idle timeout passes", idled(world))
+            yield ModelStep("time", "the idle timeout passes", idled(world))
 
     def _write(self, world: World, claim: Claim) -> World:
         return write_claim(world, claim, self._dialect, self._bounds)
 
     # scheduler
 
-    def _scheduler(self, world: World) -> Iterator[Step]:
+    def _scheduler(self, world: World) -> Iterator[ModelStep]:
         for pod, there in enumerate(world.pods):
             if world.cleared[pod] >= 0:
                 if world.left.actions and "restart scheduler" in self._bounds.kinds:
@@ -89,7 +89,7 @@ class Cluster:
         alone = not self._dialect.groups or self._dialect.is_other(world.pods, pod)
         return alone or world.group_seen >= 0
 
-    def _plan(self, world: World, pod: int) -> Iterator[Step]:
+    def _plan(self, world: World, pod: int) -> Iterator[ModelStep]:
         if world.left.actions and "refuse" in self._bounds.kinds and world.pods[pod] != Pod.STUCK:
             left = world.left._replace(actions=world.left.actions - 1)
             yield self._refuse(world._replace(left=left), pod, "for now", fair=False)
@@ -100,17 +100,17 @@ class Cluster:
             seen = drop_views(world, age)
             how = "sees a claim that it may use" if age == 0 else f"on a view {age} versions old"
             cleared = seen._replace(cleared=put(seen.cleared, pod, age))
-            yield Step("scheduler", f"plans p{pod}: {how}", cleared)
+            yield ModelStep("scheduler", f"plans p{pod}: {how}", cleared)
         if age != 0 and world.claim.there == There.YES:
             yield self._reserve(drop_views(world, 0), pod)
         if self._bounds.mixed_schedulers and age == 0 and world.claim.entries[pod] == Entry.NONE:
             yield self._reserve_as_of_old(drop_views(world, 0), pod)
 
-    def _reserve(self, world: World, pod: int) -> Step:
+    def _reserve(self, world: World, pod: int) -> ModelStep:
         claim = world.claim
         if not claim.allocated and not claim.finalizer:
             protected = self._write(world._replace(ours=0), claim._replace(finalizer=1))
-            return Step("scheduler", "protects the claim by its finalizer", protected)
+            return ModelStep("scheduler", "protects the claim by its finalizer", protected)
         what = "reserves" if claim.allocated else "allocates"
         ours = world.ours if claim.allocated else 0
         place = claim.allocated or 1 + self._dialect.is_other(world.pods, pod)
@@ -118,19 +118,19 @@ class Cluster:
         devices = world.devices if world.claim.allocated else Devices.FINE
         world = self._write(world._replace(ours=ours, devices=devices), claim)
         world = world._replace(cleared=put(world.cleared, pod, 0))
-        return Step("scheduler", f"{what} the claim for p{pod}", world)
+        return ModelStep("scheduler", f"{what} the claim for p{pod}", world)
 
-    def _fit_nowhere(self, world: World, pod: int) -> Iterator[Step]:
+    def _fit_nowhere(self, world: World, pod: int) -> Iterator[ModelStep]:
         if world.pods[pod] != Pod.STUCK:
             yield self._refuse(world, pod, "with the claim's devices")
         if self._bounds.post_filter:
             yield from self._give_up(world, pod)
 
-    def _refuse(self, world: World, pod: int, why: str, *, fair: bool = True) -> Step:
+    def _refuse(self, world: World, pod: int, why: str, *, fair: bool = True) -> ModelStep:
         refused = world._replace(pods=put(world.pods, pod, Pod.STUCK))
-        return Step("scheduler", f"finds no node for p{pod} {why}", refused, fair)
+        return ModelStep("scheduler", f"finds no node for p{pod} {why}", refused, fair)
 
-    def _strip(self, world: World) -> Iterator[Step]:
+    def _strip(self, world: World) -> Iterator[ModelStep]:
         """PostFilter: a group none of whose pods is scheduled does not hold by itself."""
         if not self._dialect.groups:
             return
@@ -140,51 +140,51 @@ class Cluster:
         if alone and claim.usable and not scheduled and world.group_seen >= 0:
             stripped = self._write(world, claim._replace(groups=0))
             stripped = stripped._replace(stripped=1)
-            yield Step("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
+            yield ModelStep("scheduler", "(PostFilter) takes the group out", stripped, fair=False)
 
-    def _give_up(self, world: World, pod: int) -> Iterator[Step]:
+    def _give_up(self, world: World, pod: int) -> Iterator[ModelStep]:
         """PostFilter: a claim is deallocated that lists nobody else than the pod at hand."""
         left = world.claim._replace(entries=put(world.claim.entries, pod, Entry.NONE))
         if world.claim.usable and left.empty:
             freed = self._write(world._replace(ours=0), left._replace(allocated=0))
-            yield Step("scheduler", "(PostFilter) deallocates", drop_views(freed, 0))
+            yield ModelStep("scheduler", "(PostFilter) deallocates", drop_views(freed, 0))
 
-    def _reserve_as_of_old(self, world: World, pod: int) -> Step:
+    def _reserve_as_of_old(self, world: World, pod: int) -> ModelStep:
         world = self._write(world, list_pod(world.claim, pod))
         world = world._replace(cleared=put(world.cleared, pod, 0))
-        return Step("scheduler", f"(without the feature) lists p{pod}", world, fair=False)
+        return ModelStep("scheduler", f"(without the feature) lists p{pod}", world, fair=False)
 
-    def _bind(self, world: World, pod: int) -> Step:
+    def _bind(self, world: World, pod: int) -> ModelStep:
         broken = "" if world.claim.allocated else f"p{pod} is bound on a claim without allocation"
         world = world._replace(
             pods=put(world.pods, pod, Pod.BOUND), cleared=put(world.cleared, pod, -1)
         )
-        return Step("scheduler", f"binds p{pod}", world, broken=broken)
+        return ModelStep("scheduler", f"binds p{pod}", world, broken=broken)
 
-    def _forget(self, world: World, pod: int) -> Step:
+    def _forget(self, world: World, pod: int) -> ModelStep:
         left = world.left._replace(actions=world.left.actions - 1)
         world = world._replace(cleared=put(world.cleared, pod, -1), left=left)
-        return Step("scheduler", f"is started anew and forgets p{pod}", world, fair=False)
+        return ModelStep("scheduler", f"is started anew and forgets p{pod}", world, fair=False)
 
-    def _undo(self, world: World, pod: int) -> Step:
+    def _undo(self, world: World, pod: int) -> ModelStep:
         """The pod is gone: its entry is taken out by UID, whatever the version."""
         world = world._replace(cleared=put(world.cleared, pod, -1))
         if world.claim.entries[pod] in LISTED:
             entries = put(world.claim.entries, pod, Entry.NONE)
             world = self._write(world, world.claim._replace(entries=entries))
-        return Step("scheduler", f"gives p{pod} up, which is gone", world)
+        return ModelStep("scheduler", f"gives p{pod} up, which is gone", world)
 
-    def _fail(self, world: World, pod: int) -> Step:
+    def _fail(self, world: World, pod: int) -> ModelStep:
         """A plugin fails behind Reserve: Unreserve takes the pod's entry out, and the pod lives."""
         left = world.left._replace(actions=world.left.actions - 1)
         failed = self._undo(world._replace(left=left), pod)
-        return Step(
+        return ModelStep(
             "scheduler", f"fails to bind p{pod} and takes its entry out", failed.world, False
         )
 
     # KCM
 
-    def _kcm(self, world: World) -> Iterator[Step]:
+    def _kcm(self, world: World) -> Iterator[ModelStep]:
         claim = world.claim
         if claim.there == There.GONE:
             return
@@ -195,11 +195,11 @@ class Cluster:
             return
         if lacks_group(world, self._dialect):
             listed = self._write(world, claim._replace(groups=1 << world.group_seen))
-            yield Step("KCM", "puts the group back for its pods", listed)
+            yield ModelStep("KCM", "puts the group back for its pods", listed)
         for pod in _unlisted(world, self._dialect, grouped=False):
-            yield Step("KCM", f"puts p{pod} back", self._write(world, list_pod(claim, pod)))
+            yield ModelStep("KCM", f"puts p{pod} back", self._write(world, list_pod(claim, pod)))
 
-    def _clean(self, world: World) -> Iterator[Step]:
+    def _clean(self, world: World) -> Iterator[ModelStep]:
         claim = world.claim
         unknown = claim.holders or Entry.TOMBSTONE in claim.entries
         if unknown and not self._dialect.kcm_keeps_unknown:
@@ -215,12 +215,12 @@ class Cluster:
         if emptied and cleaned.empty and claim.finalizer:
             cleaned = cleaned._replace(allocated=0, finalizer=0)
             after = self._write(world._replace(ours=0), cleaned)
-            yield Step("KCM", "takes the last entries out and deallocates", after)
+            yield ModelStep("KCM", "takes the last entries out and deallocates", after)
         elif cleaned != claim:
             what = "dead pods" if cleaned.groups == claim.groups else "a group that is gone"
-            yield Step("KCM", f"takes {what} out of the list", self._write(world, cleaned))
+            yield ModelStep("KCM", f"takes {what} out of the list", self._write(world, cleaned))
 
-    def _clean_late(self, world: World) -> Iterator[Step]:
+    def _clean_late(self, world: World) -> Iterator[ModelStep]:
         """KCM's cache does not show a pod yet: it takes the pod's entry out."""
         left = world.left._replace(actions=world.left.actions - 1)
         for pod, entry in enumerate(world.claim.entries):
@@ -229,31 +229,33 @@ class Cluster:
                 after = self._write(
                     world._replace(left=left), world.claim._replace(entries=entries)
                 )
-                yield Step("KCM", f"takes p{pod} out, which its cache lacks", after, fair=False)
+                yield ModelStep(
+                    "KCM", f"takes p{pod} out, which its cache lacks", after, fair=False
+                )
 
     # group
 
-    def _group(self, world: World) -> Iterator[Step]:
+    def _group(self, world: World) -> Iterator[ModelStep]:
         group = world.group
         there = -1 if group.there == There.GONE else group.incarnation
         if there != world.group_seen:
             seen = world._replace(group_seen=there)
-            yield Step("scheduler", "is shown the group", seen)
+            yield ModelStep("scheduler", "is shown the group", seen)
         owned = (
             world.workload.phase != WorkloadPhase.ABSENT
             and world.workload.incarnation == group.owner
         )
         if group.there == There.YES and not owned:
             gone = write_group(world, group._replace(there=There.DELETING))
-            yield Step("GC", "deletes the group, whose owner is gone", gone)
+            yield ModelStep("GC", "deletes the group, whose owner is gone", gone)
         used = any(there in ALIVE for there in world.pods)
         if group.there == There.DELETING and group.protected and not used:
             after = write_group(world, group._replace(protected=0))
-            yield Step("KCM", "finds no pod of the group and lets it go", after)
+            yield ModelStep("KCM", "finds no pod of the group and lets it go", after)
 
     # nodes
 
-    def _nodes(self, world: World) -> Iterator[Step]:
+    def _nodes(self, world: World) -> Iterator[ModelStep]:
         """A pod that nobody wants has to stop; another one may. Objects of finished pods go."""
         over = world.workload.phase != WorkloadPhase.ACTIVE
         kept = world.workload.phase in (WorkloadPhase.ACTIVE, WorkloadPhase.ENDED)
@@ -276,10 +278,10 @@ class Cluster:
 
     def _moved(
         self, world: World, pod: int, to: Pod, who: str, what: str, *, fair: bool = True
-    ) -> Step:
-        return Step(who, f"p{pod} {what}", world._replace(pods=put(world.pods, pod, to)), fair)
+    ) -> ModelStep:
+        return ModelStep(who, f"p{pod} {what}", world._replace(pods=put(world.pods, pod, to)), fair)
 
-    def _replaced(self, world: World, pod: int) -> Iterator[Step]:
+    def _replaced(self, world: World, pod: int) -> Iterator[ModelStep]:
         """The next pod takes the number: so that evictions without end are a circle."""
         if world.claim.entries[pod] == Entry.NONE and world.cleared[pod] < 0:
             anew = self._moved(world, pod, Pod.NONE, "time", "is forgotten")
@@ -289,7 +291,7 @@ class Cluster:
 
     # workload
 
-    def _workload(self, world: World) -> Iterator[Step]:
+    def _workload(self, world: World) -> Iterator[ModelStep]:
         own = world.pods[: len(world.pods) - self._dialect.others]
         if Pod.NONE not in own or not (world.late or world.workload.phase == WorkloadPhase.ACTIVE):
             return
@@ -299,18 +301,18 @@ class Cluster:
             made = made._replace(group_seen=-1)
         if world.late:
             late = " although it is not wanted any more"
-            yield Step("workload", f"makes p{pod}{late}", made._replace(late=0), fair=False)
-            yield Step("workload", "has seen that no pod is wanted", world._replace(late=0))
+            yield ModelStep("workload", f"makes p{pod}{late}", made._replace(late=0), fair=False)
+            yield ModelStep("workload", "has seen that no pod is wanted", world._replace(late=0))
         else:
-            yield Step("workload", f"makes p{pod}", made)
+            yield ModelStep("workload", f"makes p{pod}", made)
 
     # user
 
-    def _user(self, world: World) -> Iterator[Step]:
+    def _user(self, world: World) -> Iterator[ModelStep]:
         for kind, what, after in self._actions(world):
             if kind in self._bounds.kinds:
                 left = after.left._replace(actions=after.left.actions - 1)
-                yield Step("user", what, after._replace(left=left), fair=False)
+                yield ModelStep("user", what, after._replace(left=left), fair=False)
 
     def _actions(self, world: World) -> Iterator[tuple[str, str, World]]:
         yield from self._on_workload(world)

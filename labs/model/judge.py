@@ -34,7 +34,7 @@ from tests.support import builders
 ROUNDS = 12
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """A write, or what has to pass before there may be one."""
 
     write: Write | None
@@ -50,13 +50,13 @@ class Restless(Exception):
 class Judge:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._known: dict[tuple[object, ...], Verdict] = {}
+        self._known: dict[tuple[object, ...], Judgement] = {}
         self._grouped: dict[tuple[object, ...], Write | None] = {}
         self._on_record: dict[tuple[object, ...], bool] = {}
-        self._unasked: dict[tuple[object, ...], Verdict | None] = {}
+        self._unasked: dict[tuple[object, ...], Judgement | None] = {}
         """What follows without asking anything; None where something has to be asked."""
 
-    def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Verdict:
+    def verdict(self, process: Process, pods: tuple[int, ...], workload: Workload) -> Judgement:
         """What the process does when a LIST shows ``pods`` and a GET shows ``workload``."""
         key = _key(process)
         if key not in self._unasked:
@@ -83,21 +83,21 @@ class Judge:
             self._grouped[key] = grouping.write(process, snapshot, listed)
         return self._grouped[key]
 
-    def all_on_record(self, process: Process, told: tuple[int, ...]) -> bool:
+    def all_on_record(self, process: Process, record: tuple[int, ...]) -> bool:
         """Whether the process may note a version at which the status names these ghosts."""
-        key = (*_key(process), told)
+        key = (*_key(process), record)
         if key not in self._on_record:
             snapshot = _Scene(process, self._dialect).snapshot()
-            names = (f"uid-{objects.name_of(pod)}" for pod, named in enumerate(told) if named)
+            names = (f"uid-{objects.name_of(pod)}" for pod, named in enumerate(record) if named)
             self._on_record[key] = ghosts.all_on_record(snapshot, frozenset(names))
         return self._on_record[key]
 
     def __len__(self) -> int:
-        return len(self._known) + sum(each is not None for each in self._unasked.values())
+        return len(self._known) + sum(answer is not None for answer in self._unasked.values())
 
     def _decide(
         self, process: Process, live: tuple[tuple[int, ...], Workload] | None
-    ) -> tuple[Verdict, bool]:
+    ) -> tuple[Judgement, bool]:
         """The verdict, and whether anything had to be asked (only that, where ``live`` is None)."""
         scene = _Scene(process, self._dialect)
         asked = listed = False
@@ -106,7 +106,7 @@ class Judge:
             if decision.needs:
                 asked = True
                 if live is None:
-                    return Verdict(None), True
+                    return Judgement(None), True
                 listed |= any(
                     isinstance(need, ListLivePods) and need.vanished for need in decision.needs
                 )
@@ -235,8 +235,8 @@ class _Scene:
             raise Restless(f"a status write without effect: {status}")
         self._held = msgspec.structs.replace(self._held, status=status)
 
-    def verdict(self, decision: Decision) -> Verdict:
+    def verdict(self, decision: Decision) -> Judgement:
         if decision.write is not None:
-            return Verdict(self._write(decision.write))
+            return Judgement(self._write(decision.write))
         waits = tuple(sorted({blocker.reason for blocker in decision.blockers}))
-        return Verdict(None, waits)
+        return Judgement(None, waits)

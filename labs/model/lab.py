@@ -52,19 +52,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _search(scenario: Scenario) -> Found:
     began = time.perf_counter()
-    found = Search(Model(scenario.dialect, scenario.bounds)).run()
+    result = Search(Model(scenario.dialect, scenario.bounds)).run()
     seconds = time.perf_counter() - began
     print(f"{scenario.dialect.name}: {scenario.name} ({_bounds(scenario.bounds)})")
     print(
-        f"    {found.states} states, {found.transitions} transitions, {found.resting} ends, "
-        f"{found.decisions} decisions, {len(found.violations)} violations, {seconds:.1f} s"
+        f"    {result.states} states, {result.transitions} transitions, {result.resting} ends, "
+        f"{result.decisions} decisions, {len(result.violations)} violations, {seconds:.1f} s"
     )
-    if not found.complete:
+    if not result.complete:
         print("    INCOMPLETE: there are more states than are kept")
-    for what, times in sorted(found.window.items()):
+    for what, times in sorted(result.window.items()):
         print(f"    known window: {what}: {times} transitions")
-    _print(found.violations)
-    return found
+    _print(result.violations)
+    return result
 
 
 def _bounds(bounds: Bounds) -> str:
@@ -93,13 +93,13 @@ def _break() -> int:
         key = (mutation.dialect, mutation.unbroken)
         if key not in whole:
             whole[key] = Search(Model(*key)).run()
-        sound, found = whole[key], mutation.search()
+        sound, broken = whole[key], mutation.search()
         clean = sound.complete and not sound.violations
-        missed += not clean or not found.violations
+        missed += not clean or not broken.violations
         print(
-            f"broken: {mutation.name}: {'caught' if found.violations else 'MISSED'} "
-            f"after {found.states} states ({mutation.dialect.name}: {_bounds(mutation.bounds)})"
+            f"broken: {mutation.name}: {'caught' if broken.violations else 'MISSED'} "
+            f"after {broken.states} states ({mutation.dialect.name}: {_bounds(mutation.bounds)})"
         )
         print(f"    unbroken: {sound.states} states, {'clean' if clean else 'NOT CLEAN'}")
-        _print(found.violations)
+        _print(broken.violations)
     return missed

@@ -25,7 +25,7 @@ def without(module: ModuleType, function: str, old: str, new: str) -> Patch:
     tree = Mutant(function, module.__name__, function, old, new).planted(
         ast.parse(inspect.getsource(module))
     )
-    tree.body = [each for each in tree.body if getattr(each, "name", "") == function]
+    tree.body = [statement for statement in tree.body if getattr(statement, "name", "") == function]
     # its annotations are not evaluated, as in every module
     tree.body.insert(0, ast.parse("from __future__ import annotations").body[0])
     made: dict[str, Any] = {}

@@ -145,8 +145,8 @@ def claim_of(claim: Claim, dialect: Dialect) -> ResourceClaim | None:
     )
     if dialect.conditions is Conditions.OWN and (allocation := made.status.allocation):
         results = [
-            replace(each, binding_conditions=("gpu.example.com/ready",))
-            for each in allocation.devices.results or ()
+            replace(result, binding_conditions=("gpu.example.com/ready",))
+            for result in allocation.devices.results or ()
         ]
         devices = replace(allocation.devices, results=tuple(results))
         allocated = replace(allocation, devices=devices)
@@ -272,7 +272,7 @@ def memory_of(process: Process, dialect: Dialect) -> Memory:
             for pod, ghost in ghosts
         },
         once_recorded_ghosts=frozenset(
-            f"uid-{name_of(pod)}" for pod, told in enumerate(process.told) if told
+            f"uid-{name_of(pod)}" for pod, named in enumerate(process.told) if named
         ),
         dead_age={
             f"uid-{name_of(pod)}": LONG if overdue else 0.0
@@ -294,7 +294,7 @@ def _openings(process: Process, dialect: Dialect) -> Openings:
     if process.grouped:
         own = opened[: len(opened) - dialect.others]
         age = _closed_for(own)
-        ages = {each.name: age for each in _GROUPS}
+        ages = {group.name: age for group in _GROUPS}
         return Openings(group_age=age, group_ages=ages, entry_age=entries)
     if dialect.groups:
         settled = SETTLED if process.settled else 0.0
@@ -305,7 +305,7 @@ def _openings(process: Process, dialect: Dialect) -> Openings:
 def _closed_for(opened: Iterable[int]) -> float:
     """Seconds since all these pods found the claim closed."""
     ages = {Opening.OVER: LONG, Opening.SHORT_OVER: SHORT_OVER}
-    return min(ages.get(Opening(each), 0.0) for each in opened)
+    return min(ages.get(Opening(opening), 0.0) for opening in opened)
 
 
 def _arrivals(process: Process) -> Arrivals:

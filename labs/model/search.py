@@ -74,12 +74,12 @@ class Search:
                 break
             self._expand(expanded)
             expanded += 1
-        found = self.found
-        found.states, found.transitions = len(self._states), len(self._edges)
-        found.decisions = len(self.model.claimctl.judge)
-        if found.complete and not self._has_enough() and not self.model.bounds.beyond:
+        result = self.found
+        result.states, result.transitions = len(self._states), len(self._edges)
+        result.decisions = len(self.model.claimctl.judge)
+        if result.complete and not self._has_enough() and not self.model.bounds.beyond:
             self._check_ends()
-        return found
+        return result
 
     def _has_enough(self) -> bool:
         return len(self.found.violations) >= self._enough
@@ -131,12 +131,12 @@ class Search:
         """Replayed with the names of pods and processes kept."""
         parts = self._space.start()
         for target in list(path)[1:]:
-            told, parts = next(
-                (told, after)
-                for told, after in self._space.told(parts)
+            text, parts = next(
+                (line, after)
+                for line, after in self._space.told(parts)
                 if self._space.canonical(after) == target and after != parts
             )
-            yield told
+            yield text
 
     # liveness
 
@@ -174,14 +174,14 @@ class Search:
         """The way into a circle, and a few steps of it."""
         path, inside, at = self._path(min(numbers)), set(numbers), min(numbers)
         for _ in range(min(len(numbers), 8)):
-            at = next(each for each in self._targets(at, FAIR) if each in inside)
+            at = next(target for target in self._targets(at, FAIR) if target in inside)
             path.append(self._states[at])
         return path
 
     def _upstream(self, numbers: list[int]) -> bool:
         """KCM's own loop on a finished pod, where no reservation is there to stop it, or nothing
         to hold the claim for."""
-        worlds = (self._world(self._states[each]) for each in numbers)
+        worlds = (self._world(self._states[number]) for number in numbers)
         return all(
             world.reservation.there == There.GONE
             or (world.workload.phase != WorkloadPhase.ACTIVE and not world.claim.holders)

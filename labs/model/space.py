@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from labs.model.checkpoints import backed_up, behind
 from labs.model.claimctl import Claimctl
-from labs.model.cluster import Cluster, Step
+from labs.model.cluster import Cluster, ModelStep
 from labs.model.dialects import Dialect
 from labs.model.promises import broken_in
 from labs.model.server import Bounds, overtaken
@@ -138,12 +138,12 @@ class Space:
         if best is None:
             best = self._best[parts[0]] = self._best_orders(parts[0])
         world, orders = best
-        found = -1
+        least = -1
         for order in orders:
-            state = self._packed((world, *[self._other(each, order) for each in parts[1:]]))
-            if found < 0 or state < found:
-                found = state
-        return found
+            state = self._packed((world, *[self._other(part, order) for part in parts[1:]]))
+            if least < 0 or state < least:
+                least = state
+        return least
 
     def _packed(self, parts: tuple[int, ...]) -> int:
         if len(parts) == 2:
@@ -197,7 +197,7 @@ class Space:
                 after = (move.world, *rest[:at], move.process, *rest[at:])
                 yield f"{step.who}-{at} {step.what}", after
 
-    def _own_steps(self, world: int, process: int, alone: bool) -> Iterator[Step]:
+    def _own_steps(self, world: int, process: int, alone: bool) -> Iterator[ModelStep]:
         at, of = self.worlds[world], self.processes[process]
         return self._model.claimctl.steps(at, of, alone=alone)
 
@@ -224,7 +224,7 @@ class Space:
             moves = self._own[key] = [self._move(step) for step in steps]
         return moves
 
-    def _move(self, step: Step) -> Move:
+    def _move(self, step: ModelStep) -> Move:
         world, process = self._world(self._mark_behind(step.world)), -1
         kind = FAIR if step.fair else MAY
         if step.process is not None:

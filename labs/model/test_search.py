@@ -23,10 +23,10 @@ def _name(case: Scenario | Mutation) -> str:
 
 @pytest.mark.parametrize("scenario", PLAYED, ids=_name)
 def test_every_interleaving_keeps_the_promises_and_ends_well(scenario: Scenario) -> None:
-    found = Search(Model(scenario.dialect, scenario.bounds)).run()
-    assert found.violations == []
-    assert found.complete
-    assert found.resting > 0
+    result = Search(Model(scenario.dialect, scenario.bounds)).run()
+    assert result.violations == []
+    assert result.complete
+    assert result.resting > 0
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=_name)
@@ -42,9 +42,9 @@ def test_what_is_taken_for_granted_is_needed(gap: Scenario) -> None:
 
 
 def test_a_scheduler_slower_than_the_binding_time_is_the_known_window_and_nothing_else() -> None:
-    found = Search(Model(WINDOW.dialect, WINDOW.bounds)).run()
-    assert found.violations == []
-    assert set(found.window) == {
+    result = Search(Model(WINDOW.dialect, WINDOW.bounds)).run()
+    assert result.violations == []
+    assert set(result.window) == {
         "a pod is bound on a claim without allocation",
         "promise 1: deallocated while a pod uses the device",
     }

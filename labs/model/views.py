@@ -62,7 +62,7 @@ def gapped(process: Process, world: World, dialect: Dialect, *, claims: bool) ->
     """
     changed = claims and process.age > 0
     if changed:
-        noted = tuple(int(each == 1) for each in process.noted)
+        noted = tuple(int(note == 1) for note in process.noted)
         listed = process._replace(noted=noted, whole=0, opened=(1,) * len(noted))
         process = see_claim(listed, world.claim, dialect)
         process = process._replace(opened=(1,) * len(noted))
@@ -179,10 +179,10 @@ def sees_pods(world: World, process: Process) -> bool:
 
 
 def see_reservation(process: Process, reservation: Reservation) -> Process:
-    ghosts, told = _recorded(process, reservation)
+    ghosts, named = _recorded(process, reservation)
     settled = process.withdrawn_settled if reservation.there == There.DELETING else 0
     seen = process._replace(
-        reservation=reservation, fresh=1, ghosts=ghosts, told=told, withdrawn_settled=settled
+        reservation=reservation, fresh=1, ghosts=ghosts, told=named, withdrawn_settled=settled
     )
     return without_record(seen) if reservation.there == There.GONE else seen
 
@@ -201,10 +201,10 @@ def _recorded(
         Ghost.YOUNG if named and known in (Ghost.NOTHING, Ghost.SEEN_DONE, Ghost.BEFORE) else known
         for known, named in zip(process.ghosts, reservation.ghosts, strict=True)
     )
-    told = tuple(
+    names = tuple(
         int(before or named) for before, named in zip(process.told, reservation.ghosts, strict=True)
     )
-    return ghosts, told
+    return ghosts, names
 
 
 def watch_pods(process: Process, world: World) -> Process:
@@ -249,8 +249,8 @@ def with_unseen(process: Process) -> Process:
         for known, noted, level in zip(process.ghosts, process.noted, process.pods, strict=True)
     )
     known = zip(process.told, ghosts, strict=True)
-    told = tuple(int(was and ghost in KNOWN) for was, ghost in known)
-    process = process._replace(ghosts=ghosts, told=told)
+    named = tuple(int(was and ghost in KNOWN) for was, ghost in known)
+    process = process._replace(ghosts=ghosts, told=named)
     if any(process.overdue):
         kept = zip(process.overdue, dead(process), strict=True)
         process = process._replace(overdue=tuple(int(was and still) for was, still in kept))
@@ -295,5 +295,5 @@ def restarted(world: World, *, two_step: bool) -> Process:
 def list_pods(process: Process, world: World) -> Process:
     ghosts = tuple(Ghost.BEFORE if pod == Pod.GHOST else Ghost.NOTHING for pod in world.pods)
     listed = process._replace(pods=levels(world.pods), ghosts=ghosts, synced=1)
-    known, told = _recorded(listed, process.reservation)
-    return with_unseen(listed._replace(ghosts=known, told=told))
+    known, named = _recorded(listed, process.reservation)
+    return with_unseen(listed._replace(ghosts=known, told=named))

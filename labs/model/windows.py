@@ -42,7 +42,7 @@ def _ignoring(reason: Reason, dialect: Dialect, bounds: Bounds) -> Mutation:
 def _no_holds(*of: Any) -> tuple[Reference, ...]:
     """A fence that takes the hold out with the group."""
     kept = _left_at_fence(*of)
-    return tuple(each for each in kept if each.resource == "finishedpods")
+    return tuple(entry for entry in kept if entry.resource == "finishedpods")
 
 
 WINDOWS = (

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
             for index, cell in enumerate(wanted)
         ]
         async with frame.nodes(Kubelets(transport, fleet, pace=Pace(stop=STOP_SECONDS))):
-            await frame.together((each.play(options.evictions) for each in tries), len(tries))
+            await frame.together((attempt.play(options.evictions) for attempt in tries), len(tries))
         print(f"{options.label}, same node / moved / not running:\n")
         print(shown(tries))
         return 0
@@ -63,6 +63,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def shown(tries: Sequence[EvictionTry]) -> str:
     """The results as a table in Markdown."""
-    cells_of_rows = ((each.cell.row, [each.replacements.shown]) for each in tries)
-    header = ("workload", *(f"node {each}" for each in Closing))
+    cells_of_rows = ((attempt.cell.row, [attempt.replacements.shown]) for attempt in tries)
+    header = ("workload", *(f"node {closing}" for closing in Closing))
     return frame.table(header, frame.side_by_side(cells_of_rows))

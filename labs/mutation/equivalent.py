@@ -47,4 +47,4 @@ def equivalents() -> tuple[Equivalent, ...]:
 
 def reason(place: Place) -> str:
     """Why the mutation of this place changes nothing; "" if no entry says so."""
-    return next((each.reason for each in equivalents() if each.names(place)), "")
+    return next((equivalent.reason for equivalent in equivalents() if equivalent.names(place)), "")

@@ -39,30 +39,30 @@ def run(tasks: Iterable[tuple[T, Task]], workers: int) -> Iterator[Ended[T]]:
     running: dict[Connection, tuple[int, Ended[T]]] = {}
     while True:
         while len(running) < workers and (task := next(waiting, None)) is not None:
-            told, pid = _forked(task[1])
-            running[told] = (pid, Ended(task[0]))
+            reader, pid = _forked(task[1])
+            running[reader] = (pid, Ended(task[0]))
         if not running:
             return
         for ready in wait(list(running)):
-            told = cast(Connection, ready)  # it gives back what it was given
-            pid, found = running[told]
+            reader = cast(Connection, ready)  # it gives back what it was given
+            pid, ended = running[reader]
             try:
-                found.told.append(told.recv())
+                ended.told.append(reader.recv())
             except EOFError:
-                told.close()
-                del running[told]
-                found.well = os.waitpid(pid, 0)[1] == 0
-                yield found
+                reader.close()
+                del running[reader]
+                ended.well = os.waitpid(pid, 0)[1] == 0
+                yield ended
 
 
 def _forked(task: Task) -> tuple[Connection, int]:
-    told, tells = Pipe(duplex=False)
+    reader, tells = Pipe(duplex=False)
     if pid := os.fork():
         tells.close()
-        return told, pid
+        return reader, pid
     code = 1
     try:
-        told.close()
+        reader.close()
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, resource.RLIM_INFINITY))
         # a shell starts background jobs with SIGINT ignored, and tests interrupt commands
         signal.signal(signal.SIGINT, signal.default_int_handler)

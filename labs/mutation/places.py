@@ -79,9 +79,9 @@ class Places:
 
 
 class _Planter(ast.NodeTransformer):
-    def __init__(self, module: str, found: list[Place]) -> None:
+    def __init__(self, module: str, places: list[Place]) -> None:
         self._module = module
-        self._found = found
+        self._found = places
         self._scopes: list[str] = []
         self._functions = 0
         self._seen: Counter[tuple[str, str, str]] = Counter()
@@ -97,9 +97,9 @@ class _Planter(ast.NodeTransformer):
 
     def _function(self, node: _Scope) -> _Scope:
         self._functions += 1
-        found = self._scope(node)
+        scope = self._scope(node)
         self._functions -= 1
-        return found
+        return scope
 
     def _scope(self, node: _Scope) -> _Scope:
         self._scopes.append(node.name)

@@ -35,17 +35,17 @@ class Reach:
 
     @classmethod
     def read(cls, file: Path) -> Reach:
-        found = json.loads(file.read_text())
-        keys = found["keys"]
-        places = {test: frozenset(keys[at] for at in which) for test, which in found["tests"]}
-        return cls(found["seconds"], places, found["broken"])
+        kept = json.loads(file.read_text())
+        keys = kept["keys"]
+        places = {test: frozenset(keys[at] for at in which) for test, which in kept["tests"]}
+        return cls(kept["seconds"], places, kept["broken"])
 
     def write(self, file: Path) -> None:
         keys = sorted(set().union(*self.places.values()))
         at = {key: number for number, key in enumerate(keys)}
         tests = [(test, [at[key] for key in which]) for test, which in self.places.items()]
-        found = {"keys": keys, "tests": tests, "seconds": self.seconds, "broken": self.broken}
-        file.write_text(json.dumps(found))
+        kept = {"keys": keys, "tests": tests, "seconds": self.seconds, "broken": self.broken}
+        file.write_text(json.dumps(kept))
 
     def measure(self, session: pytest.Session, places: Sequence[Place], workers: int) -> None:
         """Play every test that was not measured yet, the tests of a file in one process."""

@@ -16,11 +16,11 @@ from labs.mutation.places import Places
     "entry", equivalents(), ids=lambda entry: f"{entry.function}: {entry.change}"
 )
 def test_an_equivalent_mutation_is_about_one_place(entry: Equivalent) -> None:
-    found = find_spec(entry.module)
-    assert found is not None
-    assert found.origin is not None
+    spec = find_spec(entry.module)
+    assert spec is not None
+    assert spec.origin is not None
     places = Places()
-    places.planted(entry.module, ast.parse(Path(found.origin).read_text(encoding="utf-8")))
+    places.planted(entry.module, ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
     named = [place for place in places.found if entry.names(place)]
     assert len(named) == 1, f"{entry.module} has no such place any more: {entry}"
     assert entry.reason

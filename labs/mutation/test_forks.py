@@ -25,8 +25,8 @@ def _die(tell: forks.Tell) -> None:
 
 def test_what_a_task_told_is_known_however_it_ended() -> None:
     tasks = {"tell": _tell, "raise": _raise, "die": _die}
-    found = {ended.name: (ended.told, ended.well) for ended in forks.run(tasks.items(), 2)}
-    assert found == {
+    results = {ended.name: (ended.told, ended.well) for ended in forks.run(tasks.items(), 2)}
+    assert results == {
         "tell": (["begun", "ended"], True),
         "raise": (["begun"], False),
         "die": (["begun"], False),

@@ -59,9 +59,9 @@ def _switched_off() -> Iterator[None]:
 def module() -> tuple[dict[str, Any], list[Place]]:
     places = Places()
     tree = ast.fix_missing_locations(places.planted("claimctl.queue", ast.parse(CODE)))
-    found: dict[str, Any] = {}
-    exec(compile(tree, "queue.py", "exec", dont_inherit=True), found)
-    return found, places.found
+    names: dict[str, Any] = {}
+    exec(compile(tree, "queue.py", "exec", dont_inherit=True), names)
+    return names, places.found
 
 
 def test_the_places_of_a_module(module: tuple[dict[str, Any], list[Place]]) -> None:

@@ -69,9 +69,9 @@ class Trials:
         waiting = deque(chosen)
         while waiting:
             batch = [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
-            found = list(self._tried(batch))
-            self._check({result.test for result in found} - {""} - self._sound)
-            for result in found:
+            results = list(self._tried(batch))
+            self._check({result.test for result in results} - {""} - self._sound)
+            for result in results:
                 if result.test in self.unsound:
                     waiting.append(result.place)
                 else:
@@ -95,15 +95,15 @@ class Trials:
     def _tests(self, place: Place) -> list[pytest.Item]:
         """The tests of a place, as many as the patience allows."""
         items = {item.nodeid: item for item in self.session.items}
-        found, spent = [], 0.0
+        tests, spent = [], 0.0
         for test in self.reach.tests_of(place):
             if test not in items or test in self.unsound:
                 continue
             spent += self.reach.seconds[test]
             if spent > self.patience:
                 break
-            found.append(items[test])
-        return found
+            tests.append(items[test])
+        return tests
 
     def _check(self, tests: set[str]) -> None:
         """Play each test without a mutation."""

@@ -89,7 +89,7 @@ async def measure(transport: Transport, fleet: Fleet, *, admission: bool) -> Non
         PlacementTry(client, cell, fleet.names[NODES * index : NODES * (index + 1)])
         for index, cell in enumerate(wanted)
     ]
-    await frame.together((each.play() for each in tries), len(tries))
+    await frame.together((attempt.play() for attempt in tries), len(tries))
     print(shown(tries))
     rows = []
     for index, (how, who, bad, args) in enumerate(LOOPS):
@@ -107,7 +107,8 @@ async def measure(transport: Transport, fleet: Fleet, *, admission: bool) -> Non
 def shown(tries: Sequence[PlacementTry]) -> str:
     """The results as a table in Markdown."""
     cells_of_rows = (
-        (each.cell.means, [each.shown(each.owner), each.shown(each.others)]) for each in tries
+        (attempt.cell.means, [attempt.shown(attempt.owner), attempt.shown(attempt.others)])
+        for attempt in tries
     )
     owners = ("the other node has room: owner's pods", "it has no room: owner's pods")
     header = ("means", owners[0], "others'", owners[1], "others'")

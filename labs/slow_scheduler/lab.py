@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             await asyncio.to_thread(controllers.stop_all)
         print(frame.figures(_lines(options, run)))
-        stranded = any(each.stranded for each in run.tries)
+        stranded = any(attempt.stranded for attempt in run.tries)
         return 1 if run.forbidden or run.unreleased or stranded else 0
 
     return frame.on_servers(options, Wanted(pod_groups=options.pod_groups), play)
@@ -70,14 +70,17 @@ def _lines(options: Options, run: SlowRun) -> list[tuple[str, object]]:
     return [
         ("slow-scheduler", f"{options.label}, slow by {options.cause}"),
         ("pods waited for", rule),
-        *((act, _times([each for each in run.tries if each.act is act])) for act in Act),
+        *((act, _times([attempt for attempt in run.tries if attempt.act is act])) for act in Act),
         ("seen by kubelets", frame.some(run.forbidden)),
         ("not released", frame.some(run.unreleased)),
     ]
 
 
 def _times(tries: Sequence[BindingTry]) -> str:
-    times = [each.bound - each.acted for each in tries if each.bound] or [0.0]
+    times = [attempt.bound - attempt.acted for attempt in tries if attempt.bound] or [0.0]
     late = f"{min(times):.1f} to {max(times):.1f} s later (median {median(times):.1f})"
-    bound, lost = sum(bool(each.bound) for each in tries), sum(each.stranded for each in tries)
+    bound, lost = (
+        sum(bool(attempt.bound) for attempt in tries),
+        sum(attempt.stranded for attempt in tries),
+    )
     return f"{len(tries)} tries, {bound} pods bound {late}, {lost} on a claim without allocation"

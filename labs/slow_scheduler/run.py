@@ -110,16 +110,16 @@ class SlowRun:
                 delivered = True
                 await self._in_each(BindingTry.deliver)
             await self._in_each(lambda each: each.look(time.monotonic()))
-            if all(each.bound for each in self.tries):
+            if all(attempt.bound for attempt in self.tries):
                 break
         await asyncio.sleep(BEGUN)
 
     async def _conclude(self) -> None:
         """With the pods gone every claim is freed."""
         frame.say("the pods go")
-        for each in self.tries:
-            if each.act is Act.REALLOCATED:
-                await self._client.patch(NODE, "", each.node, {"spec": {"unschedulable": None}})
+        for attempt in self.tries:
+            if attempt.act is Act.REALLOCATED:
+                await self._client.patch(NODE, "", attempt.node, {"spec": {"unschedulable": None}})
         await self._in_each(BindingTry.clear)
         try:
             await self._until(BindingTry.is_free)
@@ -129,7 +129,7 @@ class SlowRun:
     # All of them
 
     async def _in_each(self, act: Callable[[BindingTry], Awaitable[object]]) -> None:
-        await self._carry_out(act(each) for each in self.tries)
+        await self._carry_out(act(attempt) for attempt in self.tries)
 
     async def _carry_out(self, acts: Iterable[Awaitable[object]]) -> None:
         await frame.together(acts, AT_A_TIME)
@@ -139,9 +139,9 @@ class SlowRun:
 
     async def _lacking(self, holds: Callable[[BindingTry], Awaitable[bool]]) -> list[str]:
         """The namespaces of the tries for which something does not hold."""
-        answers = await frame.together((holds(each) for each in self.tries), AT_A_TIME)
+        answers = await frame.together((holds(attempt) for attempt in self.tries), AT_A_TIME)
         pairs = zip(self.tries, answers, strict=True)
-        return [each.namespace for each, answer in pairs if not answer]
+        return [attempt.namespace for attempt, answer in pairs if not answer]
 
 
 def _storage_class() -> dict[str, object]:

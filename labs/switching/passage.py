@@ -69,7 +69,9 @@ class Passage:
                 async with frame.beside(self._revive(controllers)):
                     await self._play_steps(naive=naive)
         finally:
-            self.forbidden = [f"{each.pod}: {each.rule}" for each in self.kubelets.findings]
+            self.forbidden = [
+                f"{finding.pod}: {finding.rule}" for finding in self.kubelets.findings
+            ]
         self.wrong += controllers.crashes
 
     async def _play_steps(self, *, naive: bool) -> None:
@@ -179,7 +181,7 @@ class Passage:
     async def _end(self) -> None:
         """Let all pods end; every claim loses its devices."""
         events = await self.workloads.client.list(("v1", "Event"), NAMESPACE)
-        self.refused = [each["message"] for each in events if each["reason"] == PREPARE_FAILED]
+        self.refused = [event["message"] for event in events if event["reason"] == PREPARE_FAILED]
         for name in self.workloads.names:
             await self.workloads.scale(name, 0)
         await self._expect(self.workloads.allocated, 4 * CHURN)

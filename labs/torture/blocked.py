@@ -24,11 +24,11 @@ def blocked(
     reservation forbids it, that a foreign entry keeps, or that a driver is still binding.
     """
     pods = list(pods)
-    held = [one["spec"] for one in reservations]
+    held = [reservation["spec"] for reservation in reservations]
     return [
         f"claim {claim['metadata']['name']} keeps "
         f"{', '.join(sorted(pod['metadata']['name'] for pod in waiting))} waiting: "
-        f"{[each['resource'] for each in _listed(claim)]}"
+        f"{[entry['resource'] for entry in _listed(claim)]}"
         for claim in claims
         if (waiting := _kept_out(claim, pods)) and _is_left_to_claimctl(claim, waiting, held)
     ]
@@ -47,7 +47,7 @@ def claims_of(pod: Object) -> set[str]:
     """The names of the claims that a pod names, or that were made for it."""
     entries = pod["spec"].get("resourceClaims") or ()
     made = pod["status"].get("resourceClaimStatuses") or ()
-    return {each.get("resourceClaimName") or "" for each in (*entries, *made)} - {""}
+    return {entry.get("resourceClaimName") or "" for entry in (*entries, *made)} - {""}
 
 
 def _is_being_bound(pod: Object) -> bool:
@@ -56,7 +56,8 @@ def _is_being_bound(pod: Object) -> bool:
 
 def _is_unschedulable(pod: Object) -> bool:
     return any(
-        each.get("reason") == "Unschedulable" for each in pod["status"].get("conditions") or ()
+        condition.get("reason") == "Unschedulable"
+        for condition in pod["status"].get("conditions") or ()
     )
 
 
@@ -68,11 +69,11 @@ def _is_left_to_claimctl(claim: Object, waiting: list[Object], held: list[Object
     meta, listed = claim["metadata"], _listed(claim)
     if not (claim.get("status") or {}).get("allocation") or meta.get("deletionTimestamp"):
         return False
-    mine = [one for one in held if one["resourceClaimName"] == meta["name"]]
-    forbidden = any(one.get("reallocateTimeoutSeconds") is None for one in mine)
-    foreign = any(each.get("apiGroup", "") not in {"", *OURS} for each in listed)
+    mine = [reservation for reservation in held if reservation["resourceClaimName"] == meta["name"]]
+    forbidden = any(reservation.get("reallocateTimeoutSeconds") is None for reservation in mine)
+    foreign = any(entry.get("apiGroup", "") not in {"", *OURS} for entry in listed)
     # the scheduler's own entries of pods that it does not bind; claimctl leaves them
-    theirs = {each["uid"] for each in listed} & {pod["metadata"]["uid"] for pod in waiting}
+    theirs = {entry["uid"] for entry in listed} & {pod["metadata"]["uid"] for pod in waiting}
     return bool(listed) and not (forbidden or foreign or theirs - set(_written(claim)))
 
 

@@ -49,12 +49,12 @@ class Driver:
             allocation = _allocation(claim)
             if not allocation:
                 continue
-            at, told = self._plans.setdefault(allocation, self._drawn(now))
-            if told == READY and self.prompt:
+            at, due = self._plans.setdefault(allocation, self._drawn(now))
+            if due == READY and self.prompt:
                 at = now
-            if told and at <= now:
+            if due and at <= now:
                 self._plans[allocation] = (now, "")
-                yield claim, report(claim, told)
+                yield claim, report(claim, due)
 
     def _drawn(self, now: float) -> tuple[float, str]:
         if self.prompt or self.punctual:
@@ -84,11 +84,11 @@ class Driver:
 
 def report(claim: Object, kind: str, status: str = "True") -> Object:
     """A patch that says the same of all devices that a claim has."""
-    told = {"type": kind, "status": status, "reason": "Driver", "message": ""}
-    conditions = [{**told, "lastTransitionTime": _SOME_TIME}]
+    condition = {"type": kind, "status": status, "reason": "Driver", "message": ""}
+    conditions = [{**condition, "lastTransitionTime": _SOME_TIME}]
     devices = [
-        {**{key: each[key] for key in ("driver", "pool", "device")}, "conditions": conditions}
-        for each in _conditional(claim)
+        {**{key: result[key] for key in ("driver", "pool", "device")}, "conditions": conditions}
+        for result in _conditional(claim)
     ]
     return {"metadata": {"uid": claim["metadata"]["uid"]}, "status": {"devices": devices}}
 
@@ -100,7 +100,7 @@ def results_of(claim: Object) -> list[Object]:
 
 
 def _conditional(claim: Object) -> list[Object]:
-    return [each for each in results_of(claim) if each.get("bindingConditions")]
+    return [result for result in results_of(claim) if result.get("bindingConditions")]
 
 
 def _allocation(claim: Object) -> str:
@@ -109,5 +109,5 @@ def _allocation(claim: Object) -> str:
     if not results:
         return ""
     when = claim["status"]["allocation"].get("allocationTimestamp", "")
-    devices = "+".join(f"{each['pool']}/{each['device']}" for each in results)
+    devices = "+".join(f"{result['pool']}/{result['device']}" for result in results)
     return f"{claim['metadata']['uid']} {when} {devices}"

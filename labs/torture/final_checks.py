@@ -56,7 +56,9 @@ async def conclude(testbed: Testbed, verdict: Verdict) -> None:
             "claimreservations", NAMESPACE, reservation["metadata"]["name"]
         )
     if not await testbed.until(lambda: not testbed.objects("claimreservations"), 60, step=2.0):
-        names = [each["metadata"]["name"] for each in testbed.objects("claimreservations")]
+        names = [
+            reservation["metadata"]["name"] for reservation in testbed.objects("claimreservations")
+        ]
         verdict.leaks += [f"reservation {name}" for name in names]
     await testbed.stop_all()
 
@@ -75,14 +77,22 @@ async def _unblocked(testbed: Testbed, verdict: Verdict) -> None:
 async def _in_no_circle(testbed: Testbed, verdict: Verdict) -> None:
     """Check that pods do not come and are evicted in a circle, because of a taint."""
     slices = testbed.cluster.admin.list("resourceslices")
-    if not any(device.get("taints") for each in slices for device in each["spec"]["devices"]):
+    if not any(
+        device.get("taints")
+        for device_slice in slices
+        for device in device_slice["spec"]["devices"]
+    ):
         return
     since = testbed.cluster.store.revision
     await testbed.sleep(TAINTED)
     written = list(testbed.cluster.history(since))
-    made = [each for each in written if (each.plural, each.type) == ("pods", "ADDED")]
+    made = [
+        revision for revision in written if (revision.plural, revision.type) == ("pods", "ADDED")
+    ]
     # without a hold, luck decides when the list is empty for a moment
-    held = [each for each in written[len(written) // 2 :] if _held(each, "apps", "batch")]
+    held = [
+        revision for revision in written[len(written) // 2 :] if _held(revision, "apps", "batch")
+    ]
     if len(made) > MADE and held:
         verdict.stuck.append(f"{len(made)} pods were made in {TAINTED:g} s beside a hold")
 
@@ -134,7 +144,7 @@ def _make_way(testbed: Testbed) -> None:
     that wait since their owner avoided a node go, too.
     """
     admin = testbed.cluster.admin
-    claims = {each["metadata"]["name"]: each for each in testbed.objects("resourceclaims")}
+    claims = {claim["metadata"]["name"]: claim for claim in testbed.objects("resourceclaims")}
     for claim in claims.values():
         _dissolve(testbed, claim)
     for pod in testbed.objects("pods"):
@@ -157,10 +167,10 @@ def _make_way(testbed: Testbed) -> None:
 def _dissolve(testbed: Testbed, claim: dict[str, Any]) -> None:
     """Delete the PodGroups that keep a claim which is being deleted: it takes no more pods."""
     if claim["metadata"].get("deletionTimestamp"):
-        for each in claim["status"].get("reservedFor") or ():
-            if each["resource"] == "podgroups":
+        for entry in claim["status"].get("reservedFor") or ():
+            if entry["resource"] == "podgroups":
                 with suppress(StatusError):
-                    testbed.cluster.admin.delete("podgroups", NAMESPACE, each["name"])
+                    testbed.cluster.admin.delete("podgroups", NAMESPACE, entry["name"])
 
 
 def _avoids(pod: dict[str, Any]) -> bool:
@@ -183,7 +193,7 @@ def expel(testbed: Testbed, claim: dict[str, Any]) -> None:
     A writer that removes the last entry of a claim without a ClaimReservation must deallocate it.
     """
     listed = claim.get("status", {}).get("reservedFor") or []
-    kept = [each for each in listed if each.get("apiGroup") != "example.com"]
+    kept = [entry for entry in listed if entry.get("apiGroup") != "example.com"]
     if len(kept) == len(listed):
         return
     status = {**claim["status"], "reservedFor": kept}
@@ -195,12 +205,15 @@ def expel(testbed: Testbed, claim: dict[str, Any]) -> None:
 
 
 def _reserved(testbed: Testbed) -> set[str]:
-    return {each["spec"]["resourceClaimName"] for each in testbed.objects("claimreservations")}
+    return {
+        reservation["spec"]["resourceClaimName"]
+        for reservation in testbed.objects("claimreservations")
+    }
 
 
 def _missing(testbed: Testbed) -> list[str]:
     """Workloads whose pods do not all run."""
-    found = []
+    missing = []
     for plural in ("deployments", "statefulsets"):
         for workload in testbed.objects(plural):
             meta, spec = workload["metadata"], workload["spec"]
@@ -212,12 +225,12 @@ def _missing(testbed: Testbed) -> list[str]:
             running = sum(_runs(pod, OWNERS[plural]) for pod in own)
             wanted = spec.get("replicas", 1)
             if running < wanted and not meta.get("deletionTimestamp"):
-                found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
+                missing.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
     for job in testbed.objects("jobs"):
-        ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
+        ended = {condition["type"] for condition in job.get("status", {}).get("conditions") or ()}
         if not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
-            found.append(f"jobs/{job['metadata']['name']}: not ended")
-    return found
+            missing.append(f"jobs/{job['metadata']['name']}: not ended")
+    return missing
 
 
 OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
@@ -226,7 +239,7 @@ OWNERS = {"deployments": "ReplicaSet", "statefulsets": "StatefulSet"}
 
 def _runs(pod: dict[str, Any], owner: str) -> bool:
     meta = pod["metadata"]
-    owned = any(each["kind"] == owner for each in meta.get("ownerReferences") or ())
+    owned = any(reference["kind"] == owner for reference in meta.get("ownerReferences") or ())
     running = pod["status"].get("phase") == "Running"
     return owned and running and not meta.get("deletionTimestamp")
 
@@ -236,9 +249,9 @@ async def _still(testbed: Testbed, verdict: Verdict) -> None:
     await testbed.sleep(STILL)
     since = testbed.cluster.store.revision
     await testbed.sleep(10.0)
-    written = [each for each in testbed.cluster.history(since) if _held(each)]
+    written = [revision for revision in testbed.cluster.history(since) if _held(revision)]
     if len(written) > FEW:
-        writers = sorted({each.actor.rpartition(":")[2] for each in written})
+        writers = sorted({revision.actor.rpartition(":")[2] for revision in written})
         verdict.violations.append(f"{len(written)} writes to claims in 10 s: {writers}")
 
 
@@ -251,8 +264,8 @@ def _held(revision: Revision, *groups: str) -> bool:
     if revision.plural != "resourceclaims":
         return False
     listed = revision.object().get("status", {}).get("reservedFor") or ()
-    found = {each.get("apiGroup", "") for each in listed} - {""}
-    return bool(found & {*groups} if groups else found)
+    api_groups = {entry.get("apiGroup", "") for entry in listed} - {""}
+    return bool(api_groups & {*groups} if groups else api_groups)
 
 
 async def _clear(testbed: Testbed) -> None:
@@ -269,11 +282,11 @@ async def _clear(testbed: Testbed) -> None:
     for pod in testbed.objects("pods"):
         with suppress(StatusError):
             admin.delete("pods", NAMESPACE, pod["metadata"]["name"])
-    for one in testbed.objects("claimreservations"):
-        claim = admin.find("resourceclaims", NAMESPACE, one["spec"]["resourceClaimName"])
-        if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
+    for reservation in testbed.objects("claimreservations"):
+        claim = admin.find("resourceclaims", NAMESPACE, reservation["spec"]["resourceClaimName"])
+        if reservation["spec"].get("retentionPolicy") == "Manual" and claim is not None:
             asked = {"claimctl.io/release": claim["metadata"]["uid"]}
-            name = one["metadata"]["name"]
+            name = reservation["metadata"]["name"]
             patch = {"metadata": {"annotations": asked}}
             admin.patch("claimreservations", NAMESPACE, name, patch)
 
@@ -284,9 +297,9 @@ async def _quiet(testbed: Testbed, verdict: Verdict) -> None:
     since = testbed.cluster.store.revision
     await testbed.sleep(WATCHED)
     written = [
-        f"{each.plural}/{each.name}"
-        for each in testbed.cluster.history(since)
-        if each.actor == CONTROLLER_USER and each.plural not in OWN_BUSINESS
+        f"{revision.plural}/{revision.name}"
+        for revision in testbed.cluster.history(since)
+        if revision.actor == CONTROLLER_USER and revision.plural not in OWN_BUSINESS
     ]
     if written:
         verdict.violations.append(f"{len(written)} writes while all is quiet: {written[:3]}")

@@ -152,11 +152,11 @@ async def list_ahead(testbed: Testbed) -> None:
     admin = testbed.cluster.admin
     claim = admin.get("resourceclaims", NAMESPACE, "slice")
     listed = claim.get("status", {}).get("reservedFor") or []
-    known = {each["uid"] for each in listed}
+    known = {entry["uid"] for entry in listed}
     pods = [pod["metadata"] for pod in testbed.objects("pods") if _waits_alone(pod)]
     entries = [{"resource": "pods", "name": meta["name"], "uid": meta["uid"]} for meta in pods]
-    new = [each for each in entries if each["uid"] not in known]
-    if not new or not any(each.get("apiGroup") == "apps" for each in listed):
+    new = [entry for entry in entries if entry["uid"] not in known]
+    if not new or not any(entry.get("apiGroup") == "apps" for entry in listed):
         return
     client = Client(testbed.cluster.transport(CONTROLLER_USER), testbed.cluster.clock)
     await client.merge_patch(

@@ -96,11 +96,11 @@ def written(case: Case) -> str:
 
 def read(text: str) -> Case:
     """The case of a text from :func:`written`."""
-    found = json.loads(text)
-    if isinstance(found, int):
-        return found
-    plan, restart = found.pop("plan"), found.pop("restart")
-    return Point(**found, plan=plan and FaultPlan(**plan), restart=restart and Restart(**restart))
+    case = json.loads(text)
+    if isinstance(case, int):
+        return case
+    plan, restart = case.pop("plan"), case.pop("restart")
+    return Point(**case, plan=plan and FaultPlan(**plan), restart=restart and Restart(**restart))
 
 
 def main(case: str) -> int:

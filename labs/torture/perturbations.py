@@ -46,11 +46,11 @@ class Point:
 @cache
 def points() -> tuple[Point, ...]:
     """All points, in an order that is always the same for the same code."""
-    found: list[Point] = []
+    found_points: list[Point] = []
     for index, reference in enumerate(references()):
         for kind, plan, restart in _of(reference):
-            found.append(Point(len(found), kind, index, plan, restart))
-    return tuple(found)
+            found_points.append(Point(len(found_points), kind, index, plan, restart))
+    return tuple(found_points)
 
 
 def _of(reference: Reference) -> Iterator[tuple[str, FaultPlan | None, Restart | None]]:

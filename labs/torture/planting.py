@@ -46,25 +46,30 @@ class Mutant:
         old, new = _statements(self.old), _statements(self.new)
         match old, new:
             case [ast.Expr(wanted)], [ast.Expr(other)]:
-                found = list(_equal_expressions(function, wanted, other))
+                places = list(_equal_expressions(function, wanted, other))
             case _:
-                found = list(_equal_statements(function, old, new or [ast.Pass()]))
-        if len(found) != 1:
-            times = f"{len(found)} times, not once"
+                places = list(_equal_statements(function, old, new or [ast.Pass()]))
+        if len(places) != 1:
+            times = f"{len(places)} times, not once"
             raise NoPlace(f"{self.name}: {self.function} in {self.module} has {times}: {self.old}")
-        found[0]()
+        places[0]()
         return ast.fix_missing_locations(tree)
 
     def _function(self, tree: ast.Module) -> _Function:
         body: list[ast.stmt] = tree.body
         *classes, name = self.function.split(".")
-        for each in classes:
+        for device_class in classes:
             body = next(
-                (one.body for one in body if isinstance(one, ast.ClassDef) and one.name == each), []
+                (
+                    statement.body
+                    for statement in body
+                    if isinstance(statement, ast.ClassDef) and statement.name == device_class
+                ),
+                [],
             )
-        for one in body:
-            if isinstance(one, _Function) and one.name == name:
-                return one
+        for statement in body:
+            if isinstance(statement, _Function) and statement.name == name:
+                return statement
         raise NoPlace(f"{self.name}: {self.module} has no function {self.function}")
 
 
@@ -91,22 +96,22 @@ def _equal_expressions(
             if isinstance(value, ast.expr) and ast.dump(value) == wanted:
                 yield _setter(parent, name, new)
             elif isinstance(value, list):
-                for at, each in enumerate(value):
-                    if isinstance(each, ast.expr) and ast.dump(each) == wanted:
+                for at, item in enumerate(value):
+                    if isinstance(item, ast.expr) and ast.dump(item) == wanted:
                         yield _replacer(value, slice(at, at + 1), [new])
 
 
 def _equal_statements(
     function: _Function, old: list[ast.stmt], new: list[ast.stmt]
 ) -> Iterator[Callable[[], None]]:
-    wanted = [ast.dump(each) for each in old]
+    wanted = [ast.dump(statement) for statement in old]
     for parent in ast.walk(function):
         for _, value in ast.iter_fields(parent):
             if not isinstance(value, list):
                 continue
             for at in range(len(value) - len(old) + 1):
                 window = slice(at, at + len(old))
-                if [ast.dump(each) for each in value[window]] == wanted:
+                if [ast.dump(statement) for statement in value[window]] == wanted:
                     yield _replacer(value, window, new)
 
 

@@ -43,13 +43,13 @@ def dialects() -> dict[str, ClusterOptions]:
         preset=Preset.RESERVED_FOR_ANY_POD, nodes=2, devices_per_node=2, timings=TIMINGS
     )
     known = get_args(Settings.model_fields["dialect"].annotation)
-    found = {
+    options = {
         "native": replace(base, preset=Preset.RESERVED_FOR_ANY_POD),
         "hold-1.34": replace(base, preset=Preset.PLAIN, kubernetes_version=(1, 34)),
         "hold-1.36": replace(base, preset=Preset.PLAIN),
         "podgroup": replace(base, preset=Preset.POD_GROUPS),
     }
-    return {name: each for name, each in found.items() if name in known or "hold" in name}
+    return {name: cluster for name, cluster in options.items() if name in known or "hold" in name}
 
 
 def workload(dialect: str, kind: str, pods: int, **annotations: str) -> dict[str, Any]:
@@ -253,7 +253,7 @@ async def meddle(testbed: Testbed, reference: Reference) -> None:
     _edit(testbed, lambda listed: [*listed, thing])
     admin.create("downgradeplans", {"metadata": {"name": "claimctl"}, "spec": {"namespaces": []}})
     await testbed.sleep(8.0)
-    _edit(testbed, lambda listed: [each for each in listed if each["uid"] != "foreign"])
+    _edit(testbed, lambda listed: [entry for entry in listed if entry["uid"] != "foreign"])
     admin.patch("downgradeplans", "", "claimctl", {"status": {"phase": ""}}, "status")
     await testbed.sleep(8.0)
     admin.delete("downgradeplans", "", "claimctl")
@@ -326,9 +326,9 @@ def references() -> list[Reference]:
     others = [script for script in SCRIPTS if script != "life"]
     kinds = {"completion": "Job", "early deletion": "Job"}
     return lives + [
-        Reference(dialect, kinds.get(each, "Deployment"), each)
+        Reference(dialect, kinds.get(other, "Deployment"), other)
         for dialect in known
-        for each in others
+        for other in others
     ]
 
 

@@ -86,7 +86,7 @@ def _annotate(testbed: Testbed, node: str, annotations: dict[str, str | None]) -
 
 
 def _nodes(testbed: Testbed) -> list[str]:
-    return [each["metadata"]["name"] for each in testbed.cluster.admin.list("nodes")]
+    return [node["metadata"]["name"] for node in testbed.cluster.admin.list("nodes")]
 
 
 def braked(testbed: Testbed) -> list[str]:
@@ -101,16 +101,16 @@ def braked(testbed: Testbed) -> list[str]:
 def remains(testbed: Testbed) -> list[str]:
     """What keeps pods off nodes: entries of the record, taints, gates, and requests."""
     admin = testbed.cluster.admin
-    found = [f"the record remembers {each['name']}" for each in _remembered(testbed)]
-    found += [f"the pod {name} is braked" for name in braked(testbed)]
+    remains = [f"the record remembers {avoidance['name']}" for avoidance in _remembered(testbed)]
+    remains += [f"the pod {name} is braked" for name in braked(testbed)]
     for node in admin.list("nodes"):
-        if any(each["key"] == AVOID_TAINT for each in node["spec"].get("taints") or ()):
-            found.append(f"{node['metadata']['name']} is tainted")
-    for each in testbed.objects("claimreservations"):
-        notes = each["metadata"].get("annotations") or {}
+        if any(taint["key"] == AVOID_TAINT for taint in node["spec"].get("taints") or ()):
+            remains.append(f"{node['metadata']['name']} is tainted")
+    for reservation in testbed.objects("claimreservations"):
+        notes = reservation["metadata"].get("annotations") or {}
         if notes.get(REALLOCATE_FOR_ANNOTATION) == FOR_AVOIDANCE:
-            found.append(f"{each['metadata']['name']} is asked to give its claim up")
-    return found
+            remains.append(f"{reservation['metadata']['name']} is asked to give its claim up")
+    return remains
 
 
 def _remembered(testbed: Testbed) -> list[dict[str, Any]]:
@@ -135,9 +135,9 @@ def counted(testbed: Testbed, user: str) -> dict[str, int]:
         body = revision.object()
         meta = body["metadata"]
         if revision.plural == "reschedulerecords":
-            for each in (body.get("status") or {}).get("avoidances") or ():
-                avoided |= {(each["ownerUID"], node) for node in each.get("nodes") or ()}
-                brakes |= {each["ownerUID"]} if each.get("braked") else set()
+            for avoidance in (body.get("status") or {}).get("avoidances") or ():
+                avoided |= {(avoidance["ownerUID"], node) for node in avoidance.get("nodes") or ()}
+                brakes |= {avoidance["ownerUID"]} if avoidance.get("braked") else set()
         elif revision.plural == "nodes":
             failing -= {revision.name}
             failing |= (

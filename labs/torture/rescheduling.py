@@ -158,8 +158,8 @@ async def _still_braked(testbed: Testbed, rng: Random) -> list[str]:
 async def _runs(testbed: Testbed, rng: Random, counts: Counter[str]) -> None:
     admin = testbed.cluster.admin
     admin.create("priorityclasses", {"metadata": {"name": "grows"}, "value": 1000})
-    for each in (WEB, GROWS):
-        admin.create("deployments", each)
+    for workload in (WEB, GROWS):
+        admin.create("deployments", workload)
     refusing.begin(testbed, rng)
     for number in count():
         if number % 3 == 0:
@@ -223,7 +223,7 @@ def _resize(testbed: Testbed, rng: Random) -> None:
 
 async def _crowd(testbed: Testbed, rng: Random) -> None:
     """Let all pods without claims run on one node, and open the other again."""
-    nodes = [each["metadata"]["name"] for each in testbed.cluster.admin.list("nodes")]
+    nodes = [node["metadata"]["name"] for node in testbed.cluster.admin.list("nodes")]
     node = rng.choice(nodes)
     testbed.cluster.cordon(node)
     for pod in testbed.cluster.admin.list("pods", NAMESPACE):
@@ -244,7 +244,7 @@ def _want_all_devices(testbed: Testbed, name: str, rng: Random) -> None:
     every = {"deviceClassName": DEVICE_CLASS, "allocationMode": "All"}
     requests = [{"name": "gpu", "exactly": every}]
     admin.create("resourceclaims", {"metadata": meta, "spec": {"devices": {"requests": requests}}})
-    node = _busy(testbed) or rng.choice([each["metadata"]["name"] for each in admin.list("nodes")])
+    node = _busy(testbed) or rng.choice([node["metadata"]["name"] for node in admin.list("nodes")])
     spec = {
         "containers": [{"name": "main", "image": "x"}],
         "priorityClassName": "system-cluster-critical",
@@ -289,26 +289,26 @@ def _runner(
 def _victims(testbed: Testbed) -> int:
     """How many pods the runs evicted from nodes that were tainted for a critical pod."""
     rooms: set[str] = set()
-    found: set[str] = set()
+    victims: set[str] = set()
     for revision in testbed.cluster.history():
         if revision.plural == "nodes":
             rooms.discard(revision.name)
             taints = revision.object()["spec"].get("taints") or ()
-            if any(each["key"] == CRITICAL_TAINT for each in taints):
+            if any(taint["key"] == CRITICAL_TAINT for taint in taints):
                 rooms.add(revision.name)
         elif revision.plural == "pods" and revision.actor == USER:
             pod = revision.object()
             if pod["spec"].get("nodeName") in rooms:
-                found.add(pod["metadata"]["uid"])
-    return len(found)
+                victims.add(pod["metadata"]["uid"])
+    return len(victims)
 
 
 def _asked(testbed: Testbed) -> list[str]:
     """The ClaimReservations with a request of a run to give the claim up."""
     return [
-        each["metadata"]["name"]
-        for each in testbed.cluster.admin.list("claimreservations", NAMESPACE)
-        if REALLOCATE_FOR_ANNOTATION in (each["metadata"].get("annotations") or {})
+        reservation["metadata"]["name"]
+        for reservation in testbed.cluster.admin.list("claimreservations", NAMESPACE)
+        if REALLOCATE_FOR_ANNOTATION in (reservation["metadata"].get("annotations") or {})
     ]
 
 

@@ -51,7 +51,7 @@ TOGETHER = {
 
 
 @dataclass
-class Outcome:
+class ClocksOutcome:
     """Status writes by act, and the verdict on the run."""
 
     writes: dict[str, int] = field(default_factory=dict)
@@ -59,9 +59,9 @@ class Outcome:
 
 
 @cache
-def alone(dialect: str) -> Outcome:
+def alone(dialect: str) -> ClocksOutcome:
     """The story with one controller, which restarts when the second one does."""
-    outcome = Outcome()
+    outcome = ClocksOutcome()
     run(_story(dialect, ALONE, outcome), limit=LIMIT)
     return outcome
 
@@ -71,7 +71,7 @@ def alone(dialect: str) -> Outcome:
 def test_controllers_whose_clocks_disagree_do_not_correct_each_other(
     dialect: str, clocks: str
 ) -> None:
-    outcome = Outcome()
+    outcome = ClocksOutcome()
     run(_story(dialect, TOGETHER[clocks], outcome), limit=LIMIT)
     assert outcome.verdict.good, outcome.verdict
     most = {act: writes + FEW for act, writes in alone(dialect).writes.items()}
@@ -80,7 +80,7 @@ def test_controllers_whose_clocks_disagree_do_not_correct_each_other(
 
 
 def test_a_clock_that_jumps_makes_one_controller_neither_hasty_nor_late() -> None:
-    outcome = Outcome()
+    outcome = ClocksOutcome()
     jumps = Clocks((0.0, DAY, -DAY, 3 * DAY, 0.0, 2 * DAY, -DAY))
     run(_story("hold-1.36", jumps, outcome), limit=LIMIT)
     assert outcome.verdict.good, outcome.verdict
@@ -104,7 +104,7 @@ async def test_two_that_see_a_cluster_differently_do_not_overwrite_each_other_al
         await closed(testbed)
 
 
-async def _story(dialect: str, clocks: Clocks, outcome: Outcome) -> None:
+async def _story(dialect: str, clocks: Clocks, outcome: ClocksOutcome) -> None:
     testbed = await opened(dialects()[dialect])
     try:
         _start(testbed, clocks, 0)
@@ -170,6 +170,6 @@ async def _kept_for_long_enough(testbed: Testbed, act: str) -> None:
 
 def _status_writes(testbed: Testbed, since: int) -> int:
     return sum(
-        (each.actor, each.plural) == (CONTROLLER_USER, "claimreservations")
-        for each in testbed.cluster.history(since)
+        (revision.actor, revision.plural) == (CONTROLLER_USER, "claimreservations")
+        for revision in testbed.cluster.history(since)
     )

@@ -22,9 +22,9 @@ def test_a_run_that_does_the_same_is_equal_and_another_one_is_shown(
     assert histories.compare(file) == 0
     played["SEED=1"] = ["1 a", "2 B", "3 c"]
     assert histories.compare(file) == 1
-    told = capsys.readouterr().out
-    assert "SEED=1\n    1 a\n  - 2 b\n  + 2 B\n" in told
-    assert "2 runs compared, 1 different" in told
+    out = capsys.readouterr().out
+    assert "SEED=1\n    1 a\n  - 2 b\n  + 2 B\n" in out
+    assert "2 runs compared, 1 different" in out
 
 
 def test_a_fingerprint_tells_of_everything_but_texts() -> None:

@@ -14,8 +14,8 @@ from labs.torture.planting import Mutant
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_mutant_changes_one_place(mutant: Mutant) -> None:
-    found = find_spec(mutant.module)
-    assert found is not None
-    assert found.origin is not None
-    source = Path(found.origin).read_text(encoding="utf-8")
+    spec = find_spec(mutant.module)
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).read_text(encoding="utf-8")
     assert ast.dump(mutant.planted(ast.parse(source))) != ast.dump(ast.parse(source))

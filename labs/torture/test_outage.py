@@ -156,7 +156,7 @@ def _check_reports(outage: Outage, seen: Seen) -> None:
     assert seen.half is not None
     assert seen.after is not None
     assert not seen.before.troubles
-    assert {str(one.sign) for one in seen.half.troubles} == outage.signs, lines(seen.half)
+    assert {str(trouble.sign) for trouble in seen.half.troubles} == outage.signs, lines(seen.half)
     assert "Controller: degraded; " in "\n".join(lines(seen.half))
     assert outage.advice in "\n".join(advice(seen.half))
     assert not any(line.startswith("Nothing") for line in advice(seen.half))
@@ -205,7 +205,7 @@ async def _seconds_to_come_back(seconds: float) -> float:
         since, ended = testbed.cluster.store.revision, testbed.cluster.clock.monotonic()
 
         def back() -> bool:
-            actors = {each.actor for each in testbed.cluster.history(since)}
+            actors = {revision.actor for revision in testbed.cluster.history(since)}
             return not _broken(recorder) and CONTROLLER_USER in actors
 
         assert await testbed.until(back, 300)
@@ -245,7 +245,8 @@ async def _hour(
         await testbed.sleep(30.0)
         history = testbed.cluster.history(since)
         seen.writes_after = sum(
-            each.actor == CONTROLLER_USER and each.plural != "leases" for each in history
+            revision.actor == CONTROLLER_USER and revision.plural != "leases"
+            for revision in history
         )
         seen.after = await _explain(testbed)
         await conclude(testbed, verdict)
@@ -317,14 +318,14 @@ def _broken(recorder: Recorder) -> frozenset[str]:
 
 def _requests(testbed: Testbed) -> int:
     transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
-    return sum(each.requests for each in transports)
+    return sum(transport.requests for transport in transports)
 
 
 def _conditions(testbed: Testbed) -> list[dict[str, Any]]:
     return [
         condition
-        for one in testbed.objects("claimreservations")
-        for condition in one.get("status", {}).get("conditions") or ()
+        for reservation in testbed.objects("claimreservations")
+        for condition in reservation.get("status", {}).get("conditions") or ()
     ]
 
 
@@ -334,5 +335,6 @@ def _reasons(testbed: Testbed) -> set[str]:
 
 def _reserved(testbed: Testbed) -> int:
     return sum(
-        (each["type"], each["status"]) == ("Reserved", "True") for each in _conditions(testbed)
+        (condition["type"], condition["status"]) == ("Reserved", "True")
+        for condition in _conditions(testbed)
     )

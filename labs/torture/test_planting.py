@@ -29,7 +29,7 @@ def planted(function: str, old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "old", "new", "found"),
+    ("function", "old", "new", "code"),
     [
         ("wait", "left > 0", "True", "if True:\n        return left"),
         ("wait", "if left > 0: return left", "", "    pass\n    return 0"),
@@ -46,9 +46,9 @@ def planted(function: str, old: str, new: str) -> str:
     ],
 )
 def test_a_piece_is_found_whatever_its_spaces_and_comments(
-    function: str, old: str, new: str, found: str
+    function: str, old: str, new: str, code: str
 ) -> None:
-    assert found in planted(function, old, new)
+    assert code in planted(function, old, new)
 
 
 @pytest.mark.parametrize(

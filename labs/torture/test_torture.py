@@ -56,7 +56,7 @@ def test_runs_of_reschedule_break_no_promise() -> None:
         explored = explore(seed, reschedule=True)
         assert explored.verdict.good, "\n".join([str(explored.verdict), *explored.verdict.log])
         done += explored.faults
-    missing = {each for each in DONE_BY_RUNS if not done[each]}
+    missing = {deed for deed in DONE_BY_RUNS if not done[deed]}
     assert not missing
 
 

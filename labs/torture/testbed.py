@@ -132,7 +132,7 @@ class Testbed:
         """From now on, the scheduler waits for a driver's reports before it binds pods."""
         admin = self.cluster.admin
         for piece in admin.list("resourceslices"):
-            devices = [each | DEVICE for each in piece["spec"]["devices"]]
+            devices = [device | DEVICE for device in piece["spec"]["devices"]]
             admin.update("resourceslices", {**piece, "spec": {**piece["spec"], "devices": devices}})
         self.driver = Driver(rng)
         self.driving = asyncio.create_task(self._drive(self.driver), name="driver")
@@ -207,11 +207,11 @@ def _definitions() -> list[dict[str, Any]]:
 def _without_rules(schema: Any) -> Any:
     """The schema without CEL rules: evaluating them takes a fifth of a run's time."""
     if isinstance(schema, list):
-        return [_without_rules(each) for each in schema]
+        return [_without_rules(rule) for rule in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: each for key, each in schema.items() if key != "x-kubernetes-validations"}
-    return {key: _without_rules(each) for key, each in kept.items()}
+    kept = {key: rule for key, rule in schema.items() if key != "x-kubernetes-validations"}
+    return {key: _without_rules(rule) for key, rule in kept.items()}
 
 
 async def opened(options: ClusterOptions) -> Testbed:
@@ -259,14 +259,16 @@ def judge(testbed: Testbed, verdict: Verdict, *, slow: bool = False) -> None:
     for violation in witness.violations:
         _weigh(violation, witness, verdict, slow=slow)
     transports = [*testbed.ended, *(process.transport for process in testbed.processes.values())]
-    verdict.violations += [text for each in transports for text in (*each.vain, *each.refused)]
+    verdict.violations += [
+        text for transport in transports for text in (*transport.vain, *transport.refused)
+    ]
     verdict.leaks += [f"finalizer of {name}" for _, name in witness.unfinished]
     verdict.stuck += testbed.unmet
     verdict.violations += [f"a controller broke: {text}" for text in testbed.crashes]
     verdict.violations += [f"the cluster broke: {error!r}" for error in testbed.cluster.failures]
-    verdict.requests = sum(each.requests for each in transports)
-    verdict.writes = sum(each.writes for each in transports)
-    verdict.events = sum(each.events for each in transports)
+    verdict.requests = sum(transport.requests for transport in transports)
+    verdict.writes = sum(transport.writes for transport in transports)
+    verdict.events = sum(transport.events for transport in transports)
     verdict.digest = digest(testbed.cluster)
     if verdict.keeps:
         verdict.fingerprints = fingerprints(testbed.cluster)
@@ -286,11 +288,12 @@ def _weigh(violation: Violation, witness: Witness, verdict: Verdict, *, slow: bo
 
 def digest(cluster: Cluster) -> str:
     """A digest of all writes with their users and times."""
-    found = hashlib.sha256()
-    for each in cluster.history():
-        head = f"{each.number} {each.type} {each.plural} {each.name} {each.actor} {each.at!r} "
-        found.update(head.encode() + each.data)
-    return found.hexdigest()
+    digest = hashlib.sha256()
+    for revision in cluster.history():
+        what = f"{revision.number} {revision.type} {revision.plural} {revision.name}"
+        head = f"{what} {revision.actor} {revision.at!r} "
+        digest.update(head.encode() + revision.data)
+    return digest.hexdigest()
 
 
 TEXTS = frozenset({"message", "note"})
@@ -299,7 +302,7 @@ TEXTS = frozenset({"message", "note"})
 
 def fingerprints(cluster: Cluster) -> list[str]:
     """A line for each revision. It differs if anything in the revision but texts differs."""
-    return [_fingerprint(each) for each in cluster.history()]
+    return [_fingerprint(revision) for revision in cluster.history()]
 
 
 def _fingerprint(revision: Revision) -> str:
@@ -311,10 +314,10 @@ def _fingerprint(revision: Revision) -> str:
 
 def _without_texts(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_texts(each) for each in value]
+        return [_without_texts(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {key: _without_texts(each) for key, each in value.items() if key not in TEXTS}
+    return {key: _without_texts(item) for key, item in value.items() if key not in TEXTS}
 
 
 WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
@@ -322,28 +325,32 @@ WATCHED = frozenset(resource.plural for resource in caches.WATCHED)
 
 def views(cluster: Cluster, since: int) -> list[int]:
     """The revisions that change what a watch shows."""
-    return [each.number for each in cluster.history(since) if each.plural in WATCHED]
+    return [revision.number for revision in cluster.history(since) if revision.plural in WATCHED]
 
 
 def history(cluster: Cluster, since: int) -> Iterator[str]:
     """The history for people, one line for each revision."""
-    for each in cluster.history(since):
-        if each.plural not in ("events", "leases"):
-            actor = each.actor.rpartition(":")[2]
-            summary = _summary(each.plural, each.name, each.object())
-            yield f"{each.number:5} t={each.at:8.3f} {actor:24} {each.verb:7} {summary}"
+    for revision in cluster.history(since):
+        if revision.plural not in ("events", "leases"):
+            actor = revision.actor.rpartition(":")[2]
+            summary = _summary(revision.plural, revision.name, revision.object())
+            yield f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {summary}"
 
 
 def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:
     status = obj.get("status") or {}
     text = f"{plural}/{name}"
     if plural == "resourceclaims":
-        listed = [f"{each['resource']}/{each['name']}" for each in status.get("reservedFor") or ()]
+        listed = [
+            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
+        ]
         text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
     elif plural == "pods":
         text += f" {status.get('phase')} on {obj['spec'].get('nodeName', '-')}"
     elif plural == "claimreservations":
-        reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        reasons = {
+            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
+        }
         text += f" {reasons} release={(status.get('release') or {}).get('step')}"
     elif plural in ("deployments", "statefulsets"):
         text += f" replicas={obj['spec'].get('replicas')}"

@@ -139,14 +139,14 @@ class Bodies:
             template["spec"]["restartPolicy"] = "Never"
             count = {"parallelism": max(pods, 1), "completions": max(pods, 1)}
             return {**count, "backoffLimit": 1, **app.job, "template": template}
-        found = {
+        spec = {
             "replicas": pods,
             "selector": {"matchLabels": {"app": app.name}},
             "template": template,
         }
         if app.kind == "StatefulSet":
-            found |= {"serviceName": app.name, "podManagementPolicy": "Parallel"}
-        return found
+            spec |= {"serviceName": app.name, "podManagementPolicy": "Parallel"}
+        return spec
 
     def pod(self, app: App) -> Body:
         """The pod template of the workload."""

@@ -41,8 +41,8 @@ async def token(transport: Transport) -> str:
     headers = {"content-type": "application/json"}
     answer = await transport.send("POST", f"{ACCOUNT}/token", (), headers, _DAY)
     body = json.loads(b"".join([part async for part in answer.body]))
-    found: str = body["status"]["token"]
-    return found
+    secret: str = body["status"]["token"]
+    return secret
 
 
 async def _apply(client: DocumentClient, body: dict[str, Any]) -> None:

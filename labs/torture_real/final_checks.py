@@ -135,8 +135,16 @@ class FinalChecks:
         if not self.users.broken:
             return
         written = await self._written(WATCHED)
-        made = [each for each in written if (each.plural, each.type) == ("pods", "ADDED")]
-        held = [each for each in written[len(written) // 2 :] if _held(each, "apps", "batch")]
+        made = [
+            revision
+            for revision in written
+            if (revision.plural, revision.type) == ("pods", "ADDED")
+        ]
+        held = [
+            revision
+            for revision in written[len(written) // 2 :]
+            if _held(revision, "apps", "batch")
+        ]
         if len(made) > MADE and held:
             self.verdict.say(
                 "stuck", [f"{len(made)} pods were made in {WATCHED:g} s beside a hold"]
@@ -148,12 +156,14 @@ class FinalChecks:
             "forceDeletedPodGraceSeconds": self.users.bodies.grace,
             "reallocateTimeoutSeconds": REALLOCATE,
         }
-        for one in self._objects("claimreservations"):
+        for reservation in self._objects("claimreservations"):
             shorter = {
-                key: most for key, most in times.items() if (one["spec"].get(key) or 0) > most
+                key: most
+                for key, most in times.items()
+                if (reservation["spec"].get(key) or 0) > most
             }
             if shorter:
-                await self._patch(RESERVATION, one, {"spec": shorter})
+                await self._patch(RESERVATION, reservation, {"spec": shorter})
 
     async def _expel(self, name: str) -> None:
         """Remove the entries of the foreign writer, also while KCM writes the claim in a loop."""
@@ -168,7 +178,7 @@ class FinalChecks:
         claim = await self.users.client.get(self.users.bodies.fleet.claims, self.space, name)
         status = dict(claim.get("status") or {})
         listed = status.get("reservedFor") or []
-        kept = [each for each in listed if each.get("apiGroup") != "example.com"]
+        kept = [entry for entry in listed if entry.get("apiGroup") != "example.com"]
         if len(kept) == len(listed):
             return
         status["reservedFor"] = kept
@@ -179,35 +189,40 @@ class FinalChecks:
         await self.users.put_status(claim, status)
 
     def _reserved(self) -> set[str]:
-        return {each["spec"]["resourceClaimName"] for each in self._objects("claimreservations")}
+        return {
+            reservation["spec"]["resourceClaimName"]
+            for reservation in self._objects("claimreservations")
+        }
 
     def _missing(self) -> list[str]:
         """Workloads whose pods do not all run, and foreign entries."""
-        found = []
+        missing = []
         for plural, owner in OWNERS.items():
             for workload in self._objects(plural):
                 meta, wanted = workload["metadata"], workload["spec"].get("replicas", 1)
                 running = sum(_runs(pod, owner, meta["name"]) for pod in self._objects("pods"))
                 if running < wanted and not meta.get("deletionTimestamp"):
-                    found.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
+                    missing.append(f"{plural}/{meta['name']}: {running} of {wanted} pods run")
         for job in self._objects("jobs"):
-            ended = {each["type"] for each in job.get("status", {}).get("conditions") or ()}
+            ended = {
+                condition["type"] for condition in job.get("status", {}).get("conditions") or ()
+            }
             going = not job["metadata"].get("deletionTimestamp")
             if going and not job["spec"].get("suspend") and not ended & {"Complete", "Failed"}:
-                found.append(f"jobs/{job['metadata']['name']}: not ended")
+                missing.append(f"jobs/{job['metadata']['name']}: not ended")
         for claim in self._objects("resourceclaims"):
             if _foreign(claim):
-                found.append(f"resourceclaims/{claim['metadata']['name']}: lists a foreign entry")
-        return found
+                missing.append(f"resourceclaims/{claim['metadata']['name']}: lists a foreign entry")
+        return missing
 
     def _waiting(self) -> list[str]:
         """Pods that do not run, with the last reported reason."""
         return [
             f"pod {pod['metadata']['name']} on {pod['spec'].get('nodeName', '-')} waits: "
             + "; ".join(
-                f"{each.get('reason', each['type'])}: {each.get('message', '')}"
-                for each in pod["status"].get("conditions") or ()
-                if each["status"] == "False"
+                f"{condition.get('reason', condition['type'])}: {condition.get('message', '')}"
+                for condition in pod["status"].get("conditions") or ()
+                if condition["status"] == "False"
             )
             + self.users.kubelets.refused.get(f"{self.space}/{pod['metadata']['name']}", "")
             for pod in self._objects("pods")
@@ -217,7 +232,7 @@ class FinalChecks:
     async def _make_way(self) -> None:
         """Help as users would: create missing claims and PodGroups, and delete pods that can never
         run: of a deleted claim, without an owner, or on a claim without allocation."""
-        claims = {each["metadata"]["name"]: each for each in self._objects("resourceclaims")}
+        claims = {claim["metadata"]["name"]: claim for claim in self._objects("resourceclaims")}
         for name, claim in claims.items():
             if _foreign(claim):
                 await self._tried(self._expel(name))
@@ -266,11 +281,11 @@ class FinalChecks:
         """
         written: list[Revision] = []
         for _ in range(SETTLE_ROUNDS):
-            written = [each for each in await self._written(WATCHED) if counts(each)]
+            written = [revision for revision in await self._written(WATCHED) if counts(revision)]
             if len(written) <= most:
                 return
-        writers = sorted({each.actor.rpartition(":")[2] for each in written})
-        names = sorted({f"{each.plural}/{each.name}" for each in written})
+        writers = sorted({revision.actor.rpartition(":")[2] for revision in written})
+        names = sorted({f"{revision.plural}/{revision.name}" for revision in written})
         text = f"{len(written)} {what} in {WATCHED:g} s, still: {names[:3]} by {writers}"
         self.verdict.say("violations", [text])
 
@@ -278,7 +293,11 @@ class FinalChecks:
         since = self.users.cluster.sight.number
         await asyncio.sleep(seconds)
         revisions = self.users.cluster.history.revisions
-        return [each for each in revisions if each.number > since and each.namespace == self.space]
+        return [
+            revision
+            for revision in revisions
+            if revision.number > since and revision.namespace == self.space
+        ]
 
     async def released(self, left: Callable[[], list[str]]) -> None:
         """Wait until ``left`` returns nothing. A controller that returns late from an outage may
@@ -294,18 +313,18 @@ class FinalChecks:
 
     def _kept(self) -> list[str]:
         """Claims that stay allocated although all their holders are idle or have ended."""
-        found = []
+        kept = []
         for claim in self._objects("resourceclaims"):
             name = claim["metadata"]["name"]
             holders = [
-                one["spec"]
-                for one in self._objects("claimreservations")
-                if one["spec"]["resourceClaimName"] == name
+                reservation["spec"]
+                for reservation in self._objects("claimreservations")
+                if reservation["spec"]["resourceClaimName"] == name
             ]
             allocated = (claim.get("status") or {}).get("allocation")
             if allocated and holders and all(map(self._idle, holders)) and not self._used(name):
-                found.append(f"claim {name} is kept for workloads that want no pods")
-        return found
+                kept.append(f"claim {name} is kept for workloads that want no pods")
+        return kept
 
     def _idle(self, holder: Object) -> bool:
         """Whether a ClaimReservation releases its claim when it is not used, and it is not used."""
@@ -313,7 +332,9 @@ class FinalChecks:
         workload = self.users.cluster.sight.find(PLURALS[ref["kind"]], self.space, ref["name"])
         if holder.get("retentionPolicy") != "WhileRunning" or workload is None:
             return holder.get("retentionPolicy") == "WhileRunning"
-        ended = {each["type"] for each in workload.get("status", {}).get("conditions") or ()}
+        ended = {
+            condition["type"] for condition in workload.get("status", {}).get("conditions") or ()
+        }
         spec = workload["spec"]
         if ref["kind"] == "Job":
             return bool(spec.get("suspend")) or bool(ended & {"Complete", "Failed"})
@@ -333,12 +354,14 @@ class FinalChecks:
     def _concerns_claimctl(self, claim: str) -> bool:
         """Whether claimctl ever wrote to the claim, or a ClaimReservation ever named it."""
         own = [
-            each for each in self.users.cluster.history.revisions if each.namespace == self.space
+            revision
+            for revision in self.users.cluster.history.revisions
+            if revision.namespace == self.space
         ]
-        return any(each.actor == USER and each.name == claim for each in own) or any(
-            each.plural == "claimreservations"
-            and each.object()["spec"]["resourceClaimName"] == claim
-            for each in own
+        return any(revision.actor == USER and revision.name == claim for revision in own) or any(
+            revision.plural == "claimreservations"
+            and revision.object()["spec"]["resourceClaimName"] == claim
+            for revision in own
         )
 
     async def strip_strangers(self) -> None:
@@ -376,13 +399,13 @@ class FinalChecks:
         await asyncio.sleep(3.0)
         for pod in self._objects("pods"):
             await self._delete(POD, pod)
-        for one in self._objects("claimreservations"):
+        for reservation in self._objects("claimreservations"):
             claim = self.users.cluster.sight.find(
-                "resourceclaims", self.space, one["spec"]["resourceClaimName"]
+                "resourceclaims", self.space, reservation["spec"]["resourceClaimName"]
             )
-            if one["spec"].get("retentionPolicy") == "Manual" and claim is not None:
+            if reservation["spec"].get("retentionPolicy") == "Manual" and claim is not None:
                 asked = {"claimctl.io/release": claim["metadata"]["uid"]}
-                await self._patch(RESERVATION, one, {"metadata": {"annotations": asked}})
+                await self._patch(RESERVATION, reservation, {"metadata": {"annotations": asked}})
 
     async def strike_out(self) -> None:
         """Force-delete every pod. By now all is quiet and claimctl has watched for longer than any
@@ -391,14 +414,14 @@ class FinalChecks:
         await asyncio.gather(
             *(
                 self._tried(self.users.client.delete(POD, self.space, name, options))
-                for name in sorted(each["metadata"]["name"] for each in self._objects("pods"))
+                for name in sorted(pod["metadata"]["name"] for pod in self._objects("pods"))
             )
         )
 
     def _unreleased(self) -> list[str]:
         """Pods, and claims that are allocated, have entries or a finalizer, or cannot be
         deleted."""
-        found = [f"pod {pod['metadata']['name']} stays" for pod in self._objects("pods")]
+        stays = [f"pod {pod['metadata']['name']} stays" for pod in self._objects("pods")]
         for claim in self._objects("resourceclaims"):
             meta, status = claim["metadata"], claim.get("status") or {}
             if not self._concerns_claimctl(meta["name"]):
@@ -412,22 +435,25 @@ class FinalChecks:
             if any(signs.values()):
                 present = ", ".join(sign for sign, there in signs.items() if there)
                 held = "" if meta["name"] in self._reserved() else " (no reservation names it)"
-                found.append(f"claim {meta['name']} is {present}{held}")
-        return found
+                stays.append(f"claim {meta['name']} is {present}{held}")
+        return stays
 
     async def _part(self) -> None:
         """Delete the ClaimReservations, then the whole namespace."""
-        for one in self._objects("claimreservations"):
-            await self._delete(RESERVATION, one)
+        for reservation in self._objects("claimreservations"):
+            await self._delete(RESERVATION, reservation)
         if not await _until(lambda: not self._objects("claimreservations"), RUN_SECONDS):
-            names = [each["metadata"]["name"] for each in self._objects("claimreservations")]
+            names = [
+                reservation["metadata"]["name"]
+                for reservation in self._objects("claimreservations")
+            ]
             self.verdict.say("leaks", [f"reservation {name} stays" for name in names])
         await self._tried(self.users.client.delete(("v1", "Namespace"), "", self.space))
         if not await _until(self._gone, GONE_SECONDS):
             left = [
-                f"{plural}/{each['metadata']['name']}"
+                f"{plural}/{body['metadata']['name']}"
                 for plural in ("pods", "resourceclaims", "podgroups", "claimreservations")
-                for each in self._objects(plural)
+                for body in self._objects(plural)
             ]
             self.verdict.say("leaks", [f"the namespace stays, with {left or 'nothing in it'}"])
 
@@ -448,7 +474,7 @@ class FinalChecks:
 
 def _runs(pod: Object, owner: str, workload: str) -> bool:
     meta = pod["metadata"]
-    owned = any(each["kind"] == owner for each in meta.get("ownerReferences") or ())
+    owned = any(reference["kind"] == owner for reference in meta.get("ownerReferences") or ())
     of_this = (meta.get("labels") or {}).get("app") == workload
     running = (pod.get("status") or {}).get("phase") == "Running"
     return owned and of_this and running and not meta.get("deletionTimestamp")
@@ -456,7 +482,7 @@ def _runs(pod: Object, owner: str, workload: str) -> bool:
 
 def _foreign(claim: Object) -> bool:
     listed = (claim.get("status") or {}).get("reservedFor") or ()
-    return any(each.get("apiGroup") == "example.com" for each in listed)
+    return any(entry.get("apiGroup") == "example.com" for entry in listed)
 
 
 def _held(revision: Revision, *groups: str) -> bool:
@@ -468,8 +494,8 @@ def _held(revision: Revision, *groups: str) -> bool:
     if revision.plural != "resourceclaims":
         return False
     listed = (revision.object().get("status") or {}).get("reservedFor") or ()
-    found = {each.get("apiGroup", "") for each in listed} - {""}
-    return bool(found & {*groups} if groups else found)
+    api_groups = {entry.get("apiGroup", "") for entry in listed} - {""}
+    return bool(api_groups & {*groups} if groups else api_groups)
 
 
 async def _until(holds: Callable[[], bool], within: float) -> bool:

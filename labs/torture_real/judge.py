@@ -65,9 +65,9 @@ def judge(
     world.listen(witness.notice)
     world.listen(lambda revision, _: takers.extend(_taker(revision)))
     world.read(history)
-    ours = [each for each in history if each.actor == USER]
+    ours = [revision for revision in history if revision.actor == USER]
     verdict.revisions, verdict.writes = len(history), len(ours)
-    verdict.holds = sum(_listed(each) > _listed(each, before=True) for each in ours)
+    verdict.holds = sum(_listed(our) > _listed(our, before=True) for our in ours)
     verdict.releases = sum(user == USER for _, _, user in takers)
     for violation in witness.violations:
         before = [user for at, claim, user in takers if _is(violation, at, claim)][-1:]
@@ -97,7 +97,11 @@ def _suspects(
     """The writers that deallocated the claim during the pod's life, and the last one before."""
     space, _, name = finding.pod.partition("/")
     pod = ("pods", space, name)
-    life = [each for each in history if (each.plural, each.namespace, each.name) == pod]
+    life = [
+        revision
+        for revision in history
+        if (revision.plural, revision.namespace, revision.name) == pod
+    ]
     first = life[0].number if life else 0
     ended = bool(life) and life[-1].type == "DELETED"
     last = life[-1].number if ended else history[-1].number
@@ -115,7 +119,7 @@ def _status(revision: Revision, *, before: bool) -> Object:
 def _listed(revision: Revision, *, before: bool = False) -> int:
     """How many workloads the list has."""
     listed = _status(revision, before=before).get("reservedFor") or ()
-    return sum(each.get("apiGroup") in ("apps", "batch") for each in listed)
+    return sum(entry.get("apiGroup") in ("apps", "batch") for entry in listed)
 
 
 def _allocated(revision: Revision, *, before: bool = False) -> bool:
@@ -124,18 +128,18 @@ def _allocated(revision: Revision, *, before: bool = False) -> bool:
 
 def log_lines(history: list[Revision], *notes: Iterable[Line]) -> Iterator[str]:
     """Actions, faults and revisions in the order of time."""
-    lines = [(each.at, _line(each)) for each in history]
+    lines = [(revision.at, _line(revision)) for revision in history]
     lines += [(at, f"{'':7} *** {text}") for note in notes for at, text in note]
     began = min((at for at, _ in lines), default=0.0)
     for at, text in sorted(lines, key=lambda line: line[0]):
         yield f"t={at - began:8.3f} {text}"
 
 
-def _line(each: Revision) -> str:
-    actor = each.actor.rpartition(":")[2]
-    what = f"{each.verb}{'/' + each.subresource if each.subresource else ''}"
-    summary = _summary(each.plural, each.name, each.object())
-    return f"{each.number:7} {actor:24} {each.type:8} {what:14} {summary}"
+def _line(revision: Revision) -> str:
+    actor = revision.actor.rpartition(":")[2]
+    what = f"{revision.verb}{'/' + revision.subresource if revision.subresource else ''}"
+    summary = _summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:7} {actor:24} {revision.type:8} {what:14} {summary}"
 
 
 def _summary(plural: str, name: str, obj: Object) -> str:
@@ -144,7 +148,9 @@ def _summary(plural: str, name: str, obj: Object) -> str:
     if obj["metadata"].get("deletionTimestamp"):
         text += " DELETING"
     if plural == "resourceclaims":
-        listed = [f"{each['resource']}/{each['name']}" for each in status.get("reservedFor") or ()]
+        listed = [
+            f"{entry['resource']}/{entry['name']}" for entry in status.get("reservedFor") or ()
+        ]
         text += f" allocated={bool(status.get('allocation'))} reservedFor={listed}"
         text += f" finalizers={obj['metadata'].get('finalizers') or []}"
     elif plural == "pods":
@@ -152,9 +158,11 @@ def _summary(plural: str, name: str, obj: Object) -> str:
         conditions = status.get("conditions") or ()
         text += "".join(f" [{c['reason']}]" for c in conditions if c.get("reason"))
     elif plural == "claimreservations":
-        reasons = {each["type"]: each["reason"] for each in status.get("conditions") or ()}
+        reasons = {
+            condition["type"]: condition["reason"] for condition in status.get("conditions") or ()
+        }
         text += f" {reasons} release={status.get('release')} ghosts="
-        text += f"{[each.get('name') for each in status.get('forceDeletedPods') or ()]}"
+        text += f"{[ghost.get('name') for ghost in status.get('forceDeletedPods') or ()]}"
     elif plural in ("deployments", "statefulsets", "replicasets"):
         text += f" replicas={obj['spec'].get('replicas')}"
     elif plural == "jobs":

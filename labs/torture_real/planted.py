@@ -11,7 +11,7 @@ from labs.torture.planting import plant
 
 def main(arguments: Sequence[str]) -> int:
     bug, *rest = arguments
-    plant(next(each for each in MUTANTS if each.name == bug))
+    plant(next(mutant for mutant in MUTANTS if mutant.name == bug))
     from claimctl.cli.main import run
 
     return run(rest)

@@ -114,9 +114,9 @@ class Schedule:
         """Let the witness judge the history so far."""
         name = self._users.namespace
         history = [
-            each
-            for each in self._cluster.history.revisions
-            if each.number > self._began and self._concerns(each.namespace, each.name)
+            revision
+            for revision in self._cluster.history.revisions
+            if revision.number > self._began and self._concerns(revision.namespace, revision.name)
         ]
         findings, whole = self._kubelets.findings, self._concluded
         judge(self.verdict, history, findings, whole=whole)

@@ -49,7 +49,7 @@ class Cluster:
             self.reservations[name]["spec"] |= patch["spec"]
 
     async def get(self, kind: Version, space: str, name: str) -> dict[str, Any]:
-        return next(each for each in self.claims if each["metadata"]["name"] == name)
+        return next(claim for claim in self.claims if claim["metadata"]["name"] == name)
 
     async def put_status(self, claim: dict[str, Any], status: dict[str, Any]) -> None:
         if self.conflicts:
@@ -67,8 +67,8 @@ class Cluster:
         """ClaimReservations that wait for longer than a schedule lasts."""
         return [
             name
-            for name, one in self.reservations.items()
-            if one["spec"]["forceDeletedPodGraceSeconds"] > GRACE
+            for name, reservation in self.reservations.items()
+            if reservation["spec"]["forceDeletedPodGraceSeconds"] > GRACE
         ]
 
 
@@ -143,8 +143,8 @@ def test_only_claims_that_claimctl_never_wrote_and_nobody_reserved_are_counted_a
         )
     where = Address("claimctl.io", "claimreservations", "team", "r")
     spec = {"resourceClaimName": "reserved"}
-    one = {"metadata": {"name": "r", "namespace": "team"}, "spec": spec}
-    store.put(where, one, Author("people", "create"))
+    reservation = {"metadata": {"name": "r", "namespace": "team"}, "spec": spec}
+    store.put(where, reservation, Author("people", "create"))
     cluster.revisions = list(store.history())
     checks = _checks(cluster)
     run(checks.strip_strangers(), limit=2 * RELEASE_SECONDS)

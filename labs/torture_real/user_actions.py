@@ -261,13 +261,13 @@ class UserActions:
     async def _break_device(self) -> None:
         """Taint the devices of the shared claim, in their slice or by a rule: its pods must go."""
         self.broken = True
-        for each in results_of(self._shared()):
+        for device in results_of(self._shared()):
             rule = self.rng.random() < 0.5
-            self._add(f" {each['pool']}/{each['device']}{' by a rule' if rule else ''}")
+            self._add(f" {device['pool']}/{device['device']}{' by a rule' if rule else ''}")
             if rule:
-                await self.client.create(self.bodies.taint_rule(each))
+                await self.client.create(self.bodies.taint_rule(device))
             else:
-                await self._tainted(each["pool"], "NoExecute", each["device"])
+                await self._tainted(device["pool"], "NoExecute", device["device"])
 
     async def _tainted(self, node: str, effect: str, only: str | None) -> None:
         fleet = self.bodies.fleet
@@ -303,7 +303,7 @@ class UserActions:
         for node in self.bodies.fleet.names:
             name = f"{node}-{self.bodies.fleet.driver}-0"
             devices = (await self.client.get(kind, "", name))["spec"]["devices"]
-            patch = {"spec": {"devices": [each | DEVICE for each in devices]}}
+            patch = {"spec": {"devices": [device | DEVICE for device in devices]}}
             await self.client.patch(kind, "", name, patch)
 
     async def drive(self) -> None:
@@ -396,10 +396,10 @@ class UserActions:
         return self._any("claimreservations")
 
     def _any(self, plural: str) -> str:
-        found = self.cluster.sight.objects(plural, self.namespace)
-        if not found:
+        objects = self.cluster.sight.objects(plural, self.namespace)
+        if not objects:
             raise Nothing(f"no {plural}")
-        return str(self.rng.choice(sorted(each["metadata"]["name"] for each in found)))
+        return str(self.rng.choice(sorted(body["metadata"]["name"] for body in objects)))
 
     def _shared(self) -> Object:
         claim = self.cluster.sight.find("resourceclaims", self.namespace, "slice")

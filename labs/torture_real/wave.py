@@ -39,7 +39,7 @@ class Wave:
     def __post_init__(self) -> None:
         seeds = range(self.seed, self.seed + self.size)
         self.rng = Random(f"wave {self.seed}")
-        self.schedules = [Schedule(self.cluster, each) for each in seeds]
+        self.schedules = [Schedule(self.cluster, seed) for seed in seeds]
         client = DocumentClient(self.cluster.transport, "administrator")
         self.faults = Faults(self.cluster, self.controllers, self.rng, client)
         self.names = self.rng.choice([["one"], ["one", "two"]])
@@ -59,9 +59,11 @@ class Wave:
             self.controllers.elect = self.elect
             for name in self.names:
                 self.controllers.start(name)
-            await self._together(BEGIN, (each.begin() for each in self.schedules), "begin")
+            await self._together(BEGIN, (schedule.begin() for schedule in self.schedules), "begin")
             await self._disturb(seconds)
-            await self._together(CONCLUDE, (each.conclude() for each in self.schedules), "end")
+            await self._together(
+                CONCLUDE, (schedule.conclude() for schedule in self.schedules), "end"
+            )
             await self.cluster.history.caught_up()
         finally:
             # A schedule that was interrupted is judged as far as it got.
@@ -82,7 +84,7 @@ class Wave:
 
     async def _disturb(self, seconds: float) -> None:
         """Let users act and faults happen for ``seconds``, then repair everything."""
-        tasks = [asyncio.create_task(each.play()) for each in self.schedules]
+        tasks = [asyncio.create_task(schedule.play()) for schedule in self.schedules]
         tasks.append(asyncio.create_task(self.faults.run()))
         try:
             done, _ = await asyncio.wait(
@@ -97,14 +99,14 @@ class Wave:
             await self.faults.calm()
 
     async def _restart_kubelets(self) -> None:
-        await asyncio.gather(*(each.restart_kubelets() for each in self.schedules))
+        await asyncio.gather(*(schedule.restart_kubelets() for schedule in self.schedules))
 
     async def _leave(self, supervisor: asyncio.Task[None]) -> None:
         supervisor.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(END):
                 await asyncio.gather(supervisor, return_exceptions=True)
-                await asyncio.gather(*(each.end() for each in self.schedules))
+                await asyncio.gather(*(schedule.end() for schedule in self.schedules))
                 await asyncio.to_thread(self.controllers.stop_all)
         if not supervisor.cancelled():
             supervisor.result()

@@ -20,8 +20,8 @@ def _number(text: object, unit: str) -> int:
 
 
 def _of(requests: object) -> Vector:
-    found = requests if isinstance(requests, dict) else {}
-    return _number(found.get("cpu", "0m"), "m"), _number(found.get("memory", "0Gi"), "Gi")
+    given = requests if isinstance(requests, dict) else {}
+    return _number(given.get("cpu", "0m"), "m"), _number(given.get("memory", "0Gi"), "Gi")
 
 
 def _parts(pod: SchedulingPod) -> tuple[Vector, Vector, Vector]:
@@ -41,12 +41,12 @@ def held_by(pod: SchedulingPod) -> Vector:
 
 
 def _most(*vectors: Vector) -> Vector:
-    return max(each[0] for each in vectors), max(each[1] for each in vectors)
+    return max(vector[0] for vector in vectors), max(vector[1] for vector in vectors)
 
 
 def fit(vectors: Sequence[Vector], there: Vector) -> bool:
     """Whether a node has room for all of them."""
-    return all(sum(each[at] for each in vectors) <= there[at] for at in (0, 1))
+    return all(sum(vector[at] for vector in vectors) <= there[at] for at in (0, 1))
 
 
 def alpha_victims(

@@ -118,8 +118,8 @@ def pending(name: str, *, unschedulable_at: datetime | None = None, group: str =
 
 def failed(made: Pod) -> Pod:
     """The pod after an error of the scheduler, such as a conflict with another writer."""
-    told = Condition(type="PodScheduled", status="False", reason="SchedulerError")
-    return replace(made, status=replace(made.status, conditions=(told,)))
+    condition = Condition(type="PodScheduled", status="False", reason="SchedulerError")
+    return replace(made, status=replace(made.status, conditions=(condition,)))
 
 
 def owned(made: Pod, uid: str = "uid-set") -> Pod:

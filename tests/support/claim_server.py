@@ -168,11 +168,11 @@ class Server:
 
     def listed(self, name: str = "slice", namespace: str = NAMESPACE) -> list[str]:
         listed = self.admin.get("resourceclaims", namespace, name)["status"]["reservedFor"]
-        return [f"{each['resource']}/{each['name']}" for each in listed]
+        return [f"{entry['resource']}/{entry['name']}" for entry in listed]
 
     def version(self, name: str = "slice") -> str:
-        found = self.admin.get("resourceclaims", NAMESPACE, name)
-        return str(found["metadata"]["resourceVersion"])
+        claim = self.admin.get("resourceclaims", NAMESPACE, name)
+        return str(claim["metadata"]["resourceVersion"])
 
     def write_list(self, *references: dict[str, str], name: str = "slice") -> None:
         status = {"status": {"reservedFor": list(references)}}

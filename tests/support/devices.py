@@ -57,7 +57,7 @@ def slice_(
         "spec": {
             "driver": DRIVER,
             "pool": {"name": pool, "generation": generation, "resourceSliceCount": count},
-            "devices": [device(each) if isinstance(each, str) else each for each in devices],
+            "devices": [device(given) if isinstance(given, str) else given for given in devices],
             **({} if of_many else {"nodeName": node}),
             **spec,
         },
@@ -67,7 +67,10 @@ def slice_(
 
 def device_class(name: str = CLASS, *selectors: str) -> DeviceClass:
     chosen = selectors or (f'device.driver == "{DRIVER}"',)
-    body = {"metadata": {"name": name}, "spec": {"selectors": [cel(each) for each in chosen]}}
+    body = {
+        "metadata": {"name": name},
+        "spec": {"selectors": [cel(expression) for expression in chosen]},
+    }
     return from_plain(body, DeviceClass)
 
 
@@ -76,7 +79,11 @@ def cel(expression: str) -> Json:
 
 
 def request(name: str = "gpu", *selectors: str, **fields: Any) -> Json:
-    exactly = {"deviceClassName": CLASS, "selectors": [cel(each) for each in selectors], **fields}
+    exactly = {
+        "deviceClassName": CLASS,
+        "selectors": [cel(selector) for selector in selectors],
+        **fields,
+    }
     return {"name": name, "exactly": exactly}
 
 
@@ -100,7 +107,7 @@ def claim(  # noqa: PLR0913 - each says one thing about a claim
         ]
     selector = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     results = [
-        {"request": "gpu", "driver": DRIVER, "pool": node, "device": each} for each in devices
+        {"request": "gpu", "driver": DRIVER, "pool": node, "device": device} for device in devices
     ]
     allocation: Json = {"devices": {"results": results}, **status}
     if not everywhere:
@@ -145,7 +152,7 @@ def pod(  # noqa: PLR0913 - each says one thing about a pod
         "nodeName": node,
         "schedulerName": "default-scheduler",
         "priority": priority,
-        "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
+        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
         **fields.pop("spec", {}),
     }
     status: Json = {

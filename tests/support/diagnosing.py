@@ -18,16 +18,20 @@ CHECKS = {
 
 
 async def diagnosed(made: Server, namespace: str = "") -> tuple[Finding, ...]:
-    found = await examine(made.client, made.clock, namespace=namespace)
-    return diagnosis(found)
+    findings = await examine(made.client, made.clock, namespace=namespace)
+    return diagnosis(findings)
 
 
-def problems(found: tuple[Finding, ...]) -> list[tuple[str, str]]:
-    return [(each.check, each.object) for each in found if each.verdict is Verdict.PROBLEM]
+def problems(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
+    return [
+        (finding.check, finding.object)
+        for finding in findings
+        if finding.verdict is Verdict.PROBLEM
+    ]
 
 
-def the(found: tuple[Finding, ...], check: str) -> Finding:
-    (only,) = [each for each in found if each.check == check]
+def the(findings: tuple[Finding, ...], check: str) -> Finding:
+    (only,) = [finding for finding in findings if finding.check == check]
     return only
 
 

@@ -43,7 +43,7 @@ class Drivers:
             "driver": self.name,
             "nodeName": node,
             "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": each, **more} for each in devices],
+            "devices": [{"name": device, **more} for device in devices],
         }
         await self._make("ResourceSlice", f"{self.name}-{pool}", spec)
 
@@ -55,14 +55,14 @@ class Drivers:
     async def report(self, claim: str, kind: str = READY, status: str = "True") -> None:
         """Report one condition of every device that a claim has, in place of earlier ones."""
         where = (self.resource_api, "ResourceClaim")
-        found = await self.client.get(where, self.namespace, claim)
-        told = {"type": kind, "status": status, "reason": "Driver", "message": "told"}
+        body = await self.client.get(where, self.namespace, claim)
+        condition = {"type": kind, "status": status, "reason": "Driver", "message": "told"}
         devices = [
             {
-                **{key: each[key] for key in ("driver", "pool", "device")},
-                "conditions": [{**told, "lastTransitionTime": _WHEN}],
+                **{key: result[key] for key in ("driver", "pool", "device")},
+                "conditions": [{**condition, "lastTransitionTime": _WHEN}],
             }
-            for each in found["status"]["allocation"]["devices"]["results"]
+            for result in body["status"]["allocation"]["devices"]["results"]
         ]
         patch = {"status": {"devices": devices}}
         for tries_left in range(9, -1, -1):
@@ -76,15 +76,15 @@ class Drivers:
 
     async def taint(self, pool: str, *taints: Object, device: str = "") -> None:
         """Give one device of a pool these taints, or all of its devices; none: take them off."""
-        for found in await self._mine("ResourceSlice"):
-            spec = found["spec"]
+        for body in await self._mine("ResourceSlice"):
+            spec = body["spec"]
             if spec["pool"]["name"] != pool:
                 continue
             devices = [
-                {**each, "taints": list(taints)} if device in ("", each["name"]) else each
-                for each in spec["devices"]
+                {**known, "taints": list(taints)} if device in ("", known["name"]) else known
+                for known in spec["devices"]
             ]
-            where, name = (self.resource_api, "ResourceSlice"), found["metadata"]["name"]
+            where, name = (self.resource_api, "ResourceSlice"), body["metadata"]["name"]
             await self.client.patch(where, "", name, {"spec": {"devices": devices}})
 
     async def make_rule(self, name: str, taint: Object, **selector: str) -> None:
@@ -107,20 +107,20 @@ class Drivers:
     async def leave(self) -> None:
         """Delete what the driver has published, its class, and the rules about it."""
         for kind in ("ResourceSlice", "DeviceClass"):
-            for each in await self._mine(kind):
-                name = each["metadata"]["name"]
+            for body in await self._mine(kind):
+                name = body["metadata"]["name"]
                 await self.client.delete((self.resource_api, kind), "", name)
         with suppress(NotServed):
-            for each in await self.client.list(RULE):
-                if each["metadata"]["name"].startswith(f"{self.name}-"):
-                    await self.client.delete(RULE, "", each["metadata"]["name"])
+            for body in await self.client.list(RULE):
+                if body["metadata"]["name"].startswith(f"{self.name}-"):
+                    await self.client.delete(RULE, "", body["metadata"]["name"])
 
     async def _mine(self, kind: str) -> list[Object]:
-        found = await self.client.list((self.resource_api, kind))
+        objects = await self.client.list((self.resource_api, kind))
         return [
-            each
-            for each in found
-            if self.name in (each["spec"].get("driver"), each["metadata"]["name"])
+            body
+            for body in objects
+            if self.name in (body["spec"].get("driver"), body["metadata"]["name"])
         ]
 
     def _rule(self, name: str) -> str:

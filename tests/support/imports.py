@@ -28,16 +28,16 @@ class ChangedImports(MetaPathFinder):
     ) -> ModuleSpec | None:
         if not self._wanted(fullname):
             return None
-        found = PathFinder.find_spec(fullname, path, target)
-        if found is None or found.origin is None:
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
             return None
-        loader = _Loader(fullname, found.origin)
+        loader = _Loader(fullname, spec.origin)
         loader.change = self._change
         return spec_from_file_location(
             fullname,
-            found.origin,
+            spec.origin,
             loader=loader,
-            submodule_search_locations=found.submodule_search_locations,
+            submodule_search_locations=spec.submodule_search_locations,
         )
 
 

@@ -19,7 +19,7 @@ def checked(snapshot: Snapshot) -> Decision:
     decision = decide(snapshot)
     write = decision.write
     if isinstance(write, WriteStatus) and write.last:
-        held = tuple(_with(each, write) for each in snapshot.reservations)
+        held = tuple(_with(reservation, write) for reservation in snapshot.reservations)
         following = decide(replace(snapshot, reservations=held))
         left = (following.write, following.needs, following.after)
         assert left == (None, (), None), f"left to do after {write}: {left}"

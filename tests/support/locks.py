@@ -12,5 +12,5 @@ ROOT = Path(__file__).parents[2]
 
 def pins(name: str) -> dict[str, str]:
     """The versions in a lock file, by the names of the packages."""
-    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / name).read_text(), re.MULTILINE)
-    return {canonicalize_name(package): version for package, version in found}
+    lines = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / name).read_text(), re.MULTILINE)
+    return {canonicalize_name(package): version for package, version in lines}

@@ -54,8 +54,8 @@ class _Reading:
             self.pending = text.removesuffix("\\")
             return
         self.pending = ""
-        found = _EXIT_CODE.search(text)
-        self.commands.append(Command(text, int(found.group(1)) if found else 0, number))
+        match = _EXIT_CODE.search(text)
+        self.commands.append(Command(text, int(match.group(1)) if match else 0, number))
 
     def end_section(self) -> None:
         if self.commands:
@@ -69,7 +69,7 @@ def sections(page: str, folder: Path = FOLDER) -> dict[str, Section]:
     for number, line in enumerate((folder / page).read_text().splitlines(), start=1):
         reading.read(number, line)
     reading.end_section()
-    found = {each.title: each for each in reading.sections}
-    if len(found) != len(reading.sections):
+    by_title = {section.title: section for section in reading.sections}
+    if len(by_title) != len(reading.sections):
         raise ValueError(f"{page}: two sections with commands have the same title")
-    return found
+    return by_title

@@ -156,9 +156,9 @@ def observed(*objects: SchedulingNode | SchedulingPod | DisruptionBudget, **more
     return Observed(
         now=NOW,
         cluster_uid="cluster",
-        nodes=tuple(each for each in objects if isinstance(each, SchedulingNode)),
-        pods=tuple(each for each in objects if isinstance(each, SchedulingPod)),
-        budgets=tuple(each for each in objects if isinstance(each, DisruptionBudget)),
+        nodes=tuple(body for body in objects if isinstance(body, SchedulingNode)),
+        pods=tuple(body for body in objects if isinstance(body, SchedulingPod)),
+        budgets=tuple(body for body in objects if isinstance(body, DisruptionBudget)),
         **more,
     )
 
@@ -170,4 +170,4 @@ def moves(plan: Plan) -> dict[str, tuple[str, str]]:
 
 def reasons(plan: Plan) -> dict[str, str]:
     """The reason of each skipped pod, by name."""
-    return {each.pod.name: str(each.reason) for each in plan.skipped}
+    return {skip.pod.name: str(skip.reason) for skip in plan.skipped}

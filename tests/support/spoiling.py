@@ -49,8 +49,8 @@ class Spoiling:
 
     async def _whole(self, path: str, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         answer = json.loads(b"".join([chunk async for chunk in body]))
-        for each in answer["items"] or () if "items" in answer else (answer,):
-            self._look_at(path, each)
+        for item in answer["items"] or () if "items" in answer else (answer,):
+            self._look_at(path, item)
         yield json.dumps(answer).encode()
 
     def _look_at(self, path: str, item: Any) -> None:

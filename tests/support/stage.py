@@ -60,15 +60,18 @@ from tests.support.builders import CLAIM, NAMESPACE, NOW, pod_ref, written_by_cl
 from tests.support.last_status import checked
 
 
-def _says_something(one: Condition) -> bool:
+def _says_something(condition: Condition) -> bool:
     """Whether a condition has what the API demands, and a message that says more than the reason.
 
     About a reason of another version, nothing more is known.
     """
-    known = one.reason in set(Reason)
-    repeats = known and one.message == f"{one.type} is {one.status} ({one.reason})"
-    dated = one.last_transition_time is not None
-    return bool(one.reason) and bool(one.message) and dated and not repeats
+    known = condition.reason in set(Reason)
+    repeats = (
+        known
+        and condition.message == f"{condition.type} is {condition.status} ({condition.reason})"
+    )
+    dated = condition.last_transition_time is not None
+    return bool(condition.reason) and bool(condition.message) and dated and not repeats
 
 
 class _StageClock(Clock):
@@ -163,12 +166,12 @@ class Stage:
         )
 
     def _doubts(
-        self, found: list[Unreadable], of: Resource[Any] | None = None
+        self, unreadable: list[Unreadable], of: Resource[Any] | None = None
     ) -> Iterator[Unreadable]:
-        for each in found:
-            concerned = may_concern(each, NAMESPACE, CLAIM, self.claim)
-            if concerned and of in (None, each.resource):
-                yield each
+        for doubt in unreadable:
+            concerned = may_concern(doubt, NAMESPACE, CLAIM, self.claim)
+            if concerned and of in (None, doubt.resource):
+                yield doubt
 
     def _withdrawn_age(self) -> float:
         return inf if self.withdrawn_at is None else self.time - self.withdrawn_at
@@ -193,7 +196,7 @@ class Stage:
                 self._deleting_seen = self.time
             dead = filter(self._is_dead, self.claim.status.reserved_for)
             seen = self._dead_seen
-            self._dead_seen = {each.uid: seen.get(each.uid, self.time) for each in dead}
+            self._dead_seen = {pod.uid: seen.get(pod.uid, self.time) for pod in dead}
         return Memory(
             evicting=self._evicts(),
             openings=self._opened(),
@@ -220,7 +223,7 @@ class Stage:
     def _is_dead(self, listed: Reference) -> bool:
         """Whether a listed pod is gone or done, or a listed group is gone."""
         if is_pod_group(listed):
-            return all(each.metadata.uid != listed.uid for each in self.groups.values())
+            return all(group.metadata.uid != listed.uid for group in self.groups.values())
         known = self.pods.get(listed.uid)
         return is_pod(listed) and (known is None or is_done(known))
 
@@ -312,7 +315,11 @@ class Stage:
             case RemoveClaimFinalizer():
                 self._change_claim(finalizers=())
             case WriteStatus():
-                assert [one for one in write.status.conditions if not _says_something(one)] == []
+                assert [
+                    condition
+                    for condition in write.status.conditions
+                    if not _says_something(condition)
+                ] == []
                 held = self.reservations[write.reservation.metadata.name]
                 self._status_written[write.reservation.metadata.name] = self.time
                 self._keep(replace(held[0], status=write.status))
@@ -346,8 +353,8 @@ class Stage:
         status = replace(self.claim.status, allocation=allocation, reserved_for=write.reserved_for)
         assert status != self.claim.status, "a write without effect"
         before, after = self.claim.status.reserved_for, write.reserved_for
-        added = {each.uid for each in after} - {each.uid for each in before}
-        self.written = (self.written | added) & {each.uid for each in after}
+        added = {entry.uid for entry in after} - {entry.uid for entry in before}
+        self.written = (self.written | added) & {entry.uid for entry in after}
         self.claim = replace(self.claim, status=status)
         self._change_claim()
         self.claim = written_by_claimctl(self.claim, self.written)
@@ -372,7 +379,9 @@ class Stage:
         """Another client removes the entries of these pods from the list."""
         assert self.claim is not None
         gone = {f"uid-{name}" for name in names}
-        self._relist(tuple(each for each in self.claim.status.reserved_for if each.uid not in gone))
+        self._relist(
+            tuple(entry for entry in self.claim.status.reserved_for if entry.uid not in gone)
+        )
 
     def gain_entries(self, *names: str) -> None:
         """Another client lists these pods."""
@@ -383,7 +392,7 @@ class Stage:
         assert self.claim is not None
         status = replace(self.claim.status, reserved_for=references)
         self.claim = replace(self.claim, status=status)
-        self.written &= {each.uid for each in references}
+        self.written &= {reference.uid for reference in references}
         self._change_claim()
         self.claim = written_by_claimctl(self.claim, self.written)
 

@@ -15,9 +15,9 @@ def imported(path: Path) -> Iterator[str]:
     """The full names of all modules and names that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{each.name}" for each in node.names)
+            yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
 def test_no_module_imports_from_a_test_module() -> None:

@@ -31,10 +31,12 @@ Text.
 
 def test_the_commands_of_each_section(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(PAGE)
-    found = sections("page.md", tmp_path)
-    assert list(found) == ["Title", "One", "Two"]
-    told = [(one.text, one.exit_code, one.line) for one in found["One"].commands]
-    assert told == [
+    by_title = sections("page.md", tmp_path)
+    assert list(by_title) == ["Title", "One", "Two"]
+    commands = [
+        (command.text, command.exit_code, command.line) for command in by_title["One"].commands
+    ]
+    assert commands == [
         ("second   # exit code 3: see REASON", 3, 10),
         ("third --more", 0, 12),
     ]

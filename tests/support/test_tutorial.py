@@ -37,6 +37,6 @@ def test_files_and_commands_in_their_order() -> None:
 
 
 def test_the_tutorial_has_files_and_commands() -> None:
-    found = steps(PAGE.read_text(encoding="utf-8"))
-    assert [each.name for each in found if isinstance(each, File)] == ["train.yaml", "policy.yaml"]
-    assert sum(isinstance(each, Typed) for each in found) > 20
+    parts = steps(PAGE.read_text(encoding="utf-8"))
+    assert [part.name for part in parts if isinstance(part, File)] == ["train.yaml", "policy.yaml"]
+    assert sum(isinstance(part, Typed) for part in parts) > 20

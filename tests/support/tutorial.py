@@ -28,12 +28,12 @@ class Typed:
 
 def steps(text: str) -> list[File | Typed]:
     """The files and commands of a page, in order."""
-    found: list[File | Typed] = []
+    parts: list[File | Typed] = []
     section, name, inside, lines = "", "", False, list[str]()
     for line in text.splitlines():
         if line.startswith("```"):
             if inside and name:
-                found.append(File(name, "\n".join([*lines, ""])))
+                parts.append(File(name, "\n".join([*lines, ""])))
                 name = ""
             inside, lines = not inside, []
         elif inside:
@@ -41,7 +41,7 @@ def steps(text: str) -> list[File | Typed]:
         elif line.startswith("#"):
             section = line.lstrip("# ")
         elif line.startswith("    "):
-            found.append(Typed(line.strip(), section))
+            parts.append(Typed(line.strip(), section))
         elif save := _SAVE.match(line):
             name = save.group(1)
-    return found
+    return parts

@@ -57,14 +57,14 @@ def racing(trace: Trace) -> set[str]:
     return {
         regarding.removeprefix("Pod/")
         for regarding, message in trace.messages
-        if any(each in message for each in RACES)
+        if any(race in message for race in RACES)
     }
 
 
 def histories(trace: Trace, events: Iterable[Event], *wanted: str) -> list[list[str]]:
     """The states that each object went through, repeats left out."""
     races = racing(trace)
-    found: dict[Name, list[str]] = {}
+    by_name: dict[Name, list[str]] = {}
     for event in events:
         fields = event.fields
         if event.kind not in wanted:
@@ -74,8 +74,10 @@ def histories(trace: Trace, events: Iterable[Event], *wanted: str) -> list[list[
                 continue
             fields = _unrefused(fields)
         shown = f"{event.type} {event.kind} {level(event.name)}: "
-        found.setdefault(event.object, []).append(shown + json.dumps(level(fields), sort_keys=True))
-    return sorted([state for state, _ in groupby(states)] for states in found.values())
+        by_name.setdefault(event.object, []).append(
+            shown + json.dumps(level(fields), sort_keys=True)
+        )
+    return sorted([state for state, _ in groupby(states)] for states in by_name.values())
 
 
 def _refused(fields: Fields) -> bool:
@@ -93,7 +95,7 @@ def _unrefused(fields: Fields) -> Fields:
 def in_order(some: list[str], every: list[str]) -> bool:
     """Whether ``some`` is ``every`` with some left out."""
     rest = iter(every)
-    return all(each in rest for each in some)
+    return all(event in rest for event in some)
 
 
 def removals(trace: Trace, events: Iterable[Event]) -> list[str]:
@@ -105,11 +107,11 @@ def removals(trace: Trace, events: Iterable[Event]) -> list[str]:
     ]
 
 
-def messages(found: Iterable[tuple[str, str]]) -> list[str]:
+def messages(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Kubernetes Events, once each, without those of races and of too many alike."""
     shown = {
         f"{level(regarding)} {level(message)}"
-        for regarding, message in found
-        if not any(each in message for each in (*RACES, "combined from similar"))
+        for regarding, message in pairs
+        if not any(part in message for part in (*RACES, "combined from similar"))
     }
     return sorted(shown)

@@ -96,7 +96,7 @@ def publish(cluster: Cluster, name: str, devices: list[str]) -> None:
                 "driver": driver,
                 "allNodes": True,
                 "pool": {"name": "pool", "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": each} for each in devices],
+                "devices": [{"name": device} for device in devices],
             },
         },
     )
@@ -136,13 +136,13 @@ class _Player:
         self._replay.snapshots.append((at, self._state()))
 
     def _state(self) -> dict[Name, Fields]:
-        found: dict[Name, Fields] = {}
+        state: dict[Name, Fields] = {}
         for event in events(self._cluster.history(), self._namespace):
             if event.type == "DELETED":
-                found.pop(event.object, None)
+                state.pop(event.object, None)
             else:
-                found[event.object] = event.fields
-        return found
+                state[event.object] = event.fields
+        return state
 
     def _messages(self) -> Iterator[tuple[str, str]]:
         for event in self._cluster.admin.list("events", self._namespace):
@@ -158,7 +158,7 @@ class _Player:
         body = request.get("body")
         data = None if body is None else self._bound(json.dumps(body), action).encode()
         plain, _, query = path.partition("?")
-        pairs = [tuple(each.split("=", 1)) for each in query.split("&") if each]
+        pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
         headers = {"content-type": request.get("content-type", "application/json")}
         response = await self._transport.send(
             request["method"],

@@ -33,7 +33,7 @@ def test_no_component_fails(name: str) -> None:
 def test_objects_are_the_same_whenever_the_cluster_has_settled(name: str) -> None:
     trace, replay = replayed(name)
     for at, state in replay.snapshots:
-        theirs = [snapshot(trace, each) for each in trace.around(at)]
+        theirs = [snapshot(trace, state) for state in trace.around(at)]
         assert snapshot(trace, state) in theirs, f"before t={at}"
 
 
@@ -49,7 +49,7 @@ def test_each_claim_goes_through_the_same_states(name: str) -> None:
 @pytest.mark.parametrize("name", TRACES)
 def test_each_pod_goes_through_the_same_states(name: str) -> None:
     trace, replay = replayed(name)
-    ours, theirs = (histories(trace, each.events, "Pod") for each in (replay, trace))
+    ours, theirs = (histories(trace, side.events, "Pod") for side in (replay, trace))
     assert ours == theirs
 
 
@@ -63,7 +63,7 @@ def test_jobs_go_through_the_same_states(name: str) -> None:
 def test_a_stateful_set_goes_through_the_same_states(name: str) -> None:
     """Two changes of a pod within a moment may be seen as one."""
     trace, replay = replayed(name)
-    ours, theirs = (histories(trace, each.events, "StatefulSet")[0] for each in (replay, trace))
+    ours, theirs = (histories(trace, side.events, "StatefulSet")[0] for side in (replay, trace))
     assert in_order(ours, theirs)
     assert len(ours) >= len(theirs) - 1
 

@@ -13,7 +13,10 @@ from labs.differential.actions.rehearsal import on_embedded
 
 @pytest.mark.parametrize("path", recordings(), ids=lambda path: path.stem)
 def test_a_story_goes_as_on_the_real_cluster(path: Path) -> None:
-    version, told, theirs = load(path)
-    ours = on_embedded((version, version >= (1, 36)), told, "s0")
-    shown = [f"after step {each.step}: {each.shown()}" for each in differences(theirs, ours)]
+    version, story, theirs = load(path)
+    ours = on_embedded((version, version >= (1, 36)), story, "s0")
+    shown = [
+        f"after step {difference.step}: {difference.shown()}"
+        for difference in differences(theirs, ours)
+    ]
     assert shown == []

@@ -36,7 +36,7 @@ def no_surge(patch: Patch) -> None:
 
 def rollouts_do_not_wait(patch: Patch) -> None:
     def all_at_once(deployment: Any, new: Any, old: Any) -> Any:
-        return ((each, 0) for each in old)
+        return ((event, 0) for event in old)
 
     patch.setattr(deployments, "old_sizes", all_at_once)
 
@@ -151,9 +151,9 @@ MUTANTS: dict[Callable[[Patch], None], str] = {
 
 def _noticed(version: tuple[int, int], first: str) -> bool:
     for path in sorted(recordings(), key=lambda each: f"-{first}-" not in each.name):
-        of, told, theirs = load(path)
+        of, story, theirs = load(path)
         if of == version and differences(
-            theirs, on_embedded((version, version >= (1, 36)), told, "s0")
+            theirs, on_embedded((version, version >= (1, 36)), story, "s0")
         ):
             return True
     return False

@@ -49,7 +49,7 @@ class Many:
 
     def messages(self) -> set[str]:
         events = self.cluster.admin.list("events", "default")
-        return {each["message"] for each in events if each["reason"] == "FailedScheduling"}
+        return {event["message"] for event in events if event["reason"] == "FailedScheduling"}
 
 
 @pytest.mark.parametrize("name", STORMS)
@@ -85,9 +85,9 @@ async def test_256_of_260_pods_are_listed_and_a_new_one_may_take_a_place_that_be
     theirs = many.trace.raw["podsThatWait"][0]["conditions"][0]
     for pod in waiting:
         (ours,) = pod["status"]["conditions"]
-        told = {key: ours[key] for key in ("reason", "message", "observedGeneration")}
-        assert told["message"] == theirs["message"].replace(_namespace(many), "default")
-        assert (told["reason"], told["observedGeneration"]) == ("SchedulerError", 1)
+        texts = {key: ours[key] for key in ("reason", "message", "observedGeneration")}
+        assert texts["message"] == theirs["message"].replace(_namespace(many), "default")
+        assert (texts["reason"], texts["observedGeneration"]) == ("SchedulerError", 1)
     bound = next(pod for pod in many.pods() if pod["spec"].get("nodeName"))
     many.cluster.force_delete("default", bound["metadata"]["name"])
     await LoopClock().sleep(40)

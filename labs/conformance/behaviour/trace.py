@@ -70,13 +70,13 @@ class Trace:
 
 
 def _state(events: Iterable[Event]) -> dict[Name, Fields]:
-    found: dict[Name, Fields] = {}
+    state: dict[Name, Fields] = {}
     for event in events:
         if event.type == "DELETED":
-            found.pop(event.object, None)
+            state.pop(event.object, None)
         elif event.type != "REPEATED":
-            found[event.object] = event.fields
-    return found
+            state[event.object] = event.fields
+    return state
 
 
 def load(name: str) -> Trace:
@@ -86,13 +86,13 @@ def load(name: str) -> Trace:
         name=name,
         version=(int(major), int(minor)),
         actions=tuple(
-            Action(each["t"], each["request"], each["status"], each["note"])
-            for each in raw["actions"]
+            Action(action["t"], action["request"], action["status"], action["note"])
+            for action in raw["actions"]
         ),
-        events=tuple(_event(each) for each in raw.get("events", ())),
+        events=tuple(_event(event) for event in raw.get("events", ())),
         messages=tuple(
-            (each["object"], f"{each['reason']}: {each['message']}")
-            for each in raw.get("kubernetesEvents", ())
+            (event["object"], f"{event['reason']}: {event['message']}")
+            for event in raw.get("kubernetesEvents", ())
         ),
         raw=raw,
     )

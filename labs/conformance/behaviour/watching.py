@@ -41,8 +41,10 @@ def shortened(kind: str, obj: dict[str, Any]) -> Fields:
     if "deletionTimestamp" in meta:
         fields["deleting"] = {"gracePeriodSeconds": meta.get("deletionGracePeriodSeconds")}
     if meta.get("ownerReferences"):
-        fields["owners"] = [_owner(each) for each in meta["ownerReferences"]]
-    conditions = {each["type"]: _condition(each) for each in status.get("conditions") or ()}
+        fields["owners"] = [_owner(owner) for owner in meta["ownerReferences"]]
+    conditions = {
+        condition["type"]: _condition(condition) for condition in status.get("conditions") or ()
+    }
     if conditions:
         fields["conditions"] = conditions
     return {**fields, **OWN[kind](meta, spec, status)}
@@ -72,13 +74,13 @@ def _claim(_meta: Fields, _spec: Fields, status: Fields) -> Fields:
     if allocation is not None:
         results = allocation["devices"]["results"]
         fields["allocation"] = [
-            "/".join((each["driver"], each["pool"], each["device"])) for each in results
+            "/".join((result["driver"], result["pool"], result["device"])) for result in results
         ]
         if "allocationTimestamp" in allocation:
             fields["allocationTimestamp"] = "<time>"
     fields["reservedFor"] = [
-        "/".join(part for part in (each.get("apiGroup"), each["resource"], each["name"]) if part)
-        for each in status.get("reservedFor") or ()
+        "/".join(part for part in (entry.get("apiGroup"), entry["resource"], entry["name"]) if part)
+        for entry in status.get("reservedFor") or ()
     ]
     return fields
 

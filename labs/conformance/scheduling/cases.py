@@ -31,9 +31,9 @@ async def insufficient(stage: CaseStage) -> None:
 async def full_of_pods(stage: CaseStage) -> None:
     """A node takes no more pods than it says; an ended pod does not count."""
     await stage.node("a", pods="2")
-    for each in ("one", "two", "three"):
-        await stage.pod(each)
-        await stage.rest(f"after {each}")
+    for plain in ("one", "two", "three"):
+        await stage.pod(plain)
+        await stage.rest(f"after {plain}")
     await stage.delete("one", force=True)
     await stage.rest("one is gone")
 
@@ -74,11 +74,11 @@ async def init_containers(stage: CaseStage) -> None:
 
 async def least_allocated(stage: CaseStage) -> None:
     """The emptier node is chosen."""
-    for each in ("a", "b", "c"):
-        await stage.node(each, cpu="4", memory="8Gi")
+    for plain in ("a", "b", "c"):
+        await stage.node(plain, cpu="4", memory="8Gi")
     await stage.rest("nodes")
-    for each, used in (("a", "3"), ("b", "1"), ("c", "2")):
-        await stage.pod(f"on-{each}", cpu=used, memory=f"{int(used) * 2}Gi", spec=_on(each))
+    for plain, used in (("a", "3"), ("b", "1"), ("c", "2")):
+        await stage.pod(f"on-{plain}", cpu=used, memory=f"{int(used) * 2}Gi", spec=_on(plain))
     await stage.rest("before")
     await stage.pod("new", cpu="500m", memory="1Gi")
     await stage.rest("new")
@@ -140,8 +140,8 @@ async def preferred_nodes(stage: CaseStage) -> None:
 
 async def default_spread(stage: CaseStage) -> None:
     """Pods of a ReplicaSet are spread over hosts, although other pods are unevenly there."""
-    for each in ("a", "b", "c"):
-        await stage.node(each, cpu="8", memory="16Gi")
+    for plain in ("a", "b", "c"):
+        await stage.node(plain, cpu="8", memory="16Gi")
     await stage.pod("load", cpu="2", memory="4Gi", spec=_on("a"))
     await stage.rest("load")
     await _replica_set(stage, 6, cpu="100m", memory="128Mi")
@@ -150,8 +150,8 @@ async def default_spread(stage: CaseStage) -> None:
 
 async def zones(stage: CaseStage) -> None:
     """The default constraints know zones, too."""
-    for each, zone in (("a", "one"), ("b", "one"), ("c", "two")):
-        await stage.node(each, cpu="8", memory="16Gi", labels={ZONE: zone})
+    for plain, zone in (("a", "one"), ("b", "one"), ("c", "two")):
+        await stage.node(plain, cpu="8", memory="16Gi", labels={ZONE: zone})
     await _replica_set(stage, 4, cpu="100m", memory="128Mi")
     await stage.rest("four pods")
 
@@ -162,9 +162,9 @@ async def hard_spread(stage: CaseStage) -> None:
     await stage.node("nowhere", labels={HOST: None})
     rule = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
     spec = {"topologySpreadConstraints": [{**rule, "labelSelector": SELECT_WEB}]}
-    for each in ("one", "two", "three", "four"):
-        await stage.pod(each, labels=WEB, spec=spec)
-        await stage.rest(each)
+    for plain in ("one", "two", "three", "four"):
+        await stage.pod(plain, labels=WEB, spec=spec)
+        await stage.rest(plain)
     await stage.patch_node("b", {"unschedulable": True})
     await stage.pod("five", labels=WEB, spec=spec)
     await stage.rest("one more")
@@ -176,9 +176,9 @@ async def anti_affinity(stage: CaseStage) -> None:
     """Required anti-affinity, of the pod itself and of those that are there."""
     await _large_and_small(stage)
     apart = {"podAntiAffinity": _required(SELECT_WEB)}
-    for each in ("one", "two", "three"):
-        await stage.pod(each, labels=WEB, spec={"affinity": apart})
-        await stage.rest(each)
+    for plain in ("one", "two", "three"):
+        await stage.pod(plain, labels=WEB, spec={"affinity": apart})
+        await stage.rest(plain)
     await stage.pod("shunned", labels=WEB)
     await stage.rest("others' rules count")
     await stage.pod("free", labels={"app": "other"})
@@ -187,8 +187,8 @@ async def anti_affinity(stage: CaseStage) -> None:
 
 async def affinity(stage: CaseStage) -> None:
     """Required affinity: with a pod that is there, with none, and with itself."""
-    for each in ("a", "b"):
-        await stage.node(each)
+    for plain in ("a", "b"):
+        await stage.node(plain)
     await stage.pod("base", labels=WEB, spec=_on("b"))
     await stage.pod("alone", spec={"affinity": {"podAffinity": _required(_select("none"))}})
     await stage.rest("one waits")
@@ -203,8 +203,8 @@ async def affinity(stage: CaseStage) -> None:
 
 async def preferred_neighbours(stage: CaseStage) -> None:
     """Preferred affinity and anti-affinity."""
-    for each in ("a", "b"):
-        await stage.node(each)
+    for plain in ("a", "b"):
+        await stage.node(plain)
     await stage.pod("base", labels=WEB, cpu="500m", memory="1Gi", spec=_on("a"))
     await stage.rest("base")
     term = {"labelSelector": SELECT_WEB, "topologyKey": HOST}
@@ -234,8 +234,8 @@ async def queue_order(stage: CaseStage) -> None:
         await stage.priority_class(f"polite-{level}", value, preemptionPolicy="Never")
     await stage.pod("holder", cpu="1", priority="high")
     await stage.rest("full")
-    for each in ("low", "high", "mid"):
-        await stage.pod(f"wants-{each}", cpu="1", priority=f"polite-{each}")
+    for plain in ("low", "high", "mid"):
+        await stage.pod(f"wants-{plain}", cpu="1", priority=f"polite-{plain}")
     await stage.rest("three wait")
     await stage.delete("holder", force=True)
     await stage.rest("one runs", 12)
@@ -283,10 +283,10 @@ async def reprieve(stage: CaseStage) -> None:
     """The more important pods stay: of higher priority, then those that run longer."""
     await stage.priorities()
     await stage.node("a", cpu="4")
-    for each, level, minutes in (("old", "low", 30), ("new", "low", 1), ("mid", "mid", 1)):
-        await stage.pod(each, cpu="1", priority=level)
-        await stage.rest(each)
-        await stage.start(minutes, each)
+    for plain, level, minutes in (("old", "low", 30), ("new", "low", 1), ("mid", "mid", 1)):
+        await stage.pod(plain, cpu="1", priority=level)
+        await stage.rest(plain)
+        await stage.start(minutes, plain)
     await stage.pod("same", cpu="1", priority="high")
     await stage.rest("full")
     await stage.pod("high", cpu="1", priority="high")

@@ -192,28 +192,28 @@ class CaseStage:
 
     async def _look(self) -> Rest:
         pods = await self.client.list(POD, SPACE)
-        self._names |= {uid(each): name(each) for each in pods}
-        bare = [each for each in pods if controller_of(each) is None]
-        found: Rest = {"pods": {name(each): _shown(each) for each in sorted(bare, key=name)}}
-        owned = [each for each in pods if controller_of(each) is not None]
+        self._names |= {uid(pod): name(pod) for pod in pods}
+        bare = [pod for pod in pods if controller_of(pod) is None]
+        rest: Rest = {"pods": {name(pod): _shown(pod) for pod in sorted(bare, key=name)}}
+        owned = [pod for pod in pods if controller_of(pod) is not None]
         if owned:
-            found["owned"] = _owned(owned)
+            rest["owned"] = _owned(owned)
         sets = await self.client.list(DAEMON_SET, SPACE)
         if sets:
-            found["daemonSets"] = {name(each): each.get("status") for each in sets}
-        found["events"] = await self._events()
-        return found
+            rest["daemonSets"] = {name(daemon_set): daemon_set.get("status") for daemon_set in sets}
+        rest["events"] = await self._events()
+        return rest
 
     async def _events(self) -> list[str]:
-        found = set()
+        texts = set()
         for event in await self.client.list(EVENT, SPACE):
             about = event["involvedObject"]
             plain = about["name"] if about["kind"] != "Pod" else self._plain(about)
             text = self._without_uids(event.get("message", ""))
             if CHANCE in text:
                 continue
-            found.add(f"{event['type']} {event['reason']} {plain}: {text}")
-        return sorted(found)
+            texts.add(f"{event['type']} {event['reason']} {plain}: {text}")
+        return sorted(texts)
 
     def _plain(self, about: Object) -> str:
         return _unnumbered(about["name"])
@@ -228,10 +228,10 @@ class CaseStage:
     async def clear(self) -> None:
         """Remove everything, for the next case on the same cluster."""
         for kind in (DAEMON_SET, ("apps/v1", "ReplicaSet"), ("policy/v1", "PodDisruptionBudget")):
-            for each in await self.client.list(kind, SPACE):
-                await self.client.delete(kind, SPACE, name(each))
-        for each in await self.client.list(("v1", "Service"), SPACE):
-            await self.client.delete(("v1", "Service"), SPACE, name(each))
+            for body in await self.client.list(kind, SPACE):
+                await self.client.delete(kind, SPACE, name(body))
+        for body in await self.client.list(("v1", "Service"), SPACE):
+            await self.client.delete(("v1", "Service"), SPACE, name(body))
         for plain in self._classes:
             await self.client.delete(CLASS, "", plain)
         async with asyncio.timeout(LONGEST_REST):
@@ -273,11 +273,15 @@ def pod_spec(**given: Any) -> Object:
 def _shown(pod: Object) -> Rest:
     status, spec = pod.get("status") or {}, pod["spec"]
     conditions = {
-        each["type"]: " ".join(
-            [each["status"], each.get("reason", ""), _stable(each.get("message", ""))]
+        condition["type"]: " ".join(
+            [
+                condition["status"],
+                condition.get("reason", ""),
+                _stable(condition.get("message", "")),
+            ]
         ).strip()
-        for each in status.get("conditions") or ()
-        if each["type"] in SHOWN_CONDITIONS
+        for condition in status.get("conditions") or ()
+        if condition["type"] in SHOWN_CONDITIONS
     }
     return {
         "node": node_name(pod),
@@ -292,15 +296,15 @@ def _shown(pod: Object) -> Rest:
 
 def _owned(pods: list[Object]) -> Rest:
     """By owner: the number of pods on each node, and what their specs add to the template."""
-    owners = sorted({f"{_owner(each)}" for each in pods})
-    found: Rest = {}
+    owners = sorted({f"{_owner(pod)}" for pod in pods})
+    by_owner: Rest = {}
     for owner in owners:
-        mine = [each for each in pods if _owner(each) == owner]
-        nodes = Counter(node_name(each) or "none" for each in mine)
-        found[owner] = {"nodes": dict(sorted(nodes.items()))}
+        mine = [pod for pod in pods if _owner(pod) == owner]
+        nodes = Counter(node_name(pod) or "none" for pod in mine)
+        by_owner[owner] = {"nodes": dict(sorted(nodes.items()))}
         if owner.startswith("DaemonSet"):
-            found[owner]["pods"] = sorted((_daemon(each) for each in mine), key=_text)
-    return found
+            by_owner[owner]["pods"] = sorted((_daemon(pod) for pod in mine), key=_text)
+    return by_owner
 
 
 def _owner(pod: Object) -> str:
@@ -309,8 +313,8 @@ def _owner(pod: Object) -> str:
     return f"{owner['kind']} {owner['name']}"
 
 
-def _text(found: Rest) -> str:
-    return json.dumps(found, sort_keys=True)
+def _text(rest: Rest) -> str:
+    return json.dumps(rest, sort_keys=True)
 
 
 def _daemon(pod: Object) -> Rest:

@@ -16,8 +16,8 @@ VERSIONS = ("1.34", "1.36")
 @pytest.mark.parametrize("case", CASES, ids=lambda each: each.__name__)
 async def test_the_embedded_cluster_does_what_the_real_one_did(case: Case, version: str) -> None:
     wanted = recorded(version)[case.__name__]
-    major, minor = (int(each) for each in version.split("."))
-    found = await play_embedded(case, (major, minor), LoopClock())
+    major, minor = (int(part) for part in version.split("."))
+    rests = await play_embedded(case, (major, minor), LoopClock())
     for rest, seen in wanted.items():
-        assert found.get(rest) == seen, rest
-    assert found.keys() == wanted.keys()
+        assert rests.get(rest) == seen, rest
+    assert rests.keys() == wanted.keys()

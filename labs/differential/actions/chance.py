@@ -7,29 +7,31 @@ from random import Random
 from typing import Any
 
 from labs.differential.actions.manifests import NONE, OWN, SHARED, Manifests
-from labs.differential.actions.story import KUBELETS, NODE, POD, WAIT, Step, Story, send
+from labs.differential.actions.story import KUBELETS, NODE, POD, WAIT, Story, StoryStep, send
 
 CASCADES = ("Background", "Foreground", "Orphan")
 NODES = 3
 
-Steps = list[Step]
+Steps = list[StoryStep]
 
 
-def pods(note: str, of: str, what: str, state: str = "live", count: int = 1, **more: Any) -> Step:
+def pods(
+    note: str, of: str, what: str, state: str = "live", count: int = 1, **more: Any
+) -> StoryStep:
     args = {"of": of, "what": what, "state": state, "count": count, **more}
-    return Step(POD, note, args)
+    return StoryStep(POD, note, args)
 
 
-def node(note: str, what: str, **more: Any) -> Step:
-    return Step(NODE, note, {"what": what, **more})
+def node(note: str, what: str, **more: Any) -> StoryStep:
+    return StoryStep(NODE, note, {"what": what, **more})
 
 
-def kubelets(note: str, **more: bool) -> Step:
-    return Step(KUBELETS, note, dict(more))
+def kubelets(note: str, **more: bool) -> StoryStep:
+    return StoryStep(KUBELETS, note, dict(more))
 
 
-def wait(seconds: float) -> Step:
-    return Step(WAIT, f"wait {seconds:g} s", {"seconds": seconds})
+def wait(seconds: float) -> StoryStep:
+    return StoryStep(WAIT, f"wait {seconds:g} s", {"seconds": seconds})
 
 
 class Teller:
@@ -53,15 +55,15 @@ class Teller:
         return Story(chosen, tuple(steps), NODES, devices)
 
     def some(self, count: tuple[int, int], *makers: Callable[[], Steps]) -> Steps:
-        found: Steps = []
+        steps: Steps = []
         for _ in range(self.chance.randint(*count)):
-            found += self.chance.choice(makers)()
-        return found
+            steps += self.chance.choice(makers)()
+        return steps
 
     def claims(self) -> str:
         return self.chance.choice((SHARED, OWN, NONE))
 
-    def sometimes(self, *steps: Step, odds: float = 0.3) -> Steps:
+    def sometimes(self, *steps: StoryStep, odds: float = 0.3) -> Steps:
         return list(steps) if self.chance.random() < odds else []
 
     def way(self) -> str:
@@ -86,18 +88,18 @@ class Teller:
         return [kubelets(f"kubelets {'stop' if on else 'do not stop'} pods", stop=on)]
 
     def end(self, plural: str, plain: str) -> Steps:
-        found = [self.make.delete(plural, plain, self.chance.choice(CASCADES))]
-        return [*found, kubelets("kubelets start and stop pods", start=True, stop=True)]
+        steps = [self.make.delete(plural, plain, self.chance.choice(CASCADES))]
+        return [*steps, kubelets("kubelets start and stop pods", start=True, stop=True)]
 
     def claim_harm(self, claims: str) -> Steps:
         if claims != SHARED:
             return []
-        found = [self.make.delete("resourceclaims", "shared")]
-        return found + self.sometimes(self.make.claim("shared"), odds=0.7)
+        steps = [self.make.delete("resourceclaims", "shared")]
+        return steps + self.sometimes(self.make.claim("shared"), odds=0.7)
 
 
 def _has_indexes(steps: Steps) -> bool:
-    bodies = (each.args.get("body") or {} for each in steps)
+    bodies = (step.args.get("body") or {} for step in steps)
     return any((body.get("spec") or {}).get("completionMode") == "Indexed" for body in bodies)
 
 
@@ -149,12 +151,12 @@ def deployment(tell: Teller) -> Steps:
     )
 
 
-def _paused(make: Manifests, on: bool) -> Step:
+def _paused(make: Manifests, on: bool) -> StoryStep:
     said = "pause web" if on else "resume web"
     return make.patch("deployments", "web", said, {"spec": {"paused": on}})
 
 
-def _pods_change(make: Manifests, chance: Random) -> Step:
+def _pods_change(make: Manifests, chance: Random) -> StoryStep:
     """Change labels and annotations of the Deployment; its ReplicaSets take some of them over."""
     value = f"x{chance.randint(1, 3)}"
     what = chance.choice(("labels", "annotations"))
@@ -165,10 +167,10 @@ def _pods_change(make: Manifests, chance: Random) -> Step:
 def _sometimes_end(tell: Teller, plural: str, plain: str, spec: dict[str, Any]) -> Steps:
     if tell.chance.random() > 0.6:
         return []
-    found = tell.end(plural, plain)
+    steps = tell.end(plural, plain)
     if tell.chance.random() < 0.5:
-        found.append(tell.make.create(plural, plain, f"create {plain} anew", spec=spec))
-    return found
+        steps.append(tell.make.create(plural, plain, f"create {plain} anew", spec=spec))
+    return steps
 
 
 def replica_set(tell: Teller) -> Steps:
@@ -230,7 +232,7 @@ def stateful_set(tell: Teller) -> Steps:
     )
 
 
-def _partition(make: Manifests, number: int) -> Step:
+def _partition(make: Manifests, number: int) -> StoryStep:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": number}}
     body = {"spec": {"updateStrategy": strategy}}
     return make.patch("statefulsets", "db", f"set the partition to {number}", body)
@@ -319,7 +321,7 @@ def bare_pods(tell: Teller) -> Steps:
         return [pods("a pod ends", "p", "end", "running", code=chance.choice((0, 1)))]
 
     first = [make.claim("shared", chance.choice((1, 1, 2))), make.template("each")]
-    steps += [each for each in first if chance.random() < 0.8]
+    steps += [step for step in first if chance.random() < 0.8]
     return steps + tell.some(
         (5, 9),
         pod,
@@ -389,7 +391,7 @@ def nodes(tell: Teller) -> Steps:
     if tolerations[0]["key"] == key["key"]:
         # Otherwise the chosen node would decide whether the next pod is evicted again.
         effects = ["NoSchedule", "NoExecute"]
-    taints = [{**key, "effect": each} for each in effects]
+    taints = [{**key, "effect": effect} for effect in effects]
     trouble: list[Steps] = [
         [node("cordon the node of web", "cordon", of="web")],
         [node(f"taint the node of web: {', '.join(effects)}", "taint", of="web", taints=taints)],
@@ -444,7 +446,7 @@ def devices(tell: Teller) -> Steps:
         # Pods that tolerate NoExecute for a while would come back to the same devices.
         kinds = (["NoSchedule", "NoExecute"],) if bearing else (["NoSchedule"], ["NoExecute"])
         effects = chance.choice(kinds)
-        taints = [{"key": BROKEN, "effect": each} for each in effects]
+        taints = [{"key": BROKEN, "effect": effect} for effect in effects]
         said = f"taint the devices of {where}: {', '.join(effects)}"
         return [node(said, "taint devices", taints=taints, lasts=3, **which)]
 

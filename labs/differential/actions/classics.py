@@ -16,9 +16,9 @@ from labs.differential.actions.chance import (
     wait,
 )
 from labs.differential.actions.manifests import NONE, OWN, SHARED, Manifests
-from labs.differential.actions.story import Step, Story, send
+from labs.differential.actions.story import Story, StoryStep, send
 
-Steps = list[Step]
+Steps = list[StoryStep]
 NODES = 3
 LISTED = 256
 """The largest number of consumers in a claim's list."""
@@ -207,10 +207,10 @@ def two_holds(make: Manifests) -> Steps:
     ]
     body = {"status": {"reservedFor": [*holds, *ahead]}}
 
-    def ungate(said: str, of: str, count: int = 1) -> Step:
+    def ungate(said: str, of: str, count: int = 1) -> StoryStep:
         return pods(said, of, "patch", "pending", count, body=UNGATE)
 
-    def let_go(plain: str) -> Step:
+    def let_go(plain: str) -> StoryStep:
         gone = {"status": {"reservedFor": [{"$patch": "delete", "uid": f"held-{plain}"}]}}
         return send(f"hold {plain} goes", "PATCH", path, gone, patch="strategic")
 
@@ -311,7 +311,7 @@ CLASSICS: dict[str, Callable[[Manifests], Steps]] = {
 def classics_of(version: tuple[int, int]) -> list[str]:
     """The names of the stories that a Kubernetes version can play with its default gates."""
     return [
-        each for each in CLASSICS if each != "tainted-devices" or version >= DEVICE_TAINTS_SINCE
+        title for title in CLASSICS if title != "tainted-devices" or version >= DEVICE_TAINTS_SINCE
     ]
 
 

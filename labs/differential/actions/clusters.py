@@ -116,10 +116,10 @@ class Log:
         return max(self._turns.values(), default=0) > _LOOP_GOES_ON
 
     def all(self, kind: str) -> list[Object]:
-        return [each for (found, _), each in self.current.items() if found == kind]
+        return [obj for (known, _), obj in self.current.items() if known == kind]
 
 
-class Stage(Protocol):
+class StoryStage(Protocol):
     """A cluster for one story. After ``quiet`` seconds without an event it is at rest."""
 
     transport: Transport
@@ -236,10 +236,12 @@ class RealCluster:
         """Renew the Leases of all nodes that are not lost."""
         while True:
             begun = time.monotonic()
-            names = [each for fleet in self.beating.values() for each in fleet.names]
+            names = [name for fleet in self.beating.values() for name in fleet.names]
             for chunk in range(0, len(names), _BEATS_AT_ONCE):
                 part = names[chunk : chunk + _BEATS_AT_ONCE]
-                await asyncio.gather(*(self._renew(each) for each in part if each not in self.lost))
+                await asyncio.gather(
+                    *(self._renew(lease) for lease in part if lease not in self.lost)
+                )
             await asyncio.sleep(max(begun + _BEAT_SECONDS - time.monotonic(), 0.5))
 
     async def _renew(self, node: str) -> None:
@@ -261,7 +263,7 @@ class RealCluster:
         log = Log(asyncio.get_running_loop().time)
         self.logs[namespace] = log
         self.beating[namespace] = fleet
-        await asyncio.gather(*(self._renew(each) for each in fleet.names))
+        await asyncio.gather(*(self._renew(name) for name in fleet.names))
         await join(self.client, fleet)
         await make_namespace(self.client, namespace)
         return RealStage(self, namespace, self.transport, fleet, log, quiet)
@@ -388,7 +390,7 @@ def _replaced(log: Log, gone: set[str]) -> bool:
 
 
 def _is_lost(node: Object) -> bool:
-    return any(each["key"] == UNREACHABLE for each in node["spec"].get("taints") or ())
+    return any(taint["key"] == UNREACHABLE for taint in node["spec"].get("taints") or ())
 
 
 def _new_and_bound(pod: Object, gone: set[str]) -> bool:
@@ -464,10 +466,10 @@ async def answer(
     finally:
         await response.close()
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except ValueError:
-        found = {"message": raw.decode("utf-8", "replace")}
-    return response.status, found if isinstance(found, dict) else {"message": str(found)}
+        document = {"message": raw.decode("utf-8", "replace")}
+    return response.status, document if isinstance(document, dict) else {"message": str(document)}
 
 
 # The embedded cluster

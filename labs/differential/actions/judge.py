@@ -88,9 +88,9 @@ def differences(theirs: Played, ours: Played) -> list[Difference]:
     for failure in ours.failures:
         return [Difference(0, "component fails", "", failure)]
     for number, (real, emulated) in enumerate(zip(theirs.segments, ours.segments, strict=True), 1):
-        found = [Difference(number, kind, *both) for kind, *both in _segment(real, emulated)]
-        if found:
-            return found
+        kinds = [Difference(number, kind, *both) for kind, *both in _segment(real, emulated)]
+        if kinds:
+            return kinds
     last = len(theirs.segments)
     return [Difference(last, kind, *both) for kind, *both in _messages(theirs, ours)]
 
@@ -99,7 +99,7 @@ Found = Iterator[tuple[str, str, str]]
 
 
 def _segment(theirs: Segment, ours: Segment) -> Found:
-    theirs, ours = (_without_remade(each) for each in (theirs, ours))
+    theirs, ours = (_without_remade(played) for played in (theirs, ours))
     yield from _answers(theirs, ours)
     yield from _rests(theirs, ours)
     yield from _histories(theirs, ours)
@@ -119,17 +119,17 @@ def _without_remade(segment: Segment) -> Segment:
             over.add(seen.object["metadata"]["uid"])
         elif seen.kind == "ResourceClaim" and seen.type == "ADDED":
             owners = seen.object["metadata"].get("ownerReferences") or ()
-            if over & {each["uid"] for each in owners}:
+            if over & {owner["uid"] for owner in owners}:
                 remade.add(seen.name)
     gone = {name for name in remade if ("ResourceClaim", name) not in segment.rest}
-    kept = [each for each in segment.events if each.name not in gone]
+    kept = [event for event in segment.events if event.name not in gone]
     return replace(segment, events=kept)
 
 
 def _answers(theirs: Segment, ours: Segment) -> Found:
-    real, emulated = (sorted(map(level_message, each.answers)) for each in (theirs, ours))
+    real, emulated = (sorted(map(level_message, played.answers)) for played in (theirs, ours))
     if real != emulated:
-        codes = "/".join(each[0].partition(" ")[0] if each else "-" for each in (real, emulated))
+        codes = "/".join(side[0].partition(" ")[0] if side else "-" for side in (real, emulated))
         yield f"answer {codes}", str(real), str(emulated)
 
 
@@ -141,9 +141,9 @@ def _rests(theirs: Segment, ours: Segment) -> Found:
     finished = _finished_beside(theirs) | _finished_beside(ours)
     if real - finished != emulated - finished:
         yield "loop", str(sorted(real)), str(sorted(emulated))
-    groups = [_grouped(each, real | emulated) for each in (theirs, ours)]
+    groups = [_grouped(played, real | emulated) for played in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
-        left, right = (each.get(key, []) for each in groups)
+        left, right = (group.get(key, []) for group in groups)
         if len(left) != len(right):
             yield f"rest {key[0]}: how many", f"{len(left)} {key[1]}", f"{len(right)} {key[1]}"
             continue
@@ -151,15 +151,15 @@ def _rests(theirs: Segment, ours: Segment) -> Found:
 
 
 def _grouped(segment: Segment, without: set[Name]) -> dict[Name, list[Object]]:
-    found: dict[Name, list[Object]] = defaultdict(list)
-    going = any("deletionTimestamp" in each["metadata"] for each in _sets(segment))
+    by_name: dict[Name, list[Object]] = defaultdict(list)
+    going = any("deletionTimestamp" in body["metadata"] for body in _sets(segment))
     for (kind, plain), obj in segment.rest.items():
         if kind == "ControllerRevision" and going:
             # The StatefulSet creates it again, and the garbage collector deletes it again.
             continue
         if (kind, level_text(plain)) not in without:
-            found[kind, level_text(plain)].append(whole(kind, obj))
-    return found
+            by_name[kind, level_text(plain)].append(whole(kind, obj))
+    return by_name
 
 
 def _sets(segment: Segment) -> Iterator[Object]:
@@ -171,13 +171,13 @@ def _paired(key: Name, left: list[Object], right: list[Object]) -> Found:
     kind, plain = key
     rest = sorted(right, key=_text)
     odd = []
-    for each in sorted(left, key=_text):
-        if each in rest:
-            rest.remove(each)
+    for obj in sorted(left, key=_text):
+        if obj in rest:
+            rest.remove(obj)
         else:
-            odd.append(each)
-    for one, other in zip(odd, rest, strict=True):
-        for path, a, b in _unequal(one, other, ""):
+            odd.append(obj)
+    for first, other in zip(odd, rest, strict=True):
+        for path, a, b in _unequal(first, other, ""):
             yield f"rest {kind} {path}", f"{plain}: {_text(a)}", f"{plain}: {_text(b)}"
 
 
@@ -188,40 +188,40 @@ def _text(value: Any) -> str:
 ABSENT = "(absent)"
 
 
-def _unequal(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if one == other:
+def _unequal(real: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if real == other:
         return
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
+    if isinstance(real, dict) and isinstance(other, dict):
+        for key in sorted({*real, *other}):
             below = f"{path}.{key}".lstrip(".")
-            yield from _unequal(one.get(key, ABSENT), other.get(key, ABSENT), below)
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for a, b in zip(one, other, strict=True):
+            yield from _unequal(real.get(key, ABSENT), other.get(key, ABSENT), below)
+    elif isinstance(real, list) and isinstance(other, list) and len(real) == len(other):
+        for a, b in zip(real, other, strict=True):
             yield from _unequal(a, b, f"{path}[]")
     else:
-        yield path, one, other
+        yield path, real, other
 
 
 # On the way
 
 
 def _tracks(segment: Segment) -> dict[Name, list[Seen]]:
-    found: dict[Name, list[Seen]] = defaultdict(list)
-    for each in segment.events:
-        found[each.kind, each.name].append(each)
-    return found
+    tracks: dict[Name, list[Seen]] = defaultdict(list)
+    for event in segment.events:
+        tracks[event.kind, event.name].append(event)
+    return tracks
 
 
 def _looping(segment: Segment) -> set[Name]:
-    found = set()
+    names = set()
     for (kind, plain), events in _tracks(segment).items():
         if kind == "ControllerRevision" or kind in _SUMS:
             continue
-        states = [state for state, _ in groupby(_state(each) for each in events)]
+        states = [state for state, _ in groupby(_state(event) for event in events)]
         if len(states) >= _LOOP and len(set(states)) * 2 <= len(states):
-            found.add((kind, level_text(plain)))
+            names.add((kind, level_text(plain)))
     # Counters that go up and down in a rollout do not count.
-    return found if any(kind not in _COUNTED for kind, _ in found) else set()
+    return names if any(kind not in _COUNTED for kind, _ in names) else set()
 
 
 def _state(seen: Seen) -> str:
@@ -232,18 +232,18 @@ def _histories(theirs: Segment, ours: Segment) -> Found:
     loops = _looping(theirs) | _looping(ours)
     finished = _finished_beside(theirs) | _finished_beside(ours)
     going = _jobs_that_go(theirs)
-    groups = [_by_name(_without_early_refusals(each)) for each in (theirs, ours)]
+    groups = [_by_name(_without_early_refusals(played)) for played in (theirs, ours)]
     for key in sorted({*groups[0], *groups[1]}):
         kind, plain = key
         if key in loops or kind in _AT_REST:
             continue
-        left, right = (each.get(key, []) for each in groups)
+        left, right = (group.get(key, []) for group in groups)
         if kind in _COUNTED:
             yield from _counted(kind, plain, left, right)
         elif key in finished:
             yield from _exact(kind, plain, *map(_unlisted, (left, right)))
         elif kind == "Pod" and going:
-            yield from _exact(kind, plain, *(_untracked(each, going) for each in (left, right)))
+            yield from _exact(kind, plain, *(_untracked(side, going) for side in (left, right)))
         else:
             yield from _exact(kind, plain, left, right)
 
@@ -280,7 +280,7 @@ def _early(segment: Segment) -> set[str]:
             gone.add(seen.object["metadata"]["uid"])
         elif seen.kind == "Pod" and seen.type == "ADDED":
             claims = (used.partition("/")[2] for used in claims_used(seen.object))
-            if any(each in freed and listed.get(each, set()) & gone for each in claims):
+            if any(claim in freed and listed.get(claim, set()) & gone for claim in claims):
                 early.add(seen.name)
         elif seen.name in early and _is_refused(seen):
             refused.add(seen.name)
@@ -299,7 +299,9 @@ def _without_refusal(seen: Seen) -> Seen:
     if not _is_refused(seen):
         return seen
     status = seen.object["status"]
-    conditions = [each for each in status["conditions"] if each["type"] != "PodScheduled"]
+    conditions = [
+        condition for condition in status["conditions"] if condition["type"] != "PodScheduled"
+    ]
     return replace(seen, object={**seen.object, "status": {**status, "conditions": conditions}})
 
 
@@ -358,12 +360,12 @@ def _untracked(tracks: list[list[Seen]], jobs: set[str]) -> list[list[Seen]]:
 def _owners(seen: Seen) -> set[str]:
     """The names of the Jobs that own a pod."""
     owners = seen.object["metadata"].get("ownerReferences") or ()
-    return {each["name"] for each in owners if each["kind"] == "Job"}
+    return {owner["name"] for owner in owners if owner["kind"] == "Job"}
 
 
 def _without_tracking(seen: Seen) -> Seen:
     metadata = seen.object["metadata"]
-    kept = [each for each in metadata.get("finalizers") or () if each != TRACKING]
+    kept = [finalizer for finalizer in metadata.get("finalizers") or () if finalizer != TRACKING]
     return replace(seen, object={**seen.object, "metadata": {**metadata, "finalizers": kept}})
 
 
@@ -374,26 +376,30 @@ def _by_name(segment: Segment) -> dict[Name, list[list[Seen]]]:
         key = (first.kind, first.name)
         if first.kind in _COUNTED or key in tracks:
             tracks[key] = [first, *tracks.get(key, [])]
-    found: dict[Name, list[list[Seen]]] = defaultdict(list)
+    by_name: dict[Name, list[list[Seen]]] = defaultdict(list)
     for (kind, plain), events in tracks.items():
-        found[kind, level_text(plain)].append(events)
-    return found
+        by_name[kind, level_text(plain)].append(events)
+    return by_name
 
 
 def _exact(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
-    raced = any(_raced(each) for each in (*left, *right))
-    real, emulated = (sorted(_states(each, raced=raced) for each in side) for side in (left, right))
+    raced = any(_raced(seen) for seen in (*left, *right))
+    real, emulated = (sorted(_states(seen, raced=raced) for seen in side) for side in (left, right))
     real, emulated = (
-        [each for each in side if len(each) > 1 or not _old(each)] for side in (real, emulated)
+        [seen for seen in side if len(seen) > 1 or not _old(seen)] for side in (real, emulated)
     )
     odd, rest = [], list(emulated)
-    for each in real:
-        if each in rest:
-            rest.remove(each)
+    for states in real:
+        if states in rest:
+            rest.remove(states)
         else:
-            odd.append(each)
-    for one, other in _zipped(odd, rest):
-        yield f"history {kind} {_where(one, other)}", f"{plain}: {one}", f"{plain}: {other}"
+            odd.append(states)
+    for left_out, other in _zipped(odd, rest):
+        yield (
+            f"history {kind} {_where(left_out, other)}",
+            f"{plain}: {left_out}",
+            f"{plain}: {other}",
+        )
 
 
 def _old(states: list[str]) -> bool:
@@ -401,10 +407,10 @@ def _old(states: list[str]) -> bool:
     return not states or states[0].startswith("MODIFIED")
 
 
-def _zipped(one: list[Any], other: list[Any]) -> Iterator[tuple[Any, Any]]:
-    for number in range(max(len(one), len(other))):
+def _zipped(first: list[Any], other: list[Any]) -> Iterator[tuple[Any, Any]]:
+    for number in range(max(len(first), len(other))):
         yield (
-            one[number] if number < len(one) else [],
+            first[number] if number < len(first) else [],
             other[number] if number < len(other) else [],
         )
 
@@ -419,19 +425,19 @@ def _raced(events: list[Seen]) -> bool:
 
 def _condition(seen: Seen, wanted: str) -> Object:
     conditions = (seen.object.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == wanted), {})
+    return next((condition for condition in conditions if condition["type"] == wanted), {})
 
 
 def _without_short_cycles(events: list[Seen]) -> list[Seen]:
     """The events of a scheduled group without cycles that began before its last pod was there."""
     if _condition(events[-1], _GROUP_SCHEDULED).get("status") != "True":
         return events
-    refused = [_condition(each, _GROUP_SCHEDULED).get("status") == "False" for each in events]
-    return [each for each, short in zip(events, refused, strict=True) if not short]
+    refused = [_condition(event, _GROUP_SCHEDULED).get("status") == "False" for event in events]
+    return [event for event, short in zip(events, refused, strict=True) if not short]
 
 
 def _states(events: list[Seen], *, raced: bool) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for seen in _without_short_cycles(events):
         fields = level(shortened(seen.kind, seen.object))
         if raced:
@@ -448,12 +454,12 @@ def _states(events: list[Seen], *, raced: bool) -> list[str]:
                 fields.pop("deleting", None)
                 fields.pop("finalizers", None)
         state = _text(fields)
-        if not (raced and found and found[-1].endswith(f" {state}") and seen.type == "MODIFIED"):
-            found.append(f"{seen.type} {state}")
+        if not (raced and texts and texts[-1].endswith(f" {state}") and seen.type == "MODIFIED"):
+            texts.append(f"{seen.type} {state}")
     if events[0].kind == "ResourceClaim":
-        found = _merged(events, found)
-        return _without_pause([state for state, _ in groupby(found)])
-    return [state for state, _ in groupby(found)]
+        texts = _merged(events, texts)
+        return _without_pause([state for state, _ in groupby(texts)])
+    return [state for state, _ in groupby(texts)]
 
 
 def _without_pause(states: list[str]) -> list[str]:
@@ -507,35 +513,35 @@ def _without_list(state: str) -> str:
 
 
 def _listed(seen: Seen) -> set[str]:
-    return {each["uid"] for each in (seen.object.get("status") or {}).get("reservedFor") or ()}
+    return {entry["uid"] for entry in (seen.object.get("status") or {}).get("reservedFor") or ()}
 
 
-def _where(one: list[str], other: list[str]) -> str:
+def _where(real: list[str], other: list[str]) -> str:
     """The fields that differ at the first difference."""
-    for a, b in zip(one, other, strict=False):
+    for a, b in zip(real, other, strict=False):
         if a != b:
-            left, right = (json.loads(each.partition(" ")[2]) for each in (a, b))
+            left, right = (json.loads(values.partition(" ")[2]) for values in (a, b))
             paths = [path for path, *_ in _unequal(left, right, "")]
             return ", ".join(paths) or "type of event"
-    return "has fewer states" if len(one) < len(other) else "has more states"
+    return "has fewer states" if len(real) < len(other) else "has more states"
 
 
 def _counted(kind: str, plain: str, left: list[list[Seen]], right: list[list[Seen]]) -> Found:
     """Compare field by field: each must have the same turning points."""
     real, emulated = (sorted(map(_ways, side), key=_text) for side in (left, right))
-    for one, other in _zipped(real, emulated):
-        one, other = one or {}, other or {}
-        for path in sorted({*one, *other}):
-            a, b = one.get(path, []), other.get(path, [])
+    for theirs, other in _zipped(real, emulated):
+        theirs, other = theirs or {}, other or {}
+        for path in sorted({*theirs, *other}):
+            a, b = theirs.get(path, []), other.get(path, [])
             if a != b:
                 yield f"history {kind} {path}", f"{plain}: {a}", f"{plain}: {b}"
 
 
 def _ways(events: list[Seen]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = defaultdict(list)
-    flat = [dict(_flat(each)) for each in events]
+    ways: dict[str, list[Any]] = defaultdict(list)
+    flat = [dict(_flat(event)) for event in events]
     gone = events[-1].type == "DELETED"
-    for path in {path for each in flat for path in each}:
+    for path in {path for value in flat for path in value}:
         if gone and path.startswith(("status.", "conditions.")):
             # A race: its controller still writes while the garbage collector removes it.
             continue
@@ -543,9 +549,9 @@ def _ways(events: list[Seen]) -> dict[str, list[Any]]:
             continue
         if path.startswith(_SUMS.get(events[0].kind, _NO_SUMS)):
             continue
-        values = [_amount(path, each.get(path)) for each in flat]
-        found[path] = sorted(map(bool, set(values))) if "uncounted" in path else turns(values)
-    return dict(found)
+        values = [_amount(path, value.get(path)) for value in flat]
+        ways[path] = sorted(map(bool, set(values))) if "uncounted" in path else turns(values)
+    return dict(ways)
 
 
 def _amount(path: str, value: Any) -> Any:
@@ -564,28 +570,28 @@ def _flat(seen: Seen) -> Iterator[tuple[str, Any]]:
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _leaves(f"{path}.{key}", each)
+        for key, item in value.items():
+            yield from _leaves(f"{path}.{key}", item)
     else:
         yield path, value
 
 
 def turns(values: Iterable[Any]) -> list[Any]:
     """The first, last and turning points of numbers; every change of other values."""
-    found: list[Any] = []
+    shortest: list[Any] = []
     for value in values:
-        if found and found[-1] == value:
+        if shortest and shortest[-1] == value:
             continue
-        if len(found) >= 2 and _between(found[-2], found[-1], value):
-            found[-1] = value
+        if len(shortest) >= 2 and _between(shortest[-2], shortest[-1], value):
+            shortest[-1] = value
         else:
-            found.append(value)
-    return found
+            shortest.append(value)
+    return shortest
 
 
 def _between(first: Any, middle: Any, last: Any) -> bool:
-    numbers = [0 if each is None else each for each in (first, middle, last)]
-    if not all(type(each) is int for each in numbers):
+    numbers = [0 if value is None else value for value in (first, middle, last)]
+    if not all(type(number) is int for number in numbers):
         return False
     return numbers == sorted(numbers) or numbers == sorted(numbers, reverse=True)
 
@@ -597,7 +603,7 @@ def _orders(theirs: Segment, ours: Segment) -> Found:
     real, emulated = _relations(theirs), _relations(ours)
     for pair in sorted(set(real) & set(emulated) - _UNRELATED):
         if not real[pair] & emulated[pair]:
-            shown = [_relation(pair, each[pair]) for each in (real, emulated)]
+            shown = [_relation(pair, side[pair]) for side in (real, emulated)]
             yield f"order {pair[0]}, {pair[1]}", shown[0], shown[1]
 
 
@@ -611,7 +617,7 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
     related = _related(segment.events)
     racing = _finished_beside(segment)
     going = _namespace_goes(segment)
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    relations: dict[tuple[str, str], set[str]] = defaultdict(set)
     firsts: dict[tuple[Name, str], int] = {}
     for number, seen in enumerate(segment.events):
         for mark in _marks(seen):
@@ -621,13 +627,13 @@ def _relations(segment: Segment) -> dict[tuple[str, str], set[str]]:
     items = sorted(firsts.items(), key=lambda each: each[1])
     if len(items) > 400:
         return {}
-    for (one, did), at in items:
+    for (name, did), at in items:
         for (other, did_too), later in items:
-            if going and "Pod" not in (one[0], other[0]):
+            if going and "Pod" not in (name[0], other[0]):
                 continue
-            if at < later and frozenset((one, other)) in related:
-                _note(found, f"{one[0]} {did}", f"{other[0]} {did_too}")
-    return found
+            if at < later and frozenset((name, other)) in related:
+                _note(relations, f"{name[0]} {did}", f"{other[0]} {did_too}")
+    return relations
 
 
 def _namespace_goes(segment: Segment) -> bool:
@@ -639,26 +645,26 @@ def _namespace_goes(segment: Segment) -> bool:
     )
 
 
-def _note(found: dict[tuple[str, str], set[str]], first: str, second: str) -> None:
+def _note(relations: dict[tuple[str, str], set[str]], first: str, second: str) -> None:
     if first == second:
         return
     if first < second:
-        found[first, second].add("<")
+        relations[first, second].add("<")
     else:
-        found[second, first].add(">")
+        relations[second, first].add(">")
 
 
 def _related(events: Sequence[Seen]) -> set[frozenset[Name]]:
     """Pairs of owners and owned objects, and of claims and listed pods."""
-    found = set()
+    related = set()
     for seen in events:
         own = (seen.kind, seen.name)
         for owner in seen.object["metadata"].get("ownerReferences") or ():
-            found.add(frozenset((own, (owner["kind"], owner["name"]))))
+            related.add(frozenset((own, (owner["kind"], owner["name"]))))
         if seen.kind == "ResourceClaim":
-            for each in (seen.object.get("status") or {}).get("reservedFor") or ():
-                found.add(frozenset((own, ("Pod", each["name"]))))
-    return found
+            for entry in (seen.object.get("status") or {}).get("reservedFor") or ():
+                related.add(frozenset((own, ("Pod", entry["name"]))))
+    return related
 
 
 def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
@@ -684,24 +690,25 @@ def _marks(seen: Seen) -> Iterator[tuple[Name, str]]:
 def _messages(theirs: Played, ours: Played) -> Found:
     crowded = _crowded(theirs) | _crowded(ours)
     real, emulated = (
-        [each for each in _told(played) if each.partition(" ")[0] not in crowded]
+        [text for text in _told(played) if text.partition(" ")[0] not in crowded]
         for played in (theirs, ours)
     )
-    for each in sorted(set(real) - set(emulated)):
-        yield f"event {each.partition(':')[0]} is missing", each, ""
-    for each in sorted(set(emulated) - set(real)):
-        yield f"event {each.partition(':')[0]} is too much", "", each
+    for event in sorted(set(real) - set(emulated)):
+        yield f"event {event.partition(':')[0]} is missing", event, ""
+    for event in sorted(set(emulated) - set(real)):
+        yield f"event {event.partition(':')[0]} is too much", "", event
 
 
 def _crowded(played: Played) -> set[str]:
     """Kinds with too many Events about one object."""
     counts = Counter(
-        (each["involvedObject"]["kind"], each["involvedObject"]["name"]) for each in played.messages
+        (message["involvedObject"]["kind"], message["involvedObject"]["name"])
+        for message in played.messages
     )
     combined = {
-        each["involvedObject"]["kind"]
-        for each in played.messages
-        if _COMBINED in each.get("message", "")
+        message["involvedObject"]["kind"]
+        for message in played.messages
+        if _COMBINED in message.get("message", "")
     }
     return combined | {kind for (kind, _), count in counts.items() if count >= _MANY}
 
@@ -715,15 +722,15 @@ _UNSTEADY = (_COMBINED, "had untolerated taint", _GANG_COMES)
 
 
 def _told(played: Played) -> dict[str, None]:
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     early = {name for segment in played.segments for name in _early(segment)}
-    for each in played.messages:
-        regarding = each["involvedObject"]
-        if regarding["name"] in early and each["reason"] == "FailedScheduling":
+    for message in played.messages:
+        regarding = message["involvedObject"]
+        if regarding["name"] in early and message["reason"] == "FailedScheduling":
             continue
-        message = _STEPS.sub(r"\1", each.get("message", ""))
-        if is_race(message) or any(word in message for word in _UNSTEADY):
+        text = _STEPS.sub(r"\1", message.get("message", ""))
+        if is_race(text) or any(word in text for word in _UNSTEADY):
             continue
-        shown = f"{regarding['kind']} {each.get('type')} {each['reason']}"
-        found[f"{shown}: {level_text(regarding['name'])} {level_message(message)}"] = None
-    return found
+        shown = f"{regarding['kind']} {message.get('type')} {message['reason']}"
+        texts[f"{shown}: {level_text(regarding['name'])} {level_message(text)}"] = None
+    return texts

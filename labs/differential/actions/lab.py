@@ -49,16 +49,16 @@ def main(arguments: Sequence[str]) -> int:
         asyncio.run(session.run())
     kinds: Counter[str] = Counter()
     for result in session.results:
-        kinds.update({each.kind for each in result.differences})
+        kinds.update({difference.kind for difference in result.differences})
     for kind, count in kinds.most_common():
         print(f"{count:4} x {kind}")
-    different = sum(1 for each in session.results if each.differences)
-    unsteady = sum(1 for each in session.results if each.unsteady)
+    different = sum(1 for result in session.results if result.differences)
+    unsteady = sum(1 for result in session.results if result.unsteady)
     print(
         f"{len(session.results)} stories in {time.monotonic() - begun:.0f} s, "
         f"{different} differ, {unsteady} differed once only, canary {session.slowness:.2f} s"
     )
     for result in session.results:
-        for each in result.unsteady:
-            print(f"  unsteady {result.number}: {each.shown()[:4000]}")
+        for difference in result.unsteady:
+            print(f"  unsteady {result.number}: {difference.shown()[:4000]}")
     return 1 if different else 0

@@ -54,26 +54,26 @@ def level_text(text: str) -> str:
 def level_message(text: str) -> str:
     """A component's message without what the scheduler says about nodes of other stories."""
 
-    def nodes(found: re.Match[str]) -> str:
-        parts = [each for each in found.group(1).split(", ") if not _of_others(each)]
+    def nodes(match: re.Match[str]) -> str:
+        parts = [node for node in match.group(1).split(", ") if not _of_others(node)]
         return f"0/* nodes are available: {', '.join(sorted(parts))}"
 
     return level_text(_AVAILABLE.sub(nodes, _PREEMPTION.sub("preemption: *", text)))
 
 
 def _of_others(reason: str) -> bool:
-    return any(each in reason for each in _OTHERS)
+    return any(pattern in reason for pattern in _OTHERS)
 
 
 def shortened(kind: str, obj: Object) -> Object:
     """The short form of an object as in recordings; otherwise its status and replicas."""
     if kind in OWN:
-        found = _shortened(kind, obj)
-        conditions = found.get("conditions", {})
-        for each, value in conditions.items():
+        short = _shortened(kind, obj)
+        conditions = short.get("conditions", {})
+        for condition, value in conditions.items():
             status, _, reason = value.partition("/")
-            conditions[each] = f"{status}/under way" if reason in UNDER_WAY else value
-        return found
+            conditions[condition] = f"{status}/under way" if reason in UNDER_WAY else value
+        return short
     spec, status, meta = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     fields = {key: meta[key] for key in ("finalizers",) if meta.get(key)}
     if "deletionTimestamp" in meta:
@@ -83,8 +83,8 @@ def shortened(kind: str, obj: Object) -> Object:
         fields["unschedulable"] = spec.get("unschedulable", False)
         return fields
     conditions = {
-        each["type"]: f"{each['status']}/{each.get('reason', '')}"
-        for each in status.get("conditions") or ()
+        condition["type"]: f"{condition['status']}/{condition.get('reason', '')}"
+        for condition in status.get("conditions") or ()
     }
     rest = {key: value for key, value in status.items() if key != "conditions"}
     return {**fields, "conditions": conditions, "status": rest}
@@ -102,7 +102,7 @@ RACES = (
 
 
 def is_race(message: str) -> bool:
-    return any(each in message for each in RACES)
+    return any(race in message for race in RACES)
 
 
 def whole(kind: str, obj: Object) -> Object:
@@ -111,24 +111,30 @@ def whole(kind: str, obj: Object) -> Object:
     meta.pop("uid", None)
     status = dict(obj.get("status") or {})
     if status.get("conditions"):
-        told = [each for each in status["conditions"] if not is_race(each.get("message", ""))]
-        status["conditions"] = {each["type"]: _condition(each) for each in told}
+        conditions = [
+            condition
+            for condition in status["conditions"]
+            if not is_race(condition.get("message", ""))
+        ]
+        status["conditions"] = {
+            condition["type"]: _condition(condition) for condition in conditions
+        }
     if kind == "Namespace":
         # Its conditions record the namespace controller's tries, whose times vary.
         status = {"phase": status.get("phase")}
     if kind == "Node":
         status = {"conditions": status.get("conditions", {}).get("Ready", {}).get("status")}
         return {"status": status, **shortened(kind, obj)}
-    found = {**obj, "metadata": meta, "status": status}
-    found.pop("apiVersion", None)
-    found.pop("kind", None)
+    body = {**obj, "metadata": meta, "status": status}
+    body.pop("apiVersion", None)
+    body.pop("kind", None)
     if kind == "ControllerRevision":
-        found.pop("data", None)
+        body.pop("data", None)
     if kind == "ReplicaSet":
         # These count writes of the size, and one write may merge several steps.
         meta.pop("generation", None)
         status.pop("observedGeneration", None)
-    shown: Object = _without_nulls(level(found))
+    shown: Object = _without_nulls(level(body))
     _sort_references(shown)
     return shown
 
@@ -136,8 +142,8 @@ def whole(kind: str, obj: Object) -> Object:
 def _without_nulls(value: Any) -> Any:
     """The value without nulls. The comparison of requests distinguishes null and absent."""
     if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _condition(condition: Object) -> Object:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claimctl_demo.real_servers.features import resource_api
-from labs.differential.actions.story import Step, send
+from labs.differential.actions.story import StoryStep, send
 
 Object = dict[str, Any]
 
@@ -46,7 +46,7 @@ class Manifests:
         parts = ["", group, "namespaces/{ns}", plural, plain, sub]
         return "/".join(part for index, part in enumerate(parts) if part or not index)
 
-    def create(self, plural: str, plain: str, note: str = "", **body: Any) -> Step:
+    def create(self, plural: str, plain: str, note: str = "", **body: Any) -> StoryStep:
         api = (
             self.path(plural).split("/namespaces/")[0].removeprefix("/apis/").removeprefix("/api/")
         )
@@ -55,10 +55,12 @@ class Manifests:
         said = note or f"create {KINDS[plural]} {plain}"
         return send(said, "POST", self.path(plural), whole)
 
-    def patch(self, plural: str, plain: str, note: str, body: Object, kind: str = "merge") -> Step:
+    def patch(
+        self, plural: str, plain: str, note: str, body: Object, kind: str = "merge"
+    ) -> StoryStep:
         return send(note, "PATCH", self.path(plural, plain), body, patch=kind)
 
-    def delete(self, plural: str, plain: str, cascade: str = "") -> Step:
+    def delete(self, plural: str, plain: str, cascade: str = "") -> StoryStep:
         said = f"delete {KINDS[plural]} {plain} {cascade}".strip()
         body = {"propagationPolicy": cascade} if cascade else None
         return send(said, "DELETE", self.path(plural, plain), body)
@@ -75,11 +77,11 @@ class Manifests:
             return {"name": "d", **wanted}
         return {"name": "d", "exactly": wanted}
 
-    def claim(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> Step:
+    def claim(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> StoryStep:
         spec = {"devices": {"requests": [self._request(count, tolerations)]}}
         return self.create("resourceclaims", plain, spec=spec)
 
-    def template(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> Step:
+    def template(self, plain: str, count: int = 1, tolerations: Sequence[Object] = ()) -> StoryStep:
         spec = {"spec": {"devices": {"requests": [self._request(count, tolerations)]}}}
         return self.create("resourceclaimtemplates", plain, spec=spec)
 
@@ -89,8 +91,8 @@ class Manifests:
         """A pod that can only be scheduled to the story's nodes."""
         names = [f"{{ns}}-node-{index}" for index in range(self.nodes)]
         terms = [
-            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [each]}]}
-            for each in names
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+            for name in names
         ]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         container: Object = {"name": "c", "image": "x"}
@@ -111,17 +113,19 @@ class Manifests:
     def pod_template(self, workload: str, spec: Object, **labels: str) -> Object:
         return {"metadata": {"labels": {"a": workload, **labels}}, "spec": spec}
 
-    def needs(self, claims: str, count: int = 1, tolerations: Sequence[Object] = ()) -> list[Step]:
+    def needs(
+        self, claims: str, count: int = 1, tolerations: Sequence[Object] = ()
+    ) -> list[StoryStep]:
         if claims == SHARED:
             return [self.claim("shared", count, tolerations)]
         return [self.template("each", count, tolerations)] if claims == OWN else []
 
-    def scale(self, plural: str, plain: str, size: int, sub: str = "") -> Step:
+    def scale(self, plural: str, plain: str, size: int, sub: str = "") -> StoryStep:
         """Scale through the object, or with ``sub`` "scale" as kubectl does."""
         path, said = self.path(plural, plain, sub), f"scale {plain} to {size}"
         return send(said, "PATCH", path, {"spec": {"replicas": size}}, patch="merge")
 
-    def roll(self, plural: str, plain: str, version: int) -> Step:
+    def roll(self, plural: str, plain: str, version: int) -> StoryStep:
         """Change the template. An earlier version means a rollback."""
         body = {"spec": {"template": {"metadata": {"annotations": {"version": f"v{version}"}}}}}
         return self.patch(plural, plain, f"roll {plain} out to v{version}", body)

@@ -6,13 +6,13 @@ import asyncio
 
 from labs.differential.actions.runs import Session
 from labs.differential.actions.servers import real_servers
-from labs.differential.outcome import Finding, Outcome, Run
+from labs.differential.outcome import Finding, PartOutcome, Run
 
 _SERVERS_SECONDS = 20.0
 """Seconds for starting and stopping the servers."""
 
 
-def compare(run: Run) -> Outcome:
+def compare(run: Run) -> PartOutcome:
     """Play stories until the time is over. A difference counts if it comes again.
 
     Raises:
@@ -30,19 +30,19 @@ def compare(run: Run) -> Outcome:
     return _outcome(session)
 
 
-def _outcome(session: Session) -> Outcome:
+def _outcome(session: Session) -> PartOutcome:
     results = session.results
-    outcome = Outcome("actions", "action sequences", compared=len(results))
+    outcome = PartOutcome("actions", "action sequences", compared=len(results))
     for result in results:
-        for each in result.differences:
-            outcome.note(Finding(f"actions: {each.kind}", result.shown()))
-    unsteady = [str(each.number) for each in results if each.unsteady]
+        for difference in result.differences:
+            outcome.note(Finding(f"actions: {difference.kind}", result.shown()))
+    unsteady = [str(result.number) for result in results if result.unsteady]
     if unsteady:
-        told = "did not always differ, since the real cluster did not always do the same"
-        outcome.remarks.append(f"{len(unsteady)} stories {told}: {', '.join(unsteady)}")
+        texts = "did not always differ, since the real cluster did not always do the same"
+        outcome.remarks.append(f"{len(unsteady)} stories {texts}: {', '.join(unsteady)}")
     if session.undecided:
-        told = ", ".join(map(str, session.undecided))
-        outcome.remarks.append(f"there was no time to play these stories again: {told}")
+        texts = ", ".join(map(str, session.undecided))
+        outcome.remarks.append(f"there was no time to play these stories again: {texts}")
     if session.disturbed:
         outcome.remarks.append(f"the machine was too slow for {session.disturbed} stories")
     return outcome

@@ -37,8 +37,8 @@ from kube_in_process.components.pods import (
     reserved_for,
 )
 
-from labs.differential.actions.clusters import Seen, Stage, answer
-from labs.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, Step, Story
+from labs.differential.actions.clusters import Seen, StoryStage, answer
+from labs.differential.actions.story import KUBELETS, NODE, POD, SEND, WAIT, Story, StoryStep
 
 Object = dict[str, Any]
 ROUNDS = 25
@@ -98,7 +98,7 @@ class Played:
 
 
 class Player:
-    def __init__(self, stage: Stage, namespace: str) -> None:
+    def __init__(self, stage: StoryStage, namespace: str) -> None:
         self._stage = stage
         self._namespace = namespace
         self._log = stage.log
@@ -110,7 +110,7 @@ class Player:
         self._round = ""
         self._generations = 0
         self._tainted: list[str] = []
-        self._changed: dict[str, list[str]] = {each: [] for each in _UNDOES.values()}
+        self._changed: dict[str, list[str]] = {undone: [] for undone in _UNDOES.values()}
         self.played = Played()
 
     async def play(self, story: Story, *, to_the_end: bool = True) -> Played:
@@ -131,10 +131,10 @@ class Player:
         self.played.ended = self._log.now()
         return self.played
 
-    async def _segment(self, step: Step) -> None:
+    async def _segment(self, step: StoryStep) -> None:
         first = self._log.begin()
         segment = Segment(step.note, before=dict(self._log.current))
-        segment.answers = [each async for each in self._step(step)]
+        segment.answers = [action async for action in self._step(step)]
         await self._rest()
         for _ in range(ROUNDS):
             if not await self._kubelets():
@@ -160,38 +160,40 @@ class Player:
 
     def _quiet(self) -> float:
         """The seconds without an event that mean rest; longer while a controller has work to do."""
-        if any(deleting(each) for each in self._log.all("Namespace")):
+        if any(deleting(namespace) for namespace in self._log.all("Namespace")):
             emptied = not self._log.all("Pod")
             return self._stage.quiet + (_NAMESPACE_EMPTIED if emptied else _NAMESPACE_GOES)
-        behind = any(_behind(each) for kind in _OBSERVED for each in self._log.all(kind))
-        behind = behind or any(self._uncounted(each) for each in self._log.all("Job"))
-        behind = behind or any(self._unscheduled(each) for each in self._log.all("Pod"))
-        if any(self._backs_off(each) for each in self._log.all("Job")):
+        behind = any(_behind(body) for kind in _OBSERVED for body in self._log.all(kind))
+        behind = behind or any(self._uncounted(job) for job in self._log.all("Job"))
+        behind = behind or any(self._unscheduled(pod) for pod in self._log.all("Pod"))
+        if any(self._backs_off(job) for job in self._log.all("Job")):
             return self._stage.quiet + _BACKS_OFF
         if any(self._lacks_claims(pod) for pod in self._log.all("Pod")):
             return self._stage.quiet + _TEMPLATE_SEEN
         if any(self._lists_the_dead(claim) for claim in self._log.all("ResourceClaim")):
             return self._stage.quiet + _TRIED_AGAIN
-        behind = behind or any(_waits_for_others(each) for each in self._log.current.values())
-        if behind or any(_expires(each) for each in self._log.all("Job")):
+        behind = behind or any(_waits_for_others(seen) for seen in self._log.current.values())
+        if behind or any(_expires(job) for job in self._log.all("Job")):
             return self._stage.quiet + _BEHIND
-        slow = self._log.all("Job") or any(_changed(each) for each in self._log.all("Node"))
+        slow = self._log.all("Job") or any(_changed(node) for node in self._log.all("Node"))
         return self._stage.quiet - (0.0 if slow or self._lost else self._stage.spare)
 
     def _lists_the_dead(self, claim: Object) -> bool:
         """Whether the list has only pods, some of them gone: KCM will remove these."""
         alive = {uid(pod) for pod in self._log.all("Pod")}
         listed = reserved_for(claim)
-        known = all(each["resource"] in ("pods", "podgroups") for each in listed)
-        dead = (each for each in listed if each["resource"] == "pods" and each["uid"] not in alive)
+        known = all(entry["resource"] in ("pods", "podgroups") for entry in listed)
+        dead = (
+            entry for entry in listed if entry["resource"] == "pods" and entry["uid"] not in alive
+        )
         return known and any(dead)
 
     def _lacks_claims(self, pod: Object) -> bool:
         """Whether the pod waits for a generated claim; KCM retries with longer and longer
         pauses."""
         return not deleting(pod) and any(
-            each.claim is None and ("ResourceClaimTemplate", each.template) in self._log.current
-            for each in pod_claims(pod)
+            claim.claim is None and ("ResourceClaimTemplate", claim.template) in self._log.current
+            for claim in pod_claims(pod)
         )
 
     def _unscheduled(self, pod: Object) -> bool:
@@ -206,10 +208,10 @@ class Player:
             return False
         pods = [pod for pod in self._log.all("Pod") if uid(job) in controller_uid(pod)]
         alive = [pod for pod in pods if not deleting(pod) and not ended(pod)]
-        told = [status.get(each, 0) for each in ("active", "ready", "terminating")]
+        counts = [status.get(count, 0) for count in ("active", "ready", "terminating")]
         going = sum(1 for pod in pods if deleting(pod) and not ended(pod))
         seen = [len(alive), sum(1 for pod in alive if ready(pod)), going]
-        return told != seen or any(ended(pod) and finalizers(pod) for pod in pods)
+        return counts != seen or any(ended(pod) and finalizers(pod) for pod in pods)
 
     def _backs_off(self, job: Object) -> bool:
         """Whether the Job backs off: it creates the next pod 10 or 20 s after a failure."""
@@ -225,7 +227,7 @@ class Player:
 
     # Steps
 
-    async def _step(self, step: Step) -> Any:
+    async def _step(self, step: StoryStep) -> Any:
         args = step.args
         if step.do == SEND:
             yield await self._send(step.note, args)
@@ -234,8 +236,8 @@ class Player:
                 yield await self._befall(step.note, args, pod)
                 await (asyncio.sleep(BREATH) if args["what"] == "patch" else self._breathe())
         elif step.do == NODE:
-            async for each in self._node(step.note, args):
-                yield each
+            async for action in self._node(step.note, args):
+                yield action
             # Evictions after tolerated seconds belong to this step.
             await asyncio.sleep(args.get("lasts", 0))
         elif step.do == KUBELETS:
@@ -252,17 +254,19 @@ class Player:
         query = tuple((args.get("query") or {}).items())
         kind = PATCHES.get(args.get("patch", ""), "application/json")
         begun = self._log.now()
-        status, found = await answer(self._stage.transport, args["method"], path, query, body, kind)
+        status, document = await answer(
+            self._stage.transport, args["method"], path, query, body, kind
+        )
         shown = path + ("?" + "&".join(f"{k}={v}" for k, v in query) if query else "")
         request = {"method": args["method"], "path": shown}
         if kind != "application/json":
             request["content-type"] = kind
         if body is not None:
             request["body"] = body
-        message = str(found.get("message", "")) if status >= 400 else ""
+        message = str(document.get("message", "")) if status >= 400 else ""
         action = Action(begun - self.played.begun, note, request, status, message)
         self.played.actions.append(action)
-        return f"{status} {found.get('reason', '') if status >= 400 else ''} {message}".strip()
+        return f"{status} {document.get('reason', '') if status >= 400 else ''} {message}".strip()
 
     def _rank(self, pod: Object) -> tuple[str, int]:
         return _ordinal(pod), self._log.born[uid(pod)]
@@ -279,15 +283,15 @@ class Player:
 
     def _chosen(self, args: Object) -> Iterator[Object]:
         """The pods that ``args`` describes; their names differ in each run."""
-        found = [
+        pods = [
             pod
             for pod in self._log.all("Pod")
             if name(pod).startswith(args["of"]) and _is(pod, args.get("state", "any"))
         ]
-        found.sort(key=self._rank)
+        pods.sort(key=self._rank)
         if args.get("last"):
-            found.reverse()
-        yield from found[: args.get("count", 1)]
+            pods.reverse()
+        yield from pods[: args.get("count", 1)]
 
     async def _befall(self, note: str, args: Object, pod: Object) -> str:
         base = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}"
@@ -324,8 +328,8 @@ class Player:
             self._lost.add(node)
             self._stage.lose(node)
         elif what == "restore":
-            for each in sorted(self._lost):
-                await self._stage.restore(each)
+            for action in sorted(self._lost):
+                await self._stage.restore(action)
             self._lost.clear()
         elif what == "delete":
             yield await self._send(note, {"method": "DELETE", "path": path})
@@ -377,7 +381,7 @@ class Player:
         if args.get("free"):
             used = {node_name(pod) for pod in self._log.all("Pod")}
             used |= set(self._tainted)
-            return next((each for each in self._stage.fleet.names if each not in used), None)
+            return next((name for name in self._stage.fleet.names if name not in used), None)
         if args["what"] == "untaint devices":
             return next(iter(self._tainted), None)
         if args["what"] == "restore":
@@ -440,11 +444,11 @@ class Player:
     async def _report(self, note: str, pod: Object, status: Object) -> str:
         path = f"/api/v1/namespaces/{{ns}}/pods/{name(pod)}/status"
         body = {"status": status}
-        found = await self._send(
+        answer = await self._send(
             note, {"method": "PATCH", "path": path, "patch": "strategic", "body": body}
         )
         await self._breathe()
-        return found
+        return answer
 
     async def _breathe(self) -> None:
         """Wait until controllers have answered the writes: which pods they delete may depend on
@@ -452,10 +456,10 @@ class Player:
         await asyncio.sleep(max(BREATH, self._stage.lag))
 
     def _admitted(self, pod: Object) -> bool:
-        for each in pod_claims(pod):
-            if each.claim == "":
+        for use in pod_claims(pod):
+            if use.claim == "":
                 continue
-            claim = self._log.current.get(("ResourceClaim", each.claim or ""))
+            claim = self._log.current.get(("ResourceClaim", use.claim or ""))
             if claim is None or allocation_of(claim) is None or not _lists(claim, pod):
                 return False
         return True
@@ -498,9 +502,9 @@ def _waits_for_others(obj: Object) -> bool:
 
 def _lists(claim: Object, pod: Object) -> bool:
     listed = reserved_for(claim)
-    if any(each["uid"] == uid(pod) for each in listed):
+    if any(entry["uid"] == uid(pod) for entry in listed):
         return True
-    return any(is_group(each) and each["name"] == group_name(pod) for each in listed)
+    return any(is_group(entry) and entry["name"] == group_name(pod) for entry in listed)
 
 
 def _is(pod: Object, state: str) -> bool:
@@ -531,10 +535,10 @@ def _changed(node: Object) -> bool:
 
 
 def _ready(status: str, now: str, reason: str = "") -> list[Object]:
-    told = {"status": status, "lastTransitionTime": now}
+    ready = {"status": status, "lastTransitionTime": now}
     if reason:
-        told["reason"] = reason
-    return [{"type": "Ready", **told}, {"type": "ContainersReady", **told}]
+        ready["reason"] = reason
+    return [{"type": "Ready", **ready}, {"type": "ContainersReady", **ready}]
 
 
 def _running(now: str) -> Object:
@@ -553,14 +557,14 @@ def _ended(pod: Object, code: int, now: str) -> Object:
     }
     containers = [
         {
-            "name": each["name"],
-            "image": each["image"],
-            "imageID": each["image"],
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": container["image"],
             "ready": False,
             "restartCount": 0,
             "state": state,
         }
-        for each in pod["spec"]["containers"]
+        for container in pod["spec"]["containers"]
     ]
     return {
         "phase": "Succeeded" if code == 0 else "Failed",

@@ -38,26 +38,26 @@ async def _record(
             comparer = Comparer(real, pool)
             try:
                 played = await asyncio.gather(
-                    *(comparer.on_real(each) for each in stories.values())
+                    *(comparer.on_real(story) for story in stories.values())
                 )
             finally:
                 await real.stop()
     written = []
-    for (name, told), theirs in zip(stories.items(), played, strict=True):
+    for (name, story), theirs in zip(stories.items(), played, strict=True):
         path = HERE / f"S-{name}-v{text}.json"
-        told = told.without(len(theirs.segments), len(told.steps))
-        path.write_text(recorded(path.stem, _ABOUT, server, told, theirs))
+        story = story.without(len(theirs.segments), len(story.steps))
+        path.write_text(recorded(path.stem, _ABOUT, server, story, theirs))
         written.append(path)
     return written
 
 
 def _check(path: Path) -> int:
-    version, told, theirs = load(path)
-    found = differences(theirs, on_embedded((version, version >= (1, 36)), told, "s0"))
-    print(f"{path.name}: {len(found)} differences, {path.stat().st_size // 1024} kB")
-    for each in found:
-        print(f"  after step {each.step}: {each.shown()[:1500]}")
-    return len(found)
+    version, story, theirs = load(path)
+    differing = differences(theirs, on_embedded((version, version >= (1, 36)), story, "s0"))
+    print(f"{path.name}: {len(differing)} differences, {path.stat().st_size // 1024} kB")
+    for difference in differing:
+        print(f"  after step {difference.step}: {difference.shown()[:1500]}")
+    return len(differing)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -50,16 +50,16 @@ def merged(old: Any, patch: Any) -> Any:
     """``old`` with the merge patch (RFC 7396) applied."""
     if not isinstance(patch, dict):
         return patch
-    found = dict(old) if isinstance(old, dict) else {}
+    both = dict(old) if isinstance(old, dict) else {}
     for key, value in patch.items():
         if value is None:
-            found.pop(key, None)
+            both.pop(key, None)
         else:
-            found[key] = merged(found.get(key), value)
-    return found
+            both[key] = merged(both.get(key), value)
+    return both
 
 
-def recorded(name: str, about: str, server: str, told: Story, played: Played) -> str:
+def recorded(name: str, about: str, server: str, story: Story, played: Played) -> str:
     """The text of the recording."""
     events: list[Object] = []
     known: dict[Name, Object] = {}
@@ -70,20 +70,20 @@ def recorded(name: str, about: str, server: str, told: Story, played: Played) ->
                 events.append(
                     _event(Seen(played.begun, 0, "BEFORE", *kind_name, obj), played, known)
                 )
-        events += [_event(each, played, known) for each in segment.events]
+        events += [_event(event, played, known) for event in segment.events]
         steps.append({"note": segment.note, "answers": segment.answers, "events": len(events)})
     body = {
         "name": name,
         "server": server,
         "about": about,
         "setup": SETUP,
-        "actions": [_action(each) for each in played.actions],
+        "actions": [_action(action) for action in played.actions],
         "events": events,
-        "kubernetesEvents": [_message(each) for each in played.messages],
+        "kubernetesEvents": [_message(message) for message in played.messages],
         "final": {},
         "steps": steps,
     }
-    text = json.dumps({**body, "story": json.loads(told.text())})
+    text = json.dumps({**body, "story": json.loads(story.text())})
     return _rows(json.loads(_placed(text)))
 
 
@@ -104,12 +104,12 @@ def _without_nulls(obj: Object) -> Object:
     versions."""
     meta = {key: value for key, value in obj["metadata"].items() if key not in _DROPPED}
     text = json.dumps({**obj, "metadata": meta})
-    found: Object = json.loads(text, object_hook=_kept)
-    return found
+    document: Object = json.loads(text, object_hook=_kept)
+    return document
 
 
-def _kept(found: Object) -> Object:
-    return {key: value for key, value in found.items() if value is not None}
+def _kept(document: Object) -> Object:
+    return {key: value for key, value in document.items() if value is not None}
 
 
 def _action(action: Any) -> Object:
@@ -151,7 +151,7 @@ def _rows(body: Object) -> str:
     parts = []
     for key, value in body.items():
         if isinstance(value, list):
-            rows = ",\n  ".join(json.dumps(each) for each in value)
+            rows = ",\n  ".join(json.dumps(item) for item in value)
             parts.append(f' "{key}": [\n  {rows}\n ]')
         else:
             parts.append(f' "{key}": {json.dumps(value)}')
@@ -174,7 +174,7 @@ def load(path: Path) -> tuple[tuple[int, int], Story, Played]:
 
 
 def _played(raw: Object) -> Played:
-    played = Played(messages=[_told(each) for each in raw["kubernetesEvents"]])
+    played = Played(messages=[_told(event) for event in raw["kubernetesEvents"]])
     known: dict[Name, Object] = {}
     first = 0
     for step in raw["steps"]:

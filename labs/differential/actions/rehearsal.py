@@ -40,15 +40,15 @@ def story(seed: int, number: int, version: tuple[int, int], groups: bool, theme:
     return by_chance(seed, number, version, groups, theme)
 
 
-def on_embedded(target: Target, told: Story, namespace: str) -> Played:
+def on_embedded(target: Target, story: Story, namespace: str) -> Played:
     """Play the story on an embedded cluster on a virtual clock."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
     async def play() -> Played:
-        stage = await embedded(*target, namespace, told.nodes, told.devices)
+        stage = await embedded(*target, namespace, story.nodes, story.devices)
         try:
-            played = await Player(stage, namespace).play(told)
-            played.failures = [repr(each) for each in stage.cluster.failures]
+            played = await Player(stage, namespace).play(story)
+            played.failures = [repr(failure) for failure in stage.cluster.failures]
             return played
         finally:
             await stage.cluster.stop()
@@ -67,18 +67,18 @@ class Rehearsal:
     ours: bytes
 
 
-def rehearsed(target: Target, number: int, told: Story) -> Rehearsal:
+def rehearsed(target: Target, number: int, story: Story) -> Rehearsal:
     """Play a story; runs in a process of the pool."""
-    played = on_embedded(target, told, "s0")
-    return Rehearsal(number, told, played.ended - played.begun, pickle.dumps(played))
+    played = on_embedded(target, story, "s0")
+    return Rehearsal(number, story, played.ended - played.begun, pickle.dumps(played))
 
 
 def compared(target: Target, rehearsal: Rehearsal, theirs: Played) -> list[Difference]:
     """The differences between the embedded and the real cluster, as far as the story was played."""
     played = len(theirs.segments)
     if played < len(rehearsal.told.steps):
-        told = rehearsal.told.without(played, len(rehearsal.told.steps))
-        return differences(theirs, on_embedded(target, told, "s0"))
+        story = rehearsal.told.without(played, len(rehearsal.told.steps))
+        return differences(theirs, on_embedded(target, story, "s0"))
     return differences(theirs, pickle.loads(rehearsal.ours))
 
 
@@ -115,10 +115,10 @@ class Rehearsals:
                 await self._changed.wait_for(lambda: len(self._ready) + self._under_way < AHEAD)
                 self._under_way += 1
             arguments = (self.target, number, self.tell(number))
-            found = await loop.run_in_executor(self.pool, rehearsed, *arguments)
+            rehearsal = await loop.run_in_executor(self.pool, rehearsed, *arguments)
             async with self._changed:
                 self._under_way -= 1
-                self._ready.append(found)
+                self._ready.append(rehearsal)
                 self._ready.sort(key=lambda each: each.number)
                 self._changed.notify_all()
 
@@ -129,11 +129,11 @@ class Rehearsals:
         """
         async with self._changed:
             while True:
-                for each in self._ready:
-                    if each.seconds * self.slowness < left():
-                        self._ready.remove(each)
+                for rehearsal in self._ready:
+                    if rehearsal.seconds * self.slowness < left():
+                        self._ready.remove(rehearsal)
                         self._changed.notify_all()
-                        return each
+                        return rehearsal
                 if self._over or len(self._ready) >= AHEAD:
                     return None
                 await self._changed.wait()

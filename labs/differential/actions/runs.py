@@ -57,7 +57,10 @@ class Result:
 
     def shown(self) -> str:
         lines = [f"story {self.number}: {self.told.shown()}"]
-        lines += [f"  after step {each.step}: {each.shown()}" for each in self.differences]
+        lines += [
+            f"  after step {difference.step}: {difference.shown()}"
+            for difference in self.differences
+        ]
         return "\n".join(lines)
 
 
@@ -74,27 +77,27 @@ class Comparer:
         self._target = (real.version, real.pod_groups)
         self._serial = itertools.count()
 
-    async def on_real(self, told: Story, quiet: float = QUIET) -> Played:
+    async def on_real(self, story: Story, quiet: float = QUIET) -> Played:
         """Play a story; again if nodes were lost because the machine was too slow for their Leases.
 
         Raises:
             Disturbed: the machine was too slow on every try.
         """
         for _ in range(_UNDISTURBED):
-            namespace, played = await self._on_real(told, quiet)
+            namespace, played = await self._on_real(story, quiet)
             if namespace not in self._real.disturbed:
                 return played
-        raise Disturbed(f"nodes of {told.theme} were lost because the machine is too slow")
+        raise Disturbed(f"nodes of {story.theme} were lost because the machine is too slow")
 
     def is_slow(self) -> bool:
         """Whether the servers are overloaded."""
         return self._real.canary.longest() > _SLOW_CANARY
 
-    async def _on_real(self, told: Story, quiet: float) -> tuple[str, Played]:
+    async def _on_real(self, story: Story, quiet: float) -> tuple[str, Played]:
         namespace = f"s{next(self._serial)}"
-        stage = await self._real.open(namespace, told.nodes, told.devices, quiet)
+        stage = await self._real.open(namespace, story.nodes, story.devices, quiet)
         try:
-            return namespace, await Player(stage, namespace).play(told, to_the_end=False)
+            return namespace, await Player(stage, namespace).play(story, to_the_end=False)
         finally:
             await self._real.close(stage)
 
@@ -116,25 +119,27 @@ class Comparer:
             if not all(more):
                 return Result(rehearsal.number, rehearsal.told, unsteady=first)
             tries += more
-        kinds = set.intersection(*({each.kind for each in found} for found in tries))
-        shown = [each for each in first if each.kind in kinds]
+        kinds = set.intersection(
+            *({difference.kind for difference in attempt} for attempt in tries)
+        )
+        shown = [difference for difference in first if difference.kind in kinds]
         return Result(rehearsal.number, rehearsal.told, shown or tries[-1])
 
     async def shrink(self, result: Result, until: float) -> None:
         """Find the fewest steps that still lead to the first difference."""
         loop = asyncio.get_running_loop()
         wanted = result.differences[0].kind
-        told = result.told.without(result.differences[0].step, len(result.told.steps))
-        index = len(told.steps) - 2
+        story = result.told.without(result.differences[0].step, len(result.told.steps))
+        index = len(story.steps) - 2
         while index >= 0 and time.monotonic() < until:
-            shorter = told.without(index, 1)
+            shorter = story.without(index, 1)
             arguments = (self._target, result.number, shorter)
-            found = await self.look(await loop.run_in_executor(self._pool, rehearsed, *arguments))
-            if any(each.kind == wanted for each in found):
-                told = shorter
-                result.differences = found
+            seen = await self.look(await loop.run_in_executor(self._pool, rehearsed, *arguments))
+            if any(difference.kind == wanted for difference in seen):
+                story = shorter
+                result.differences = seen
             index -= 1
-        result.told = told
+        result.told = story
 
 
 @contextmanager
@@ -244,7 +249,7 @@ class Session:
                 del self._doubted[result.number]
                 raise
             del self._doubted[result.number]
-        fresh = {each.kind for each in result.differences} - self.known
+        fresh = {difference.kind for difference in result.differences} - self.known
         self.known |= fresh
         try:
             if fresh and self.shrinks:

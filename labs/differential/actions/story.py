@@ -14,7 +14,7 @@ off, and a pause in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One action. ``args`` are plain JSON; ``{ns}`` stands for the namespace."""
 
     do: str
@@ -27,7 +27,7 @@ class Story:
     """Steps in one namespace with ``nodes`` nodes of its own and ``devices`` devices on each."""
 
     theme: str
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     nodes: int = 3
     devices: int = 4
 
@@ -36,13 +36,13 @@ class Story:
 
     def text(self) -> str:
         """The story as JSON, one line for each step."""
-        steps = ",\n ".join(json.dumps([each.do, each.note, each.args]) for each in self.steps)
+        steps = ",\n ".join(json.dumps([step.do, step.note, step.args]) for step in self.steps)
         head = {"theme": self.theme, "nodes": self.nodes, "devices": self.devices}
         return f'{{"story": {json.dumps(head)}, "steps": [\n {steps}]}}'
 
     def shown(self) -> str:
         """The notes of the steps, for people."""
-        lines = [f"  {number}. {each.note}" for number, each in enumerate(self.steps, 1)]
+        lines = [f"  {number}. {step.note}" for number, step in enumerate(self.steps, 1)]
         head = f"{self.theme}, {self.nodes} nodes with {self.devices} devices each"
         return "\n".join([head, *lines])
 
@@ -50,13 +50,13 @@ class Story:
 def read(text: str) -> Story:
     """The story in a text from ``Story.text``."""
     raw = json.loads(text)
-    steps = tuple(Step(do, note, args) for do, note, args in raw["steps"])
+    steps = tuple(StoryStep(do, note, args) for do, note, args in raw["steps"])
     return Story(steps=steps, **raw["story"])
 
 
-def send(note: str, method: str, path: str, body: Object | None = None, **more: Any) -> Step:
+def send(note: str, method: str, path: str, body: Object | None = None, **more: Any) -> StoryStep:
     """A request; ``more`` may hold ``query`` and ``patch`` (merge, strategic or json)."""
     args: Object = {"method": method, "path": path, **more}
     if body is not None:
         args["body"] = body
-    return Step(SEND, note, args)
+    return StoryStep(SEND, note, args)

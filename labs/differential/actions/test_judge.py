@@ -35,21 +35,21 @@ def test_counters_keep_their_turning_points_and_words_every_change(
 
 
 def test_what_the_scheduler_says_of_other_stories_nodes_is_left_out() -> None:
-    told = "0/72 nodes are available: 3 cannot allocate all claims, 69 {}. still not schedulable"
-    theirs = level_message(told.format("node(s) didn't satisfy plugin(s) [NodeAffinity]"))
+    text = "0/72 nodes are available: 3 cannot allocate all claims, 69 {}. still not schedulable"
+    theirs = level_message(text.format("node(s) didn't satisfy plugin(s) [NodeAffinity]"))
     assert theirs == "0/* nodes are available: 3 cannot allocate all claims. still not schedulable"
 
 
 @pytest.mark.parametrize(
-    ("told", "levelled"),
+    ("text", "levelled"),
     [
         ("web-6ffc66784b-s2482", "web-*-*"),
         ("s24-node-0", "ns-node-*"),
         ("claim s24/shared of s24.tpu.example.com", "claim ns/shared of ns.tpu.example.com"),
     ],
 )
-def test_a_made_up_name_that_looks_like_a_namespace_is_none(told: str, levelled: str) -> None:
-    assert level_text(told) == levelled
+def test_a_made_up_name_that_looks_like_a_namespace_is_none(text: str, levelled: str) -> None:
+    assert level_text(text) == levelled
 
 
 def test_a_merge_patch_leads_from_one_state_to_the_next() -> None:
@@ -60,17 +60,17 @@ def test_a_merge_patch_leads_from_one_state_to_the_next() -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_story_is_the_same_one_each_time_and_can_be_stored(theme: str) -> None:
-    told = by_chance(7, 3, VERSION, True, theme)
-    assert told == by_chance(7, 3, VERSION, True, theme)
-    assert read(told.text()) == told
+    story = by_chance(7, 3, VERSION, True, theme)
+    assert story == by_chance(7, 3, VERSION, True, theme)
+    assert read(story.text()) == story
 
 
 def test_two_plays_of_a_story_do_not_differ_and_two_stories_do() -> None:
-    told = by_chance(7, 3, VERSION, True, "deployment")
-    once, again = (on_embedded((VERSION, True), told, name) for name in ("s1", "s2"))
+    story = by_chance(7, 3, VERSION, True, "deployment")
+    once, again = (on_embedded((VERSION, True), story, name) for name in ("s1", "s2"))
     assert differences(once, again) == []
     once.segments[-1].answers.append("500 something else")
-    assert [each.kind for each in differences(once, again)] == ["answer 500/-"]
+    assert [difference.kind for difference in differences(once, again)] == ["answer 500/-"]
 
 
 def _seen(kind: str, plain: str, obj: dict[str, Any], change: str = "MODIFIED") -> Seen:
@@ -80,7 +80,7 @@ def _seen(kind: str, plain: str, obj: dict[str, Any], change: str = "MODIFIED") 
 
 def _found(theirs: list[Seen], ours: list[Seen]) -> list[str]:
     both = (Played(segments=[Segment("", events=events)]) for events in (theirs, ours))
-    return [each.kind for each in differences(*both)]
+    return [difference.kind for difference in differences(*both)]
 
 
 def _claim(allocated: bool, *finalizers: str) -> Seen:
@@ -116,13 +116,13 @@ def test_in_a_namespace_that_goes_only_pods_go_in_order() -> None:
 
 def test_the_condition_of_a_budget_counts_at_rest_only() -> None:
     def budget(status: str) -> Seen:
-        told = {"type": "DisruptionAllowed", "status": status, "reason": ""}
-        return _seen("PodDisruptionBudget", "pdb", {"status": {"conditions": [told]}})
+        condition = {"type": "DisruptionAllowed", "status": status, "reason": ""}
+        return _seen("PodDisruptionBudget", "pdb", {"status": {"conditions": [condition]}})
 
     swinging = [budget("True"), budget("False"), budget("True")]
     assert _found([budget("True")], swinging) == []
-    rests = [Segment("", rest={("PodDisruptionBudget", "pdb"): each.object}) for each in swinging]
-    both = (Played(segments=[each]) for each in rests[:2])
+    rests = [Segment("", rest={("PodDisruptionBudget", "pdb"): story.object}) for story in swinging]
+    both = (Played(segments=[rest]) for rest in rests[:2])
     assert len(differences(*both)) == 1
 
 
@@ -177,7 +177,7 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
         return _seen("Pod", "new", {"spec": spec, "status": status}, change)
 
     def claim(*listed: str) -> Seen:
-        entries = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in listed]
+        entries = [{"resource": "pods", "name": entry, "uid": f"uid-{entry}"} for entry in listed]
         return _seen("ResourceClaim", "shared", {"status": {"reservedFor": entries}})
 
     old = _seen("Pod", "old" if gone else "another", {"spec": spec}, "DELETED")
@@ -188,7 +188,7 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
     first = [claim("old"), old, pod("ADDED")]
     early = [*first, pod(**refused), pod(**refused, nominatedNodeName="n"), bound]
     at_once = [*first, pod(nominatedNodeName="n"), bound]
-    theirs, ours = ([*each, claim()] for each in (early, at_once))
+    theirs, ours = ([*order, claim()] for order in (early, at_once))
     assert bool(_found(theirs, ours)) is not gone
     event = {"reason": "FailedScheduling", "involvedObject": {"kind": "Pod", "name": "new"}}
     real = Played(segments=[Segment("", events=theirs)], messages=[event])
@@ -197,14 +197,14 @@ def test_a_pod_may_be_refused_while_its_claim_lists_a_pod_that_is_gone(gone: boo
 
 def test_a_pod_is_refused_in_any_order_while_other_pods_keep_its_claim() -> None:
     spec = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}]}
-    told = [{"type": "PodScheduled", "status": "False", "reason": "X"}]
-    refused: dict[str, Any] = {"conditions": told}
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "X"}]
+    refused: dict[str, Any] = {"conditions": conditions}
 
     def pod(change: str = "MODIFIED", **status: Any) -> Seen:
         return _seen("Pod", "new", {"spec": spec, "status": status}, change)
 
     def claim(*listed: str) -> Seen:
-        entries = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in listed]
+        entries = [{"resource": "pods", "name": entry, "uid": f"uid-{entry}"} for entry in listed]
         return _seen("ResourceClaim", "shared", {"status": {"reservedFor": entries}})
 
     old, kept = _seen("Pod", "old", {"spec": spec}, "DELETED"), claim("kept")

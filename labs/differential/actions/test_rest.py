@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 def _log(*objects: Object) -> Log:
     log = Log(lambda: 0.0)
-    log.current = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    log.current = {(body["kind"], body["metadata"]["name"]): body for body in objects}
     return log
 
 
@@ -71,9 +71,9 @@ class _Pool:
     """Plays stories at once: number N takes N virtual seconds."""
 
     def submit(self, _: Callable[..., Any], *arguments: Any) -> Future[Rehearsal]:
-        _, number, told = arguments
+        _, number, story = arguments
         done: Future[Rehearsal] = Future()
-        done.set_result(Rehearsal(number, told, float(number), b""))
+        done.set_result(Rehearsal(number, story, float(number), b""))
         return done
 
 
@@ -87,8 +87,8 @@ async def test_stories_come_in_their_order_but_for_those_that_take_too_long() ->
     rehearsals.note(Rehearsal(0, Story("", ()), 10.0, b""), 20.0)
     assert rehearsals.slowness == 2.0
     await rehearsals.run()
-    found = [await rehearsals.take(functools.partial(float, left)) for left in (15, 50, 50, 50)]
-    assert ([each.number if each else None for each in found]) == [5, 10, 20, None]
+    rehearsed = [await rehearsals.take(functools.partial(float, left)) for left in (15, 50, 50, 50)]
+    assert ([taken.number if taken else None for taken in rehearsed]) == [5, 10, 20, None]
 
 
 async def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
@@ -101,10 +101,10 @@ async def test_no_more_stories_are_played_ahead_than_are_kept() -> None:
 
     rehearsals = _rehearsals(numbers())
     ahead = asyncio.create_task(rehearsals.run())
-    found = await rehearsals.take(lambda: 1.0)
+    taken = await rehearsals.take(lambda: 1.0)
     ahead.cancel()
     await asyncio.wait([ahead])
-    assert found is None
+    assert taken is None
     assert AHEAD <= len(played) <= AHEAD + rehearsal._AT_ONCE
 
 
@@ -136,7 +136,7 @@ async def test_a_story_differs_if_no_try_goes_as_on_the_embedded_cluster(
     rehearsal = Rehearsal(1, Story("", ()), 10.0, b"")
     shown = [Difference(1, kind, "theirs", "ours") for kind in first]
     result = await comparer.again(rehearsal, shown)
-    assert "".join(each.kind for each in result.differences) == differs
+    assert "".join(difference.kind for difference in result.differences) == differs
     assert bool(result.unsteady) is not bool(differs)
 
 
@@ -171,7 +171,7 @@ async def test_the_node_that_was_changed_first_is_changed_back_by_the_same_kind_
         ("untaint", {}),
         ("uncordon", {}),
     ):
-        assert [each async for each in player._node(what, {"what": what, **which})] == ["200"]
+        assert [change async for change in player._node(what, {"what": what, **which})] == ["200"]
     assert stage.sent == [
         ("node-0", {"taints": ["t"]}),
         ("node-2", cordoned),
@@ -182,4 +182,4 @@ async def test_the_node_that_was_changed_first_is_changed_back_by_the_same_kind_
         ("node-1", {"unschedulable": None}),
     ]
     for what in ("uncordon", "untaint", "restore"):
-        assert [each async for each in player._node(what, {"what": what})] == ["no such node"]
+        assert [change async for change in player._node(what, {"what": what})] == ["no such node"]
