@@ -53,12 +53,16 @@ async def test_a_deployment_goes_on_with_its_device_beside_a_force_deleted_pod(
 
 
 @pytest.mark.alone
+@pytest.mark.long
 async def test_a_claim_stays_while_its_node_is_cut_off_and_is_free_after_it_is_back(
     stage: Stage,
 ) -> None:
-    """Without its kubelet a node ends no container, however long the object is gone."""
+    """Without its kubelet a node ends no container, however long the object is gone.
+
+    The kubelet that is back looks once a minute for claims that no pod uses any more.
+    """
     await stage.started()
-    await hold_deaf_pods(stage, 1, 2, forceDeletedPodGraceSeconds=3 * GRACE)
+    await hold_deaf_pods(stage, 1, 2, forceDeletedPodGraceSeconds=5 * GRACE)
     (pod,) = await stage.running()
     node = machines(stage).node(pod.spec.node_name)
     await machines(stage).lose(node.name)
