@@ -68,7 +68,6 @@ _CRITICAL = {
     Reason.VICTIMS_STAY: "It would fit without pods of lower priority that may not be evicted now.",
     Reason.TOLERATION_MISSING: "The pod does not tolerate `CriticalAddonsOnly`, the taint that "
     "would keep its place free.",
-    Reason.FOREIGN_TAINT: "The node has a taint of that key that is not claimctl's.",
     Reason.ATTEMPTS_SPENT: "claimctl has made room for the pod in vain as often as it may.",
     Reason.BACKING_OFF: "claimctl has made room for the pod in vain, and waits before it tries "
     "again.",

@@ -75,7 +75,6 @@ class Reason(StrEnum):
     VICTIMS_STAY = "VictimsStay"
     """It would fit if pods of lower priority left that may not be evicted now."""
     TOLERATION_MISSING = "TolerationMissing"
-    FOREIGN_TAINT = "ForeignTaint"
     ATTEMPTS_SPENT = "AttemptsSpent"
     BACKING_OFF = "BackingOff"
     # resizes that wait
