@@ -315,6 +315,7 @@ PARTS = (
         ".Values.admissionPolicy.enabled",
         {"ValidatingAdmissionPolicyBinding": _binding},
     ),
+    Part("pod-deletion.yaml", "pod-deletion", ".Values.podDeletion.enabled"),
     Part("rescheduler-avoidance.yaml", "avoidance", ".Values.reschedule.avoidance"),
     Part("rescheduler-rights.yaml", "rescheduler-rights", ".Values.reschedule.enabled"),
     Part(

@@ -79,6 +79,7 @@ class Chart(Values):
     monitoring: Monitoring
     networkPolicy: Switch
     admissionPolicy: AdmissionPolicy
+    podDeletion: Switch
     reschedule: Reschedule
     uninstall: Uninstall
     global_: Annotated[dict[str, Any], Field(alias="global")] = {}

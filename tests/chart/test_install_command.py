@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from claimctl.kube.errors import Invalid
 from claimctl.wire.base import encode
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from claimctl_demo.story import objects
@@ -118,6 +119,42 @@ async def test_the_server_warns_of_a_wrong_annotation(cluster: Site) -> None:
     right = {RESERVE_ANNOTATION: TRAIN.claim, "claimctl.io/idle-timeout-seconds": "60"}
     assert await warnings(cluster, right) == ""
     assert await warnings(cluster, {}) == ""
+
+
+@needs_real
+async def test_a_pod_that_may_use_a_device_is_not_deleted_at_once(cluster: Site) -> None:
+    assert (await install(cluster, "--component", "pod-deletion")).code == 0
+    await cluster.client.create(objects.namespace("ml"))
+    for name, claim, marks in (
+        ("uses", "gpu", {}),
+        ("marked", "gpu", {"claimctl.io/force-delete": ""}),
+        ("plain", "", {}),
+    ):
+        body = objects.pod_on("ml", "node-0", 0)
+        body["metadata"] |= {"name": name, "annotations": marks}
+        if claim:
+            body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
+        await cluster.client.create(body)
+
+    async def delete(name: str, **options: object) -> str:
+        try:
+            await cluster.client.delete(objects.POD, "ml", name, options)
+        except Invalid as refused:
+            return str(refused)
+        return ""
+
+    async def refused() -> bool:
+        return "may still use its devices on node node-0" in await delete(
+            "uses", gracePeriodSeconds=0, dryRun=["All"]
+        )
+
+    await cluster.until(refused, "the policy is in force")
+    assert not await delete("uses", dryRun=["All"])
+    assert not await delete("marked", gracePeriodSeconds=0)
+    assert not await delete("plain", gracePeriodSeconds=0)
+    # the kubelet of the node ends it, and the namespace takes its pods along
+    await cluster.client.delete(objects.NAMESPACE, "", "ml")
+    await cluster.until(lambda: cluster.gone(objects.NAMESPACE, "", "ml"), "the namespace is gone")
 
 
 async def warnings(cluster: Site, annotations: Mapping[str, str]) -> str:

@@ -52,6 +52,7 @@ def test_each_component_is_switched_on_by_a_value(helm: Helm) -> None:
         "monitoring.enabled=true",
         "networkPolicy.enabled=true",
         "admissionPolicy.enabled=true",
+        "podDeletion.enabled=true",
         "reschedule.avoidance=true",
     )
     expected = by_place(chosen(Choice((*FOLDERS,))))

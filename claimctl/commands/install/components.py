@@ -36,6 +36,7 @@ FOLDERS = {
     "monitoring": "deploy/components/monitoring",
     "network-policy": "deploy/components/network-policy",
     "admission-policy": "deploy/components/admission-policy",
+    "pod-deletion": "deploy/components/pod-deletion",
     "avoidance": "deploy/rescheduler/avoidance",
 }
 """The folder of each component."""

@@ -16,7 +16,8 @@ ComponentOption = Annotated[
         "--component",
         metavar="NAME",
         help="Part of the installation; may be repeated: crds, rbac, controller, base (these "
-        "three), monitoring, network-policy, admission-policy or avoidance. [default: base]",
+        "three), monitoring, network-policy, admission-policy, pod-deletion or avoidance. "
+        "[default: base]",
     ),
 ]
 InstallNamespaceOption = Annotated[

@@ -1,0 +1,85 @@
+"""The policy of the component pod-deletion refuses what would free a device in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kube_in_process.text.cel import compiled
+
+FOLDER = Path(__file__).parents[3] / "deploy/components/pod-deletion"
+POLICY, BINDING = yaml.safe_load_all((FOLDER / "pod-deletion.yaml").read_text())
+ADMIN = {"username": "admin", "groups": ["system:masters"]}
+Json = dict[str, Any]
+
+
+def message(
+    pod: Json | None = None,
+    user: Json | None = None,
+    grace: int | None = 0,
+    namespace: Json | None = None,
+) -> str:
+    """What the API server answers to a deletion of a pod that runs, changed by ``pod``; '' if it
+    deletes the pod."""
+    body = {
+        "metadata": {"name": "train-0"},
+        "spec": {"nodeName": "node-0", "resourceClaims": [{"name": "gpu"}]},
+        "status": {"phase": "Running"},
+    }
+    options = {} if grace is None else {"gracePeriodSeconds": grace}
+    names = {
+        "oldObject": body | (pod or {}),
+        "request": {"options": options, "userInfo": user or ADMIN},
+        "namespaceObject": {"metadata": namespace or {"name": "ml"}},
+    }
+    spec = POLICY["spec"]
+    if not all(compiled(each["expression"])(names) for each in spec["matchConditions"]):
+        return ""
+    [rule] = spec["validations"]
+    allowed = compiled(rule["expression"])(names)
+    return "" if allowed else str(compiled(rule["messageExpression"])(names))
+
+
+def test_a_running_pod_with_claims_is_not_deleted_at_once() -> None:
+    assert message().startswith(
+        "pod train-0 may still use its devices on node node-0: delete it without --force"
+    )
+    assert BINDING["spec"] == {
+        "policyName": POLICY["metadata"]["name"],
+        "validationActions": ["Deny"],
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"grace": 30},
+        {"grace": None},
+        {"user": {"username": "system:node:node-0", "groups": ["system:nodes"]}},
+        {"user": {"username": "system:kube-controller-manager", "groups": []}},
+        {
+            "user": {
+                "username": "system:serviceaccount:kube-system:pod-garbage-collector",
+                "groups": [],
+            }
+        },
+        {"namespace": {"name": "ml", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"pod": {"status": {"phase": "Succeeded"}}},
+        {"pod": {"spec": {"nodeName": "node-0"}}},
+        {"pod": {"spec": {"resourceClaims": [{"name": "gpu"}]}}},
+        {"pod": {"metadata": {"name": "x", "annotations": {"claimctl.io/force-delete": ""}}}},
+    ],
+    ids=[
+        *("with grace", "by default", "kubelet", "kcm", "pod gc", "namespace ends", "terminal"),
+        *("no claims", "no node", "marked"),
+    ],
+)
+def test_everything_else_passes(change: Json) -> None:
+    assert message(**change) == ""
+
+
+def test_a_claim_of_an_extended_resource_counts() -> None:
+    status = {"phase": "Running", "extendedResourceClaimStatus": {"resourceClaimName": "x"}}
+    assert message({"spec": {"nodeName": "node-0"}, "status": status})
