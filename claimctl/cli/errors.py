@@ -76,7 +76,7 @@ def cannot_print(error: Exception) -> bool:
 
 def classify(error: Exception) -> tuple[ExitCode, str]:
     """The exit code for an error, and the line to print."""
-    from claimctl.kube.errors import ConfigError, KubeError
+    from claimctl.kube.errors import ConfigError, KubeError, Unauthorized
     from claimctl.telemetry.settings import TelemetrySettingError
 
     match error:
@@ -84,6 +84,9 @@ def classify(error: Exception) -> tuple[ExitCode, str]:
             return ExitCode.USAGE, _usage_line(error)
         case UsageError() | ConfigError() | TelemetrySettingError():
             return ExitCode.USAGE, one_line(str(error))
+        case Unauthorized():
+            hint = "the server does not know this user: log in again, or look at the kubeconfig"
+            return ExitCode.FAILED, f"{one_line(str(error))}; {hint} (kubectl config view --minify)"
         case KubeError() | CommandFailed():
             return ExitCode.FAILED, one_line(str(error))
         case ModuleNotFoundError(name="kube_in_process"):

@@ -17,7 +17,7 @@ import typer.main
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE
-from claimctl.cli.errors import DEBUG_VARIABLE, guarded
+from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
 from claimctl.cli.registry import BY_NAME, COMMANDS, Entry
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str], program: str = "claimctl") -> int:
         _teach_shells()
     return guarded(
         lambda: build()(
-            args=_color_first(_with_dry_run(list(arguments))) or ["--help"],
+            args=_in_order(_with_dry_run(list(arguments))) or ["--help"],
             prog_name=program,
             complete_var=VARIABLE,
             standalone_mode=False,
@@ -111,15 +111,32 @@ def _with_dry_run(arguments: list[str]) -> list[str]:
     return ["--dry-run=client" if each == "--dry-run" else each for each in arguments]
 
 
-def _color_first(arguments: list[str]) -> list[str]:
-    """Take ``--color`` after the command, too: it is moved before it."""
-    for index, each in enumerate(arguments):
-        if each == "--":
-            break
-        if each == "--color" or each.startswith("--color="):
-            end = index + (2 if each == "--color" else 1)
-            return arguments[index:end] + arguments[:index] + arguments[end:]
-    return arguments
+def _in_order(arguments: list[str]) -> list[str]:
+    """Take common words where people type them.
+
+    ``--color`` and ``--debug`` may stand after the command. ``--version`` and ``help COMMAND`` are
+    other words for ``version --client`` and ``COMMAND --help``.
+    """
+    if arguments[:1] == ["--version"]:
+        return ["version", "--client", *arguments[1:]]
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:], "--help"]
+    if arguments[:1] and arguments[0] in _FLAGS_OF_COMMANDS:
+        flag = arguments[0]
+        raise UsageError(f"{flag}: put it after the command, as in `claimctl get {flag} ...`")
+    first: list[str] = []
+    rest = list(arguments)
+    end = rest.index("--") if "--" in rest else len(rest)
+    for index in reversed(range(end)):
+        if rest[index] == "--debug" or rest[index].startswith("--color="):
+            first = [rest.pop(index), *first]
+        elif rest[index] == "--color":
+            first = [*rest[index : index + 2], *first]
+            del rest[index : index + 2]
+    return first + rest
+
+
+_FLAGS_OF_COMMANDS = ("-n", "--namespace", "-A", "--context", "--kubeconfig", "-o", "--output")
 
 
 def _teach_shells() -> None:

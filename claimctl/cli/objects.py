@@ -53,9 +53,18 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
         return default, object_name(given)
     kind = kind_of(word)
     if kind not in kinds:
-        expected = ", ".join(_NAMES[each][0] for each in _NAMES if each in kinds)
+        # the singular, and the short name if there is one
+        expected = ", ".join(
+            dict.fromkeys(
+                name for each in _NAMES if each in kinds for name in _shown_names(_NAMES[each])
+            )
+        )
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
     return kind, object_name(name)
+
+
+def _shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (names[0], *names[2:3])
 
 
 def resource_name(kind: str, name: str) -> str:

@@ -164,14 +164,19 @@ def _fitting(
     table: Table, shown: Sequence[Column], width: int, *, wide: bool
 ) -> tuple[list[Column], list[str]]:
     """The columns that fit into the width, and the titles of those that are left out."""
-    kept, left_out = list(shown), []
+    kept, left_out = list(shown), list[Column]()
     while not wide and _needed(table, kept) > width:
         last = max(kept, key=lambda column: column.drop)
         if not last.drop:
             break
         kept.remove(last)
-        left_out.append(last.title)
-    return kept, left_out
+        left_out.append(last)
+    # a column that was left out for a wider one may fit
+    for column in sorted(left_out, key=lambda column: column.drop):
+        more = [one for one in shown if one in kept or one is column]
+        if _needed(table, more) <= width:
+            kept = more
+    return kept, [column.title for column in left_out if column not in kept]
 
 
 def _needed(table: Table, shown: Sequence[Column]) -> int:

@@ -78,11 +78,11 @@ async def naming(
         if f'"{name}" not found' not in error.message:
             raise
         what = "claim" if kind == "ResourceClaim" else kind
-        others = await _others(client, namespace) if what == "claim" else ""
+        others = await others_than(client, namespace) if what == "claim" else ""
         raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}") from error
 
 
-async def _others(client: Client, namespace: str) -> str:
+async def others_than(client: Client, namespace: str) -> str:
     """The claims that there are, for a user who has mistyped one."""
 
     try:

@@ -71,6 +71,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
+    if namespace and all_namespaces:
+        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
 

@@ -18,6 +18,7 @@ from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.documents import list_of
+from claimctl.commands.claims.explain_work import others_than
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
 from claimctl.text import age
@@ -66,8 +67,9 @@ async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> 
         empty = "" if shown else await _none_found(client, wanted)
         made = table(shown, now, wanted, empty)
         render(output, made, list_of(shown, now), head=wanted.head)
+    others = await others_than(client, wanted.namespace) if missing and not shown else ""
     for name in missing:
-        typer.echo(f"error: claim {wanted.namespace}/{name} not found", err=True)
+        typer.echo(f"error: claim {wanted.namespace}/{name} not found{others}", err=True)
     return ExitCode.FAILED if missing else ExitCode.OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +23,14 @@ def command(
     namespace: NamespaceOption = None,
     all_namespaces: AllNamespacesOption = False,
     file: Annotated[
-        Path,
-        typer.Option("--file", "-f", metavar="FILE", help="The bundle to write, a new file."),
-    ] = Path("claimctl-report.zip"),
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="The bundle to write, a new file. [default: claimctl-report-TIME.zip]",
+        ),
+    ] = None,
     access: Access = DEFAULT,
 ) -> int:
     """Write a bundle for a bug report: objects, explanations, checks, versions, and logs.
@@ -34,6 +40,7 @@ def command(
     """
     if namespace and all_namespaces:
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+    file = file or Path(f"claimctl-report-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
     if file.exists():
         raise UsageError(f"--file: {file} exists; name another one")
     if not file.absolute().parent.is_dir():

@@ -11,6 +11,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims.explain_work import others_than
 from claimctl.commands.timeline import html, svg, text
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.read import read
@@ -29,7 +30,8 @@ async def run(session: Session, namespace: str, claim: str, output: Output) -> i
     try:
         found = await read(session.client, session.clock, namespace, claim)
     except NotFound as error:
-        raise CommandFailed(f"claim {namespace}/{claim} not found") from error
+        others = await others_than(session.client, namespace)
+        raise CommandFailed(f"claim {namespace}/{claim} not found{others}") from error
     print_timeline(found, output)
     return 0
 

@@ -14,9 +14,10 @@ from claimctl.cli.errors import (
     CommandFailed,
     ExitCode,
     UsageError,
+    classify,
     guarded,
 )
-from claimctl.kube.errors import ConfigError, Forbidden, RequestTimeout
+from claimctl.kube.errors import ConfigError, Forbidden, RequestTimeout, Unauthorized
 from claimctl.telemetry.settings import TelemetrySettingError
 
 
@@ -94,3 +95,10 @@ def test_tracebacks_are_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> No
     _, text = outcome(raising(KeyError("x")))
     assert text.startswith("Traceback (most recent call last):\n")
     assert text.splitlines()[-1].startswith("error: unexpected KeyError: 'x'")
+
+
+def test_an_expired_login_says_what_to_do() -> None:
+    error = Unauthorized("GET", "/apis", status=401, reason="Unauthorized", message="Unauthorized")
+    code, line = classify(error)
+    assert code == ExitCode.FAILED
+    assert "log in again, or look at the kubeconfig (kubectl config view --minify)" in line

@@ -67,6 +67,8 @@ def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -
     ("arguments", "line"),
     [
         (["vers"], "No such command 'vers'. Did you mean 'version'? (see 'claimctl --help')"),
+        (["-n", "ml", "get"], "-n: put it after the command, as in `claimctl get -n ...`"),
+        (["get", "-n", "ml", "-A"], "--all-namespaces (-A) and --namespace (-n) exclude"),
         (["--nonsense"], "No such option: --nonsense (see 'claimctl --help')"),
         (["version", "extra"], "Got unexpected extra argument(s) (extra)"),
         (["version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
@@ -84,6 +86,26 @@ def test_bad_usage_is_one_line_and_exit_code_2(
     assert captured.err.startswith("error: ")
     assert captured.err.count("\n") == 1
     assert line in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins"),
+    [
+        (["--version"], "claimctl "),
+        (["help"], "Usage: claimctl "),
+        (["help", "version"], "Usage: claimctl version "),
+        (["version", "--client", "--debug"], "claimctl "),
+    ],
+)
+def test_common_words_are_taken(
+    arguments: list[str],
+    begins: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(DEBUG_VARIABLE, "")
+    assert run(arguments) == ExitCode.OK
+    assert capsys.readouterr().out.startswith(begins)
 
 
 def test_debug_prints_the_traceback_of_an_error(

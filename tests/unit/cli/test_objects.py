@@ -31,7 +31,7 @@ def test_kinds_and_names(given: str, found: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("given", ["secret/x", "a/b/c", "/x", "crsv/x"])
 def test_other_kinds_are_refused_with_those_that_are_taken(given: str) -> None:
-    with pytest.raises(UsageError, match=r"must be one of: resourceclaim, pod$"):
+    with pytest.raises(UsageError, match=r"must be one of: resourceclaim, claim, pod, po$"):
         parse(given, CLAIM, (CLAIM, POD))
 
 

@@ -94,7 +94,7 @@ CLAIMS = Table(
         (200, ["NAME", "STATE", "NODE", "HOLDERS", "AGE"]),
         (96, ["NAME", "STATE", "NODE", "HOLDERS"]),
         (75, ["NAME", "STATE", "HOLDERS"]),
-        (60, ["NAME", "STATE"]),
+        (60, ["NAME", "STATE", "AGE"]),
         (10, ["NAME", "STATE"]),
     ],
 )
