@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS
 from tests.e2e.harness import HOLD_136, Stage
 from tests.e2e.nodes.nodes import (
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.cluster(HOLD_136)
 GRACE = 20
 
 
-async def force_delete_all(stage: Stage) -> None:
-    for pod in await stage.running():
+async def force_delete(stage: Stage, pods: tuple[Pod, ...]) -> None:
+    for pod in pods:
         await stage.site.force_delete(pod.metadata.name)
 
 
@@ -28,8 +29,10 @@ async def test_a_claim_stays_until_containers_that_ignore_sigterm_are_gone(stage
     """The pods' objects are gone at once, and the device is unprepared seconds later."""
     await stage.started()
     await hold_deaf_pods(stage, 2, 5, forceDeletedPodGraceSeconds=GRACE)
+    # before the garbage collector has begun to delete them
+    pods = await stage.running()
     await stage.delete(DEPLOYMENTS, "train")
-    await force_delete_all(stage)
+    await force_delete(stage, pods)
     assert calls(stage, "unprepare") == []
     await until_unprepared(stage)
     assert await stage.allocated()
@@ -44,7 +47,7 @@ async def test_a_deployment_goes_on_with_its_device_beside_a_force_deleted_pod(
     await hold_deaf_pods(stage, 1, 5, forceDeletedPodGraceSeconds=GRACE)
     before = (await stage.claim()).status.allocation
     (first,) = await stage.running()
-    await force_delete_all(stage)
+    await force_delete(stage, (first,))
     await stage.until_running(1)
     (second,) = await stage.running()
     assert second.metadata.uid != first.metadata.uid
