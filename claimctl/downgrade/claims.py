@@ -11,13 +11,17 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
-from claimctl.wire.resources import RESOURCECLAIMS
+from claimctl.wire.resources import RESOURCECLAIMS, Resource
 
 
-async def read_claim(client: Client, record: DowngradedClaim) -> ResourceClaim | DowngradedClaim:
+async def read_claim(
+    client: Client,
+    record: DowngradedClaim,
+    resource: Resource[ResourceClaim] = RESOURCECLAIMS,
+) -> ResourceClaim | DowngradedClaim:
     """The record's claim as it is now; or else the record of a claim that is gone or unreadable."""
     try:
-        claim = await client.get(RESOURCECLAIMS, record.name, record.namespace)
+        claim = await client.get(resource, record.name, record.namespace)
     except NotFound:
         return over(record)
     except UnreadableObject as error:

@@ -27,6 +27,8 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import DowngradePlanSpec
+from claimctl.wire.resources import RESOURCECLAIMS, Resource, read_as
 from claimctl.wire.unreadable import Unreadable
 
 
@@ -79,9 +81,22 @@ class Unchanged:
 Expansion = Expanded | Refused | Unchanged
 
 
+class ClaimToUpgrade(ResourceClaim, frozen=True, kw_only=True):
+    """A claim under a plan for an upgrade: its references to PodGroups are replaced.
+
+    The feature stays on, so the workload keeps the claim, also without pods.
+    """
+
+
+def claims_under(spec: DowngradePlanSpec) -> Resource[ResourceClaim]:
+    """The resource to read the claims of a plan as."""
+    return read_as(RESOURCECLAIMS, ClaimToUpgrade) if spec.upgrade_to else RESOURCECLAIMS
+
+
 def workload_references(claim: ResourceClaim) -> tuple[Reference, ...]:
     """The references that pod references have to replace."""
-    return tuple(filter(is_workload, claim.status.reserved_for))
+    is_replaced = is_pod_group if isinstance(claim, ClaimToUpgrade) else is_workload
+    return tuple(filter(is_replaced, claim.status.reserved_for))
 
 
 def unknown_references(
@@ -145,8 +160,10 @@ def expand(
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
         return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
-    ahead = left_ahead(claim, consumers.pending) if workloads else frozenset()
-    kept = _kept(listed, pods, ahead) if workloads else listed
+    holds = [each for each in listed if is_workload(each) and each not in workloads]
+    # a hold keeps the claim allocated, and its controller takes the pods out that never start
+    ahead = left_ahead(claim, consumers.pending) if workloads and not holds else frozenset()
+    kept = (*_kept(listed, pods, ahead), *holds) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)
     unknown = unknown_references(claim, on_record)
     return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads, ahead)
@@ -227,7 +244,8 @@ def _obstacle(
         return Obstacle.UNKNOWN_REFERENCE
     if len(reserved_for) > LIMIT:
         return Obstacle.TOO_MANY_CONSUMERS
-    return None if any(map(is_pod, reserved_for)) else Obstacle.NO_CONSUMER
+    keep_it = any(is_pod(each) or is_workload(each) for each in reserved_for)
+    return None if keep_it else Obstacle.NO_CONSUMER
 
 
 def _generated_for_group(claim: ResourceClaim) -> bool:
@@ -268,36 +286,47 @@ def _explain(
 
 
 def _explain_excess(claim: ResourceClaim, holders: str, pods: int) -> str:
-    meta = claim.metadata
+    meta, room = claim.metadata, _room(claim)
     scale = scale_command(claim)
     command = f" ({scale})" if scale else ""
-    return (
-        f"{pods} pods of {holders} use the claim, {pods - LIMIT} more than the {LIMIT} that it can "
-        f"list: scale down to {LIMIT} pods{command}, or use several claims, or leave the claim as "
-        f"it is (--skip {meta.namespace}/{meta.name}): its pods then fail once the feature is off"
+    text = (
+        f"{pods} pods of {holders} use the claim, {pods - room} more than the {room} that it can "
+        f"list: scale down to {room} pods{command}, or use several claims"
     )
+    if isinstance(claim, ClaimToUpgrade):
+        return text
+    return (
+        f"{text}, or leave the claim as it is (--skip {meta.namespace}/{meta.name}): its pods "
+        "then fail once the feature is off"
+    )
+
+
+def _room(claim: ResourceClaim) -> int:
+    """How many pods the claim can list beside the references that stay."""
+    replaced = workload_references(claim)
+    stay = [each for each in claim.status.reserved_for if is_workload(each)]
+    return LIMIT - sum(each not in replaced for each in stay)
 
 
 def scale_command(claim: ResourceClaim) -> str:
     """The command that scales the claim's workload to as many pods as a claim can list, or ''."""
-    holders = _holders(claim)
-    return next(filter(None, (_scaled(each, claim.metadata.namespace) for each in holders)), "")
+    room, namespace = _room(claim), claim.metadata.namespace
+    return next(filter(None, (_scaled(each, namespace, room) for each in _holders(claim))), "")
 
 
 def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
     asked = claim.spec.reserved_for
-    return (*workload_references(claim), *((asked,) if asked is not None else ()))
+    listed = filter(is_workload, claim.status.reserved_for)
+    return (*listed, *((asked,) if asked is not None else ()))
 
 
-def _scaled(holder: Reference, namespace: str) -> str:
+def _scaled(holder: Reference, namespace: str, room: int) -> str:
     """The command that scales a workload to as many pods as a claim can list."""
     match (holder.api_group, holder.resource):
         case ("apps", "deployments" | "statefulsets"):
-            return (
-                f"kubectl scale -n {namespace} {holder.resource}/{holder.name} --replicas={LIMIT}"
-            )
+            return f"kubectl scale -n {namespace} {holder.resource}/{holder.name} --replicas={room}"
         case ("batch", "jobs"):
-            patch = f'{{"spec":{{"parallelism":{LIMIT}}}}}'
+            patch = f'{{"spec":{{"parallelism":{room}}}}}'
             return f"kubectl patch -n {namespace} jobs/{holder.name} --type=merge -p '{patch}'"
     return ""
 

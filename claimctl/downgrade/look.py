@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from claimctl.downgrade.expansion import workload_references
+from claimctl.downgrade.crossing import OLD, OldObjects, read_old_objects
+from claimctl.downgrade.expansion import claims_under, workload_references
 from claimctl.downgrade.plans import PlanRefused, find
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.sightings import Component, Sighting, newest, sightings
@@ -28,7 +29,7 @@ from claimctl.reservation.facts.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
-from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODGROUPS, RESOURCECLAIMS, Resource
 from claimctl.wire.unreadable import Unreadable
 
 PREPARE_FAILED = "FailedPrepareDynamicResources"
@@ -52,7 +53,8 @@ async def look(
     """
     plan = await _plan(client)
     gathering = _Gathering(plan)
-    claims, unreadable = await _claims(client, set(gathering.records))
+    resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
+    claims, unreadable = await _claims(client, set(gathering.records), resource)
     reservations = (await client.list_if_served(CLAIMRESERVATIONS)).items
     async for chunk, pods in with_pods(client, claims):
         for claim in chunk:
@@ -71,7 +73,15 @@ async def look(
         last=gathering.last,
         kubelets=gathering.kubelets,
         believed_off=believed_off,
+        old=await _old_objects(client, plan),
     )
+
+
+async def _old_objects(client: Client, plan: DowngradePlan | None) -> OldObjects | None:
+    upgrades = plan is not None and plan.spec.upgrade_to
+    if not upgrades or client.served(PODGROUPS).version != OLD:
+        return None
+    return await read_old_objects(client)
 
 
 async def _plan(client: Client) -> DowngradePlan | None:
@@ -84,9 +94,9 @@ async def _plan(client: Client) -> DowngradePlan | None:
 
 
 async def _claims(
-    client: Client, recorded: Collection[str]
+    client: Client, recorded: Collection[str], resource: Resource[ResourceClaim]
 ) -> tuple[list[ResourceClaim], tuple[Unreadable, ...]]:
-    claims = await client.collect(RESOURCECLAIMS, lambda it: it if concerns(it, recorded) else None)
+    claims = await client.collect(resource, lambda it: it if concerns(it, recorded) else None)
     return sorted(claims.items, key=lambda claim: claim.metadata.namespace), claims.unreadable
 
 

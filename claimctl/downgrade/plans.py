@@ -81,12 +81,17 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
         NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
     for plan in await find(client):
-        if not same_claims(plan.spec, spec) or plan.metadata.deleting:
-            raise PlanRefused(_in_the_way(plan))
+        refuse_another(plan, spec)
         return await _next_run(client, plan, spec)
     await _require_namespaces(client, spec.namespaces)
     body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": to_plain(spec)}
     return await client.create(DOWNGRADEPLANS, body)
+
+
+def refuse_another(plan: DowngradePlan, spec: DowngradePlanSpec) -> None:
+    """Raise PlanRefused if the plan is for other claims or another edge, or is being deleted."""
+    if not same_claims(plan.spec, spec) or plan.metadata.deleting:
+        raise PlanRefused(_in_the_way(plan))
 
 
 def _in_the_way(plan: DowngradePlan) -> str:
@@ -178,6 +183,8 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
         known = await find(client)
     except PlanRefused:
         known = ()  # no CRDs: nothing is recorded yet, and a preview records nothing
+    for plan in known if spec.upgrade_to else ():
+        refuse_another(plan, spec)
     if not known:
         await _require_namespaces(client, spec.namespaces)
     earlier = known[0].status if known else DowngradePlanStatus()

@@ -18,8 +18,9 @@ from functools import partial
 
 import msgspec
 
+from claimctl.downgrade.crossing import remove_own_groups
 from claimctl.downgrade.expander import Attempt, Expander
-from claimctl.downgrade.expansion import Unchanged, expand
+from claimctl.downgrade.expansion import Unchanged, claims_under, expand
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -98,6 +99,8 @@ async def run_plan(
     run = _Run(client, ledger, clock, rules, tended)
     await run.report(Phase.FROZEN)
     await run.expand(await run.begin())
+    if ledger.plan.spec.upgrade_to and run.is_through():
+        await remove_own_groups(client)
     await run.verify(rules.settle_seconds)
     await run.report(final_phase(run.records.values()))
     return run.status
@@ -166,7 +169,7 @@ async def _claims(
     claims: dict[str, ResourceClaim] = {}
     unreadable: list[Unreadable] = []
     for namespace in plan.spec.namespaces or ("",):
-        listing = await client.collect(RESOURCECLAIMS, in_scope, namespace)
+        listing = await client.collect(claims_under(plan.spec), in_scope, namespace)
         for problem in listing.unreadable:
             if not problem.identified:
                 raise UnreadableObject("GET", RESOURCECLAIMS.path(namespace), problem)
@@ -292,6 +295,10 @@ class _Run(Run):
             self.records |= {uid: held_back(self.records[uid], left) for uid in waits}
             await self.report(Phase.EXPANDING)
             await self._clock.sleep(min(left, SIGN_SECONDS))
+
+    def is_through(self) -> bool:
+        """Whether the list of every claim has its pods."""
+        return final_phase(self.records.values()) is Phase.PREPARED
 
     async def verify(self, settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from claimctl.downgrade.claims import write_list
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
@@ -31,6 +33,7 @@ from claimctl.kube.errors import (
     RequestTimeout,
 )
 from claimctl.kube.parallel import in_parallel
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
@@ -94,6 +97,8 @@ class _Run(Run):
         self._due: list[str] = []
         self._existing: dict[str, bool | None] = {}
         """By the UID of a reference: whether its object exists with this UID."""
+        self._renewed: dict[str, Reference] = {}
+        """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
         self._prefixes: dict[tuple[str, str], str] = {}
         """By API group and resource: the path of the version that serves it."""
 
@@ -134,7 +139,12 @@ class _Run(Run):
         try:
             path = await self._path(namespace, reference)
             there = await self.client.get_document(path, ObjectHeader)
-            self._existing[reference.uid] = there.metadata.uid == reference.uid
+            same = there.metadata.uid == reference.uid
+            if not same and self.plan.spec.upgrade_to and is_pod_group(reference):
+                # kubelets and schedulers know a group by its name: the new one has the same pods
+                self._renewed[reference.uid] = replace(reference, uid=there.metadata.uid)
+                same = True
+            self._existing[reference.uid] = same
         except NotFound:
             self._existing[reference.uid] = False
         except Forbidden:
@@ -160,7 +170,10 @@ class _Run(Run):
             return
         try:
             if self._writes and found.add:
-                await write_list(self.client, claim, (*claim.status.reserved_for, *found.add))
+                entries = {each.uid: each for each in claim.status.reserved_for}
+                renewed = (self._renewed.get(each.uid, each) for each in found.add)
+                entries |= {each.uid: each for each in renewed}
+                await write_list(self.client, claim, entries.values())
         except (Conflict, RequestTimeout):
             again.add(uid)
         except NotFound:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from claimctl.downgrade.claims import read_claim
+from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.ledger import Ledger
 from claimctl.downgrade.records import Phase, status
 from claimctl.downgrade.scope import parallelism
@@ -65,7 +66,7 @@ class Run:
         found = {}
 
         async def read(uid: str) -> None:
-            now = await read_claim(self.client, self.records[uid])
+            now = await read_claim(self.client, self.records[uid], claims_under(self.plan.spec))
             if isinstance(now, DowngradedClaim):
                 self.records[uid] = now
             else:

@@ -12,6 +12,13 @@ PARALLELISM = 8
 """How many claims are written at a time, unless the plan says otherwise."""
 
 
+def crosses(plan: DowngradePlan) -> bool:
+    """Whether PodGroups must not be made because of this plan: they have to be gone."""
+    if plan.metadata.deleting or plan.status.phase == Phase.FAILED:
+        return False
+    return bool(plan.spec.upgrade_to) and plan.spec.action != RESTORE
+
+
 def parallelism(spec: DowngradePlanSpec) -> int:
     return spec.parallelism or PARALLELISM
 
@@ -57,12 +64,16 @@ def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:
 
 def same_claims(one: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:
     """Whether both specs select the same claims, apart from the skipped ones."""
-    return set(one.namespaces) == set(other.namespaces) and (
-        one.claim_selector.strip() == other.claim_selector.strip()
+    return (
+        one.upgrade_to == other.upgrade_to
+        and set(one.namespaces) == set(other.namespaces)
+        and one.claim_selector.strip() == other.claim_selector.strip()
     )
 
 
 def described(spec: DowngradePlanSpec) -> str:
     """The scope for people, like ``namespaces ml, web with labels team=a``."""
+    if spec.upgrade_to:
+        return f"an upgrade to {spec.upgrade_to}"
     where = ", ".join(spec.namespaces) or "all namespaces"
     return f"{where} with labels {spec.claim_selector}" if spec.claim_selector else where

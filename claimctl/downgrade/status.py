@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from claimctl.downgrade.crossing import OldObjects
 from claimctl.downgrade.records import State, is_carried_out
 from claimctl.downgrade.sightings import Component, Sighting
 from claimctl.downgrade.standing import (
@@ -24,6 +25,7 @@ from claimctl.text import listed
 from claimctl.wire.reservations import RESTORE, DowngradePlan
 
 RESTORE_COMMAND = "claimctl downgrade-restore"
+UPGRADE_RESTORE_COMMAND = "claimctl upgrade-restore"
 
 
 class Switch(StrEnum):
@@ -43,6 +45,8 @@ class Step(StrEnum):
     PREPARE_AGAIN = "PrepareAgain"
     SWITCH_OFF_KUBELETS = "SwitchOffKubelets"
     SWITCH_OFF_API_SERVER = "SwitchOffAPIServer"
+    UPGRADE = "Upgrade"
+    """After upgrade-prepare: the cluster itself."""
     DONE = "Done"
     RESTORE = "Restore"
 
@@ -99,6 +103,8 @@ class Look:
     last: Mapping[Component, Sighting] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
     believed_off: Collection[Part] = ()
+    old: OldObjects | None = None
+    """For an upgrade: the objects that have to be gone; None if their version is not served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +161,8 @@ def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part
     plan = look.plan
     if plan is not None and plan.spec.action == RESTORE:
         return Step.RESTORE
+    if plan is not None and plan.spec.upgrade_to:
+        return _step_of_upgrade(look, plan, waiting)
     due = [each for each in waiting if each.standing is not Standing.SKIPPED]
     two_passes = look.used or switches[Part.API_SERVER] is not Switch.OFF
     if not due and switches[Part.API_SERVER] is Switch.OFF:
@@ -178,6 +186,13 @@ def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part
     return Step.SWITCH_OFF_API_SERVER
 
 
+def _step_of_upgrade(look: Look, plan: DowngradePlan, waiting: Collection[ClaimStanding]) -> Step:
+    if look.old is None:
+        return Step.RESTORE
+    ready = is_carried_out(plan) and not waiting and not look.old.own and not look.old.foreign
+    return Step.UPGRADE if ready else Step.PREPARE
+
+
 def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
     """Whether the plan has not prepared one of the claims yet, so that its run comes first."""
     prepared = {one.uid for one in plan.status.claims if one.state == State.EXPANDED}
@@ -185,6 +200,7 @@ def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
 
 
 def _todo(step: Step, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
+    upgrade_to = look.plan.spec.upgrade_to if look.plan is not None else ""
     command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
     blocked = sum(each.standing is Standing.BLOCKED for each in waiting)
     match step:
@@ -203,8 +219,11 @@ def _todo(step: Step, look: Look, waiting: Collection[ClaimStanding]) -> tuple[s
             return "switch the feature off in the kubelets, node by node", ""
         case Step.SWITCH_OFF_API_SERVER:
             return "switch the feature off in the API server", ""
+        case Step.UPGRADE:
+            return f"upgrade the cluster to {upgrade_to}, then run `{UPGRADE_RESTORE_COMMAND}`", ""
         case Step.RESTORE:
-            return f"run `{RESTORE_COMMAND}` until it exits 0", RESTORE_COMMAND
+            restore = UPGRADE_RESTORE_COMMAND if upgrade_to else RESTORE_COMMAND
+            return f"run `{restore}` until it exits 0", restore
         case Step.DONE:
             return _done(look), ""
 

@@ -112,6 +112,12 @@ class Client:
         """Use this version of an API group for all later requests."""
         self._versions[group] = version
 
+    def in_version(self, group: str, version: str) -> Client:
+        """A copy of this client that uses this version of an API group."""
+        other = copy(self)
+        other._versions = {**self._versions, group: version}
+        return other
+
     def served(self, resource: Resource[T]) -> Resource[T]:
         """The resource in the version that this client uses for its group."""
         version = self._versions.get(resource.group, resource.version)

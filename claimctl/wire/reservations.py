@@ -231,6 +231,9 @@ class DowngradePlanSpec(Wire, frozen=True, kw_only=True):
     """Claims that stay as they are, with their workload references."""
     parallelism: Annotated[int, limit(minimum=0, maximum=64, format="int64")] | None = None
     """How many claims are written at a time. 0 or absent means 8."""
+    upgrade_to: Annotated[str, limit(maxLength=16)] = ""
+    """The Kubernetes version that the plan makes way for, like 1.37. Then it replaces references to
+    PodGroups alone, and workloads keep their claims. Empty: the plan prepares a downgrade."""
 
 
 class DowngradedClaim(Wire, frozen=True, kw_only=True):

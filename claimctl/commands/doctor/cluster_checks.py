@@ -13,6 +13,7 @@ import msgspec
 from claimctl.cli.documents import Part
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
+from claimctl.downgrade.crossing import OLD, TARGET
 from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
@@ -92,6 +93,8 @@ class Observed:
     """Namespace and name of owners whose pods nodes refuse, and what is the matter."""
     resizes: tuple[tuple[str, str, str], ...] = ()
     """Namespace and name of pods for which others left in vain, and what is the matter."""
+    old_groups: int = 0
+    """How many PodGroups the next Kubernetes release would not serve any more."""
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -104,7 +107,7 @@ def checks(observed: Observed) -> tuple[Finding, ...]:
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    return (*_drivers(observed), *rest, *found)
+    return (*_drivers(observed), *_upgrade(observed), *rest, *found)
 
 
 def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
@@ -154,6 +157,17 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
         *_avoiding(observed),
         *_resizing(observed),
     )
+
+
+def _upgrade(observed: Observed) -> Iterator[Finding]:
+    """Whether the cluster can be upgraded as it is."""
+    if observed.old_groups:
+        text = (
+            f"not ready for {TARGET}, which does not serve scheduling.k8s.io/{OLD}: "
+            f"{counted(observed.old_groups, 'PodGroup')} must be gone before. "
+            f"`claimctl upgrade-prepare --to {TARGET} --dry-run` says what is in the way"
+        )
+        yield Finding("upgrade", text, verdict=Verdict.FACT)
 
 
 def _drivers(observed: Observed) -> Iterator[Finding]:

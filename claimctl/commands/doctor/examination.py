@@ -25,6 +25,7 @@ from claimctl.controller.dialect.probe import (
     parse_version,
 )
 from claimctl.controller.preflight import missing_rights
+from claimctl.downgrade.crossing import OLD
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Forbidden
@@ -179,6 +180,7 @@ class _Reader:
 
 async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> Observed:
     groups = bool(detection and detection.groups_version)
+    old = detection is not None and detection.groups_version == OLD
     scan = await _scan(reader, clock)
     reserved = await reader.listing(wire.CLAIMRESERVATIONS, "reservations", "unreadable-objects")
     listed: dict[tuple[str, str], Listing[Any]] = {
@@ -214,6 +216,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         stale_taints=_stale_taints(nodes.items, records.items, clock),
         avoidances=_avoidances(records.items, clock),
         resizes=_resizes(records.items, clock),
+        old_groups=len(listed[POD_GROUP].items) if old else 0,
     )
 
 

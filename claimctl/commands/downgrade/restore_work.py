@@ -15,6 +15,8 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.records import Phase, State
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
+UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
+
 
 def restore(
     access: Access, parallelism: int | None, timeout: float | None, output: Output, *, dry_run: bool
@@ -59,6 +61,19 @@ async def preview(session: Session) -> Result | None:
 
 
 async def carry_out(session: Session, parallelism: int | None) -> Result | None:
+    """Let the references return; after an upgrade, the controller has to make PodGroups first."""
+
+    result = await _carry_out(session, parallelism)
+    for _ in range(UPGRADE_TRIES):
+        plan = next(iter(await plans.find(session.client)), None) if result is not None else None
+        if plan is None or not plan.spec.upgrade_to:
+            break
+        await session.clock.sleep(UPGRADE_PAUSE_SECONDS)
+        result = await _carry_out(session, parallelism)
+    return result
+
+
+async def _carry_out(session: Session, parallelism: int | None) -> Result | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
 
     client, clock = session.client, session.clock

@@ -12,6 +12,7 @@ from claimctl.controller.keys import GroupKey
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.controller.writer import finalizers_patch
+from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
@@ -25,6 +26,8 @@ from claimctl.wire.resources import PODGROUPS
 
 log = structlog.get_logger(__name__)
 
+AFTER_UPGRADE = 5.0
+"""Seconds between looks whether PodGroups may be made again."""
 SOON = 0.5
 """Seconds to wait until a watch shows what this process knows already."""
 
@@ -47,6 +50,8 @@ class PodGroupReconciler:
         span.set(k8s__namespace__name=key.namespace, claimctl__podgroup__name=key.name)
         if not self._know.caches.groups.followed:
             return DONE
+        if any(map(crosses, self._know.caches.plans.items())):
+            return After(AFTER_UPGRADE)
         if self._snapshots.lagging(key):
             return After(SOON)
         self._snapshots.observe(key)

@@ -161,8 +161,9 @@ def test_commands_with_much_to_do_limit_only_the_first_answer() -> None:
         for each in load(entry).params
         if each.name == "request_timeout" and each.default == NO_LIMIT
     }
-    downgrades = {"downgrade-prepare", "downgrade-restore", "downgrade-status"}
-    assert patient == downgrades | {"install", "orphans", "reschedule", "uninstall-prepare"}
+    steps = ("prepare", "status", "restore")
+    edges = {f"{edge}-{step}" for edge in ("downgrade", "upgrade") for step in steps}
+    assert patient == edges | {"install", "orphans", "reschedule", "uninstall-prepare"}
 
 
 @pytest.mark.parametrize(("flags", "limit"), [([], 0.0), (["--request-timeout", "5s"], 5.0)])

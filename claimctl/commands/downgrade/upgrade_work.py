@@ -1,0 +1,116 @@
+"""``claimctl upgrade-prepare``: takes claims and PodGroups out of the way of an upgrade."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+from claimctl.cli.access import Access
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.output import render
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
+from claimctl.commands.downgrade.report import Result, document, table, time_limit
+from claimctl.downgrade import plans
+from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
+from claimctl.downgrade.records import Phase, State
+from claimctl.text import listed
+from claimctl.wire.reservations import DowngradePlanSpec
+from claimctl.wire.resources import PODGROUPS
+
+NAMED = 5
+"""How many objects of others a line names."""
+
+
+def prepare_upgrade(
+    access: Access,
+    to: str,
+    parallelism: int | None,
+    timeout: float | None,
+    output: Output,
+    *,
+    dry_run: bool,
+) -> int:
+    """Carry the preparation out, or say what is in its way; the exit code."""
+    spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=parallelism)
+
+    async def work(session: Session) -> tuple[Result, OldObjects]:
+        try:
+            async with time_limit(timeout, dry_run=dry_run):
+                return await _prepare(session, spec, dry_run=dry_run)
+        except plans.PlanRefused as refused:
+            raise CommandFailed(str(refused)) from None
+
+    result, old = in_session(access, work)
+    claims = result.status.claims
+    render(output, table(result, claims, "No claim lists a PodGroup."), document(result))
+    for line in conclusion(result, old):
+        typer.echo(line, err=True)
+    code = exit_code(result.status)
+    return ExitCode.FINDINGS if code == ExitCode.OK and _blocks(result, old) else code
+
+
+def checked_target(text: str) -> str:
+    """The version that ``--to`` names.
+
+    Raises:
+        UsageError: it is no version, or the upgrade to it needs no preparation.
+    """
+    version = text.removeprefix("v")
+    if not re.fullmatch(r"\d+\.\d+", version):
+        raise UsageError(f"--to: {text!r} is not a Kubernetes version: {TARGET} is expected")
+    if version != TARGET:
+        raise UsageError(
+            f"--to: an upgrade to {version} needs no preparation by this command; the one to "
+            f"{TARGET} does"
+        )
+    return version
+
+
+async def _prepare(
+    session: Session, spec: DowngradePlanSpec, *, dry_run: bool
+) -> tuple[Result, OldObjects]:
+    """Say first what cannot cross; write only if everything can."""
+    client = session.client
+    if client.served(PODGROUPS).version != OLD:
+        raise UsageError(
+            f"--to: this cluster does not serve scheduling.k8s.io/{OLD}: it has no PodGroups, or "
+            f"it is at {TARGET} already. There is nothing to prepare"
+        )
+    preview, old = await plans.preview(client, spec), await read_old_objects(client)
+    if dry_run or old.foreign or preview.phase != Phase.PREPARED:
+        return Result(preview), old
+    result = await write_plan(session, spec)
+    return result, await read_old_objects(client)
+
+
+def _blocks(result: Result, old: OldObjects) -> bool:
+    return bool(old.foreign or (result.by and old.own))
+
+
+def conclusion(result: Result, old: OldObjects) -> list[str]:
+    """What the result means, and what to do next."""
+    states = [claim.state for claim in result.status.claims]
+    stay = states.count(State.REFUSED) + states.count(State.FAILED)
+    lines = []
+    if stay:
+        lines.append(f"{stay} of {len(states)} claims cannot cross: see REASON, then run again")
+    if old.foreign:
+        some = listed([*old.foreign[:NAMED], *(["more"] if len(old.foreign) > NAMED else [])])
+        lines.append(
+            f"{len(old.foreign)} objects of scheduling.k8s.io/{OLD} are not claimctl's and have to "
+            f"be gone before {TARGET}: {some}. Delete what they belong to, then run again"
+        )
+    if lines:
+        return lines if result.by else [*lines, "nothing was written"]
+    if not result.by:
+        return [f"{len(states)} claims and {len(old.own)} PodGroups would be prepared"]
+    if old.own:
+        return [f"{len(old.own)} PodGroups of claimctl are left: run again"]
+    return [
+        f"{states.count(State.EXPANDED)} of {len(states)} claims are listed pod by pod, and no "
+        f"object of scheduling.k8s.io/{OLD} is left",
+        f"next step: upgrade the cluster to {TARGET}, then run `claimctl upgrade-restore`",
+    ]

@@ -1,0 +1,85 @@
+"""The PodGroups that have to be gone before Kubernetes 1.37, which does not serve v1alpha2.
+
+The release notes of 1.37 say it: remove all v1alpha2 objects while the cluster is updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Conflict, NotFound
+from claimctl.reservation.facts.membership import made_by_claimctl
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.resources import PODGROUPS, Resource
+
+TARGET = "1.37"
+"""The one version that needs preparation."""
+OLD = "v1alpha2"
+_GROUPS = Resource(PODGROUPS.group, OLD, PODGROUPS.plural, PODGROUPS.kind, PodGroup)
+_OTHERS = Resource(PODGROUPS.group, OLD, "workloads", "Workload", ObjectHeader)
+
+
+@dataclass(frozen=True, slots=True)
+class OldObjects:
+    """The objects of scheduling.k8s.io/v1alpha2."""
+
+    own: tuple[PodGroup, ...] = ()
+    """The PodGroups that claimctl made."""
+    foreign: tuple[str, ...] = ()
+    """The other objects, for people: ``PodGroup ml/gang``."""
+
+
+async def read_old_objects(client: Client) -> OldObjects:
+    """List them. A version that is not served has none.
+
+    Raises:
+        KubeError: they cannot be listed.
+    """
+    groups = await _list(client, _GROUPS)
+    workloads = await _list(client, _OTHERS)
+    foreign = [each for each in groups.items if not made_by_claimctl(each)]
+    named = [
+        *(("PodGroup", each.metadata.namespace, each.metadata.name) for each in foreign),
+        *((each.kind, each.namespace, each.name) for each in groups.unreadable),
+        *(("Workload", each.metadata.namespace, each.metadata.name) for each in workloads.items),
+    ]
+    return OldObjects(
+        tuple(filter(made_by_claimctl, groups.items)),
+        tuple(f"{kind} {namespace}/{name}" for kind, namespace, name in named),
+    )
+
+
+async def _list(client: Client, resource: Resource[Any]) -> Any:
+    exact = client.in_version(resource.group, resource.version)
+    return await exact.list_if_served(resource)
+
+
+async def remove_own_groups(client: Client) -> None:
+    """Delete the PodGroups of v1alpha2 that claimctl made, although pods of theirs run.
+
+    Call it when the claims list these pods. kube-controller-manager keeps the object of a group by
+    a finalizer of its own until the pods have ended, which may be long after the upgrade. So all
+    finalizers are removed. The deletion comes first: no finalizer is added after it.
+
+    Raises:
+        KubeError: a request failed; another call goes on.
+    """
+    exact = client.in_version(PODGROUPS.group, OLD)
+    for group in (await read_old_objects(client)).own:
+        meta = group.metadata
+        with suppress(Conflict, NotFound):
+            await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+            await exact.change(_GROUPS, meta.name, _free(meta.uid), meta.namespace)
+
+
+def _free(uid: str) -> Callable[[PodGroup], dict[str, Any]]:
+    def change(group: PodGroup) -> dict[str, Any]:
+        ours = group.metadata.uid == uid and group.metadata.finalizers
+        return {"metadata": {"finalizers": None}} if ours else {}
+
+    return change
