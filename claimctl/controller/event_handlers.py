@@ -143,7 +143,7 @@ class Triggers:
             RESOURCECLAIMS, change.new.metadata
         )
         self._enqueue((key,), urgent=own or just_allocated(change))
-        if change.old is None or change.new is None or _moved(change.old, change.new):
+        if change.old is None or change.new is None or _concerns_groups(change.old, change.new):
             self._enqueue_groups(key, (change.old, change.new))
 
     def _reservations_listed(self, before: str, version: str) -> None:
@@ -218,7 +218,7 @@ class Triggers:
         if _arrives(change):
             self._add(keys, self._queues.soon)
         if change.new is None:
-            self._enqueue([key for key in keys if self._unused(key)], urgent=True)
+            self._enqueue([key for key in keys if self._is_unused(key)], urgent=True)
 
     def _note_eviction(self, pod: Pod, keys: Iterable[ClaimKey]) -> None:
         """Note an eviction now: the pod may be gone before the next reconcile."""
@@ -227,7 +227,7 @@ class Triggers:
             if claim is not None and evicts_a_pod(claim, (pod,)):
                 self._seen.claims.evicts(key)
 
-    def _unused(self, key: ClaimKey) -> bool:
+    def _is_unused(self, key: ClaimKey) -> bool:
         """Whether no pod uses the claim any more, so that a release may begin."""
         return all(map(is_done, self._caches.pods_of(key)))
 
@@ -323,7 +323,7 @@ def _arrives(change: Change[Pod]) -> bool:
     return old is None or not is_schedulable(old)
 
 
-def _moved(old: ResourceClaim, new: ResourceClaim) -> bool:
+def _concerns_groups(old: ResourceClaim, new: ResourceClaim) -> bool:
     """Whether the change may matter to PodGroups: the allocation, or the listed groups."""
     before = [entry for entry in old.status.reserved_for if is_pod_group(entry)]
     after = [entry for entry in new.status.reserved_for if is_pod_group(entry)]

@@ -80,11 +80,11 @@ def announcements(
     There is one Event for each reason, even if several conditions have it. ``Ready`` is a summary
     of the others, so it gets an Event only if the API server refuses what claimctl has to do.
     """
-    by_reason = {announcement.reason: announcement for announcement in _changed(old, new)}
+    by_reason = {announcement.reason: announcement for announcement in _new_events(old, new)}
     return tuple(by_reason.values())
 
 
-def _changed(old: ClaimReservationStatus, new: ClaimReservationStatus) -> Iterator[Announcement]:
+def _new_events(old: ClaimReservationStatus, new: ClaimReservationStatus) -> Iterator[Announcement]:
     before = {condition.type: (condition.status, condition.reason) for condition in old.conditions}
     for condition in new.conditions:
         was = before.get(condition.type, ("", ""))

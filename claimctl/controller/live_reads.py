@@ -129,7 +129,7 @@ class Investigator:
                 case ReadClaim():
                     findings = await self._read_claim(snapshot, need, findings)
                 case ListReservations():
-                    held = await self._held_for_another(snapshot)
+                    held = await self._is_held_for_another(snapshot)
                     findings = replace(findings, held_for_another=held)
         return findings
 
@@ -183,7 +183,9 @@ class Investigator:
         # A cache that is late for the claim may be late for its reservations, too, and a hold for
         # one that is gone would stay for ever. The claim comes last: the write follows at once.
         reads = findings.claim_reads + 1
-        ended = reads == 1 and isinstance(need.before, WriteList) and await self._ended(snapshot)
+        ended = (
+            reads == 1 and isinstance(need.before, WriteList) and await self._has_ended(snapshot)
+        )
         try:
             claim = await self._client.get(RESOURCECLAIMS, snapshot.name, snapshot.namespace)
         except NotFound:
@@ -196,7 +198,7 @@ class Investigator:
             reservation_ended=ended,
         )
 
-    async def _ended(self, snapshot: Snapshot) -> bool:
+    async def _has_ended(self, snapshot: Snapshot) -> bool:
         """Whether a reservation is gone or being deleted, although the cache shows it as kept."""
         for meta in (reservation.reservation.metadata for reservation in snapshot.reservations):
             if meta.deleting:
@@ -209,7 +211,7 @@ class Investigator:
                 return True
         return False
 
-    async def _held_for_another(self, snapshot: Snapshot) -> bool:
+    async def _is_held_for_another(self, snapshot: Snapshot) -> bool:
         """Whether the claim has a reservation that the cache lacks."""
         key = ClaimKey(snapshot.namespace, snapshot.name)
         seen = {held.reservation.metadata.uid for held in snapshot.reservations}

@@ -143,8 +143,8 @@ class Manager:
             parts.knowledge.observations.group_names.known()
         log.info("caches filled")
         if parts.knowledge.observations.claims.checkpoint:
-            for informer in _begun_together(parts.caches):
-                now = await self._listed_now(informer.resource)
+            for informer in _checkpointed_caches(parts.caches):
+                now = await self._present_version(informer.resource)
                 self._present[informer.resource.plural] = now
         tasks.spawn("events", parts.events.run())
         tasks.spawn("detection", again.run(self.detection))
@@ -167,10 +167,10 @@ class Manager:
             return
         log.info("begins at the checkpoint", version=version)
         parts.knowledge.observations.claims.checkpoint = version
-        for informer in _begun_together(parts.caches):
+        for informer in _checkpointed_caches(parts.caches):
             informer.begin_at(version)
 
-    async def _listed_now(self, resource: Resource[Any]) -> str:
+    async def _present_version(self, resource: Resource[Any]) -> str:
         """The version of the cluster now.
 
         An API server gives no bookmark of it before it was asked for a list of that kind.
@@ -193,7 +193,7 @@ class Manager:
                 log.info("waits for a late cache", resource=kind)
 
         # each waits for a bookmark of the API server, one to three seconds
-        await asyncio.gather(*(caught_up(informer) for informer in _begun_together(caches)))
+        await asyncio.gather(*(caught_up(informer) for informer in _checkpointed_caches(caches)))
         self._present = {}
 
     async def _adapt(self, tasks: Tasks, detection: Detection) -> None:
@@ -312,7 +312,7 @@ class Manager:
         log.info("stopped")
 
 
-def _begun_together(caches: Caches) -> tuple[Informer[Any], ...]:
+def _checkpointed_caches(caches: Caches) -> tuple[Informer[Any], ...]:
     """The caches that begin at a checkpoint."""
     return caches.reservations, caches.pods, caches.claims
 

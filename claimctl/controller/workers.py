@@ -85,12 +85,12 @@ class Controller(Generic[K]):
             key = await self.queue.get()
             shift.busy = True
             try:
-                await self._one(key)
+                await self._reconcile_next(key)
             finally:
                 shift.busy = False
                 self.queue.done(key)
 
-    async def _one(self, key: K) -> None:
+    async def _reconcile_next(self, key: K) -> None:
         began = self.clock.monotonic()
         outcome = "error"
         with (

@@ -23,7 +23,7 @@ from claimctl.commands.orphans.model import (
     WatchTimes,
 )
 from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
-from claimctl.reservation.facts.dialects import Group
+from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -311,7 +311,7 @@ def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snaps
 def rules(times: WatchTimes) -> Rules:
     """The rules of a release without history, in the dialect that always waits to settle."""
     return Rules(
-        dialect=Group.name,
+        dialect=PodGroupDialect.name,
         settle_seconds=times.settle_seconds,
         binding_seconds=times.binding_seconds,
         slow_binding_seconds=times.slow_binding_seconds,

@@ -52,7 +52,7 @@ class Redetection:
     async def run(self, detection: Detection) -> None:
         """Keep the detection up to date until cancelled."""
         while True:
-            await self._woken()
+            await self._wait_for_wake()
             await self._clock.sleep(PAUSE)
             self._wake.clear()
             try:
@@ -67,7 +67,7 @@ class Redetection:
                 await self._changed(latest)
                 detection = latest
 
-    async def _woken(self) -> None:
+    async def _wait_for_wake(self) -> None:
         """Wait until a watch was opened again, or cannot be: its version may not be served."""
         while not self._wake.is_set() and not isinstance(self._informer.trouble, NotFound):
             try:

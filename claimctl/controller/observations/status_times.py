@@ -60,7 +60,7 @@ class RecordedTimes:
             if moment is None:
                 self._since.pop(key, None)
             elif known is None or known[0] != moment:
-                before = 0.0 if watched else self._passed(moment)
+                before = 0.0 if watched else self._seconds_since(moment)
                 self._since[key] = moment, self._clock.monotonic() - before
         for annotation in RELEASE_REQUESTS:
             self._see_request(new.metadata, annotation)
@@ -105,7 +105,7 @@ class RecordedTimes:
             return None
         return self._clock.monotonic() - known[1]
 
-    def _passed(self, moment: datetime) -> float:
+    def _seconds_since(self, moment: datetime) -> float:
         return max((self._clock.now() - moment).total_seconds(), 0.0)
 
 

@@ -42,7 +42,7 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
-from claimctl.reservation.status.desired import Refusal, refused_status
+from claimctl.reservation.status.desired import StatusRefusal, refused_status
 from claimctl.telemetry.face import Span, Telemetry
 
 log = structlog.get_logger(__name__)
@@ -237,7 +237,7 @@ class ClaimReconciler:
         for held in snapshot.reservations:
             reservation, current = held.reservation, held.reservation.status
             wanted = current if stays else decision.statuses.get(held.name, current)
-            refusal = Refusal(reason, str(error))
+            refusal = StatusRefusal(reason, str(error))
             status = refused_status(reservation, wanted, refusal, snapshot.now)
             if status == current:
                 continue

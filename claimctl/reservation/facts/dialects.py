@@ -55,7 +55,7 @@ class Dialect(Protocol):
         ...
 
 
-class Native:
+class NativeDialect:
     """KEP-5194: ``spec.reservedFor`` names the workload, and pods are not listed.
 
     In the list of any other claim, a workload reference would keep pods from running: the
@@ -94,7 +94,7 @@ class Native:
         return ()
 
 
-class Hold:
+class HoldDialect:
     """Clusters without KEP-5194: the workload's reference is listed beside the pods'."""
 
     name = "hold"
@@ -120,7 +120,7 @@ class Hold:
         return entries
 
 
-class Group(Hold):
+class PodGroupDialect(HoldDialect):
     """KEP-5729: pods share the claim through their PodGroup's reference.
 
     The workload's reference beside it is the hold. A claim that lists no group is held and released
@@ -131,4 +131,6 @@ class Group(Hold):
     groups = True
 
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Native(), Group(), Hold())}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (NativeDialect(), PodGroupDialect(), HoldDialect())
+}

@@ -23,16 +23,16 @@ DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
 
 def claim_names(pod: Pod) -> frozenset[str]:
     """The claims that a pod uses, from the three fields that can name one."""
-    named, status = _named(pod.spec.resource_claims), pod.status
+    named, status = _names_in(pod.spec.resource_claims), pod.status
     if status.resource_claim_statuses:
-        named |= _named(status.resource_claim_statuses)
+        named |= _names_in(status.resource_claim_statuses)
     if status.extended_resource_claim_status is not None:
         named |= {status.extended_resource_claim_status.resource_claim_name} - {""}
     return named
 
 
 @lru_cache(maxsize=10_000)
-def _named(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
+def _names_in(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
     """The names in the entries. The pods of a workload have equal entries."""
     return frozenset(filter(None, (claim.resource_claim_name for claim in claims)))
 

@@ -45,8 +45,8 @@ def slim_pod(pod: Pod) -> Pod | None:
     slim_spec = replace(
         spec,
         node_name=sys.intern(spec.node_name),
-        resource_claims=_shared(spec.resource_claims),
-        scheduling_group=_shared(spec.scheduling_group),
+        resource_claims=_intern(spec.resource_claims),
+        scheduling_group=_intern(spec.scheduling_group),
         tolerations=(),
         scheduler_name="" if bound else sys.intern(spec.scheduler_name),
         volumes=tuple(volume for volume in pending if volume.may_be_unbound),
@@ -59,16 +59,16 @@ def slim_pod(pod: Pod) -> Pod | None:
         conditions=tuple([replace(part, message="") if part.message else part for part in kept]),
         nominated_node_name="" if bound else status.nominated_node_name,
     )
-    return Pod(metadata=metadata, spec=slim_spec, status=_shared_status(slim_status))
+    return Pod(metadata=metadata, spec=slim_spec, status=_intern_status(slim_status))
 
 
 @lru_cache(maxsize=SHARED)
-def _shared_status(status: PodStatus) -> PodStatus:
+def _intern_status(status: PodStatus) -> PodStatus:
     """The status with shared parts: most pods of a cluster are in one of a few states.
 
     The pods of a workload have equal statuses here, so this is done once for all of them.
     """
-    return _shared(
+    return _intern(
         replace(
             status,
             phase=sys.intern(status.phase),
@@ -86,13 +86,13 @@ _BOUND_CONDITIONS = frozenset({DISRUPTED})
 
 def _nameless(statuses: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
     """The statuses without the names of their containers: only the states matter."""
-    return _shared(tuple(ContainerStatus(state=status.state) for status in statuses))
+    return _intern(tuple(ContainerStatus(state=status.state) for status in statuses))
 
 
 _remembered = lru_cache(maxsize=SHARED)(lambda part: part)
 
 
-def _shared(part: T) -> T:
+def _intern(part: T) -> T:
     """The part, or an equal one that is in memory already. Parts are immutable."""
     known: T = _remembered(part)
     return known

@@ -93,7 +93,7 @@ _REASONS = frozenset(map(str, Reason))
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConditionState:
     """A condition without its times and generation."""
 
     type: ConditionType
@@ -114,24 +114,27 @@ def conditions(
     Args:
         ghosts: the ghosts in the status.
     """
-    reserved = _reserved(facts, retention)
-    consistent = _consistent(facts, retention, ghosts)
-    released = _released(facts, decision, retention)
+    reserved = _reserved_state(facts, retention)
+    consistent = _consistent_state(facts, retention, ghosts)
+    released = _released_state(facts, decision, retention)
     # Ready is a summary of the others
-    ready = Finding(ConditionType.READY, True, Reason.READY, reserved.message)
+    ready = ConditionState(ConditionType.READY, True, Reason.READY, reserved.message)
     if not reserved.holds and reserved.reason in _PROBLEMS:
-        ready = Finding(ConditionType.READY, False, reserved.reason, reserved.message)
+        ready = ConditionState(ConditionType.READY, False, reserved.reason, reserved.message)
     elif not consistent.holds:
-        ready = Finding(ConditionType.READY, False, consistent.reason, consistent.message)
+        ready = ConditionState(ConditionType.READY, False, consistent.reason, consistent.message)
     old = retention.held.reservation.status.conditions
     generation = retention.held.reservation.metadata.generation
     now = facts.snapshot.now.replace(microsecond=0)
     return tuple(
-        _dated(finding, old, generation, now) for finding in (ready, reserved, consistent, released)
+        _make_condition(finding, old, generation, now)
+        for finding in (ready, reserved, consistent, released)
     )
 
 
-def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: datetime) -> Condition:
+def _make_condition(
+    finding: ConditionState, old: Iterable[Condition], generation: int, now: datetime
+) -> Condition:
     status = "True" if finding.holds else "False"
     before = find_condition(old, finding.type)
     unchanged = before is not None and before.status == status
@@ -139,13 +142,13 @@ def _dated(finding: Finding, old: Iterable[Condition], generation: int, now: dat
         type=finding.type,
         status=status,
         reason=finding.reason if _WORD.fullmatch(finding.reason) else Reason.CANNOT_TELL,
-        message=shortened(finding.message or f"{finding.type} is {status} ({finding.reason})"),
+        message=shorten(finding.message or f"{finding.type} is {status} ({finding.reason})"),
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now,
     )
 
 
-def shortened(message: str) -> str:
+def shorten(message: str) -> str:
     """The message, cut to the length that the CRD's schema allows."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
@@ -155,7 +158,7 @@ def _sentence(reason: str) -> str:
     return _ADVICE.get(Reason(reason), "") if reason in _REASONS else ""
 
 
-def _reserved(facts: Assessment, retention: RetentionDecision) -> Finding:
+def _reserved_state(facts: Assessment, retention: RetentionDecision) -> ConditionState:
     snapshot = facts.snapshot
     reason = _why_not_reserved(facts, retention)
     if reason is None:
@@ -165,13 +168,13 @@ def _reserved(facts: Assessment, retention: RetentionDecision) -> Finding:
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
-        return Finding(ConditionType.RESERVED, True, reason, message)
+        return ConditionState(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
     elif reason is Reason.UNREADABLE:
         message = retention.held.workload.problem
-    return Finding(ConditionType.RESERVED, False, reason, message)
+    return ConditionState(ConditionType.RESERVED, False, reason, message)
 
 
 def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason | None:
@@ -199,13 +202,13 @@ def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason
     return Reason.FULL if facts.plan and facts.plan.full else Reason.PENDING
 
 
-def _consistent(
+def _consistent_state(
     facts: Assessment, retention: RetentionDecision, ghosts: tuple[ForceDeletedPod, ...]
-) -> Finding:
+) -> ConditionState:
     snapshot = facts.snapshot
     reason, message = _inconsistency(facts)
     if reason is not None:
-        return Finding(ConditionType.CONSISTENT, False, reason, message)
+        return ConditionState(ConditionType.CONSISTENT, False, reason, message)
     reason, message = Reason.CONSISTENT, _ADVICE[Reason.CONSISTENT]
     # with ``MOST`` ghosts the list counts as full, because another controller may know of more
     nodes = len(snapshot.consumers.nodes()) > MOST
@@ -224,12 +227,12 @@ def _consistent(
         reason = Reason.STATUS_SHORTENED
         left_out = " and ".join(what for what, is_full in full.items() if is_full)
         message = f"the status lists {MOST} {left_out}, which is its limit; all of them count"
-    return Finding(ConditionType.CONSISTENT, True, reason, message)
+    return ConditionState(ConditionType.CONSISTENT, True, reason, message)
 
 
 def _inconsistency(facts: Assessment) -> tuple[Reason | None, str]:
     snapshot, listed_uids = facts.snapshot, facts.snapshot.listed_uids
-    if stranded := _stranded(snapshot):
+    if stranded := _describe_stranded(snapshot):
         return Reason.STRANDED_POD, stranded
     if snapshot.fights and facts.phase in (Phase.KEPT, Phase.BLOCKED):
         return Reason.FIGHTING_WRITER, _ADVICE[Reason.FIGHTING_WRITER]
@@ -242,7 +245,7 @@ def _inconsistency(facts: Assessment) -> tuple[Reason | None, str]:
     return None, ""
 
 
-def _stranded(snapshot: Snapshot) -> str:
+def _describe_stranded(snapshot: Snapshot) -> str:
     """A message about bound pods whose claim is not allocated, or allocated for another node."""
     bound = list(snapshot.consumers.bound.values())
     if snapshot.claim is None or not bound:
@@ -280,23 +283,25 @@ def _ways_out(snapshot: Snapshot) -> str:
     )
 
 
-def _released(facts: Assessment, decision: Decision, retention: RetentionDecision) -> Finding:
+def _released_state(
+    facts: Assessment, decision: Decision, retention: RetentionDecision
+) -> ConditionState:
     status, allocated = retention.held.reservation.status, facts.snapshot.allocated
     if status.release is not None and not allocated:
         # another version of claimctl may have begun the release, for a reason unknown here
         text = f"released: {_sentence(status.release.reason) or status.release.reason}"
-        return Finding(ConditionType.RELEASED, True, status.release.reason, text)
+        return ConditionState(ConditionType.RELEASED, True, status.release.reason, text)
     before = find_condition(status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not allocated:
-        return Finding(ConditionType.RELEASED, True, before.reason, before.message)
+        return ConditionState(ConditionType.RELEASED, True, before.reason, before.message)
     if facts.releasing is not None and retention.action is Action.RELEASE:
-        return _releasing(decision, before)
+        return _releasing_state(decision, before)
     reason = Reason.HELD if retention.is_listed else retention.reason
     text = retention.blocker.message if retention.blocker else _sentence(reason)
-    return Finding(ConditionType.RELEASED, False, reason, text)
+    return ConditionState(ConditionType.RELEASED, False, reason, text)
 
 
-def _releasing(decision: Decision, before: Condition | None) -> Finding:
+def _releasing_state(decision: Decision, before: Condition | None) -> ConditionState:
     """The condition Released of a release that waits.
 
     Private blockers are reported only if there are no others. If another controller has reported
@@ -306,11 +311,11 @@ def _releasing(decision: Decision, before: Condition | None) -> Finding:
     public = [blocker for blocker in decision.blockers if not blocker.private]
     further = before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
     if before and further and decision.step is not None and decision.blockers and not public:
-        return Finding(ConditionType.RELEASED, False, before.reason, before.message)
+        return ConditionState(ConditionType.RELEASED, False, before.reason, before.message)
     shown = public or decision.blockers
     reasons = "; ".join(blocker.message for blocker in shown[:_NAMED])
     reasons += f"; and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
-    return Finding(
+    return ConditionState(
         ConditionType.RELEASED,
         False,
         shown[0].reason if shown else Reason.RELEASING,

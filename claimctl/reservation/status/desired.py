@@ -16,7 +16,7 @@ from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseSte
 from claimctl.reservation.facts.references import LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.reservation.status.conditions import conditions, shortened
+from claimctl.reservation.status.conditions import conditions, shorten
 from claimctl.reservation.users.ghosts import MOST, ghosts_to_record
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import (
@@ -93,7 +93,7 @@ def _is_wasted(facts: Assessment, reservation: ClaimReservation) -> bool:
 
 def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
     """Write only that an object cannot be read; all other fields of the statuses stay."""
-    refusal = Refusal(Reason.UNREADABLE, "; ".join(item.describe() for item in unread[:3]))
+    refusal = StatusRefusal(Reason.UNREADABLE, "; ".join(item.describe() for item in unread[:3]))
     blockers = tuple(Blocker(Reason.UNREADABLE, item.describe()) for item in unread)
     names = {item.name for item in unread if item.resource.plural == CLAIMRESERVATIONS.plural}
     decision = Decision(blockers=blockers)
@@ -227,7 +227,7 @@ def _progress(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class StatusRefusal:
     """Why a reservation cannot be served.
 
     The reason is ``FORBIDDEN`` (a right is missing), ``INVALID`` (the API server does not accept
@@ -239,7 +239,10 @@ class Refusal:
 
 
 def refused_status(
-    reservation: ClaimReservation, wanted: ClaimReservationStatus, refusal: Refusal, now: datetime
+    reservation: ClaimReservation,
+    wanted: ClaimReservationStatus,
+    refusal: StatusRefusal,
+    now: datetime,
 ) -> ClaimReservationStatus:
     """``wanted`` with the condition ``Ready=False``; its time stays if it was False before."""
     before = find_condition(reservation.status.conditions, ConditionType.READY)
@@ -248,7 +251,7 @@ def refused_status(
         type=ConditionType.READY,
         status="False",
         reason=refusal.reason,
-        message=shortened(refusal.message),
+        message=shorten(refusal.message),
         observed_generation=reservation.metadata.generation,
         last_transition_time=before.last_transition_time
         if before is not None and known

@@ -31,7 +31,7 @@ def disagreement(snapshot: Snapshot) -> Skew | None:
         advice = "DRAWorkloadResourceClaims seems to be off in the scheduler or in KCM"
         return Reason.SCHEDULER_IGNORES_GROUPS, f"{text}: {advice}"
     # 2. Kubelets do not start pods of the group. Another controller process may have reported it.
-    waiting = _unstarted(snapshot, names)
+    waiting = _unstarted_pods(snapshot, names)
     if late := [pod for pod, left in waiting if left <= 0]:
         nodes = listed(sorted({pod.spec.node_name for pod in late}))
         text = f"pods are bound and do not start on {nodes}: see their events"
@@ -60,7 +60,7 @@ def disagreement(snapshot: Snapshot) -> Skew | None:
 
 def look_again(snapshot: Snapshot) -> float | None:
     """Seconds until a bound pod that has not started counts as refused, or None."""
-    waiting = _unstarted(snapshot, _sharing_groups(snapshot))
+    waiting = _unstarted_pods(snapshot, _sharing_groups(snapshot))
     return min((left for _, left in waiting if left > 0), default=None)
 
 
@@ -72,7 +72,7 @@ def _sharing_groups(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(group.metadata.name for group in groups)
 
 
-def _unstarted(snapshot: Snapshot, names: frozenset[str]) -> list[tuple[Pod, float]]:
+def _unstarted_pods(snapshot: Snapshot, names: frozenset[str]) -> list[tuple[Pod, float]]:
     """The bound pods of the groups that have not started, with the seconds until each counts as
     refused, since this process first saw it bound."""
     pods, ages = snapshot.consumers, snapshot.memory.unstarted_age

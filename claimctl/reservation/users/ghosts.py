@@ -110,7 +110,7 @@ def ghosts_to_record(
     for uid, (seen, _) in sorted(present_ghosts(snapshot).items()):
         known = here.get(uid) or elsewhere.get(uid)
         if known is not None:
-            ghosts.append(agreed(known, seen))
+            ghosts.append(merge_ghosts(known, seen))
         elif uid not in memory.once_recorded_ghosts:
             # the CRD's schema must accept it: a client may have listed any name and UID
             fits = len(seen.name) <= _LONGEST_NAME
@@ -121,7 +121,7 @@ def ghosts_to_record(
     return tuple(sorted(ghosts[:MOST], key=lambda ghost: ghost.uid))
 
 
-def agreed(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDeletedPod:
+def merge_ghosts(recorded: ForceDeletedPod, seen: ForceDeletedPod) -> ForceDeletedPod:
     """Merge the recorded ghost with this controller's observation of the same ghost.
 
     The recorded time stays. The node is added when it becomes known. If the boot IDs differ, the

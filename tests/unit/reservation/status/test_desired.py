@@ -18,7 +18,7 @@ from claimctl.reservation.facts.decision import Decision, SetFinalizer, WriteSta
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
-from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, Refusal, refused_status
+from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, StatusRefusal, refused_status
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.limits import MAX_ITEMS
@@ -98,9 +98,9 @@ def test_a_status_with_more_than_fits_is_one_that_the_schema_and_etcd_take() -> 
 
 
 def test_what_is_left_out_is_said() -> None:
-    shortened = condition(desired(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
-    assert (shortened.status, shortened.reason) == ("True", "StatusShortened")
-    assert shortened.message == (
+    shorten = condition(desired(stage(*map(ghost, range(MANY)), nodes=MANY)), "Consistent")
+    assert (shorten.status, shorten.reason) == ("True", "StatusShortened")
+    assert shorten.message == (
         "the status lists 1000 nodes and vanished pods, which is its limit; all of them count"
     )
     assert condition(desired(stage(nodes=MOST)), "Consistent").reason != "StatusShortened"
@@ -156,7 +156,7 @@ def test_a_release_that_waits_for_many_names_a_few() -> None:
 
 def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
     wanted = status_with(("Ready", "True", "Ready"), ("Reserved", "True", "Reserved"))
-    first = refused_status(reservation(), wanted, Refusal(Reason.FORBIDDEN, "no"), NOW)
+    first = refused_status(reservation(), wanted, StatusRefusal(Reason.FORBIDDEN, "no"), NOW)
     assert first.conditions == (
         Condition(
             type="Ready",
@@ -169,13 +169,13 @@ def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
         *status_with(("Reserved", "True", "Reserved")).conditions,
     )
     again = refused_status(
-        reservation(status=first), wanted, Refusal(Reason.FORBIDDEN, "no"), after(60)
+        reservation(status=first), wanted, StatusRefusal(Reason.FORBIDDEN, "no"), after(60)
     )
     assert again == first
 
 
 def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
-    refusal = Refusal(Reason.INVALID, "x" * 100_000)
+    refusal = StatusRefusal(Reason.INVALID, "x" * 100_000)
     (ready,) = refused_status(reservation(), status_with(), refusal, NOW).conditions
     assert (ready.reason, len(ready.message)) == ("Invalid", LONGEST_MESSAGE)
     assert ready.message.endswith("x...")

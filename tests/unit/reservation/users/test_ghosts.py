@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.ghosts import agreed, ghosts_to_record
+from claimctl.reservation.users.ghosts import ghosts_to_record, merge_ghosts
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
 from tests.support.builders import CLAIM, NAMESPACE, NOW, after, claim, reservation
 from tests.support.claim_cases import GONE, WORKLOAD, lists, stage
@@ -59,9 +59,9 @@ LATER = after(86_400)
 def test_two_that_saw_a_pod_vanish_agree_on_the_record(
     recorded: ForceDeletedPod, mine: ForceDeletedPod, expected: ForceDeletedPod
 ) -> None:
-    found = agreed(recorded, mine)
+    found = merge_ghosts(recorded, mine)
     assert found == expected
-    assert agreed(found, mine) == agreed(found, recorded) == found
+    assert merge_ghosts(found, mine) == merge_ghosts(found, recorded) == found
 
 
 def vanished(
