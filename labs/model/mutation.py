@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
 from labs.model.dialects import Dialect
 from labs.model.search import Found, Search
@@ -17,7 +16,8 @@ from labs.model.server import Bounds
 from labs.model.space import Model
 from labs.torture.planting import Mutant
 
-Patch = tuple[Any, str, Callable[..., Any]]
+Patch = tuple[Any, str, Any]
+"""A module, a class or a function, the name in it, and what the name stands for meanwhile."""
 
 
 def without(module: ModuleType, function: str, old: str, new: str) -> Patch:
@@ -30,7 +30,8 @@ def without(module: ModuleType, function: str, old: str, new: str) -> Patch:
     tree.body.insert(0, ast.parse("from __future__ import annotations").body[0])
     made: dict[str, Any] = {}
     exec(compile(tree, module.__name__, "exec"), vars(module), made)  # the project's own source
-    return module, function, made[function]
+    # the code, and not the name in the module: other modules have imported the function
+    return getattr(module, function), "__code__", made[function].__code__
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class Mutation:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Within this context only, claimctl's core is broken."""
-        patchers = [mock.patch.object(*patch) for patch in self.patches]
-        for patcher in patchers:
-            patcher.start()
+        before = [(place, name, getattr(place, name)) for place, name, _ in self.patches]
+        for place, name, value in self.patches:
+            setattr(place, name, value)
         try:
             yield
         finally:
-            for patcher in patchers:
-                patcher.stop()
+            for place, name, value in before:
+                setattr(place, name, value)
 
     @property
     def unbroken(self) -> Bounds:
