@@ -24,6 +24,7 @@ NOT_RUN = {
     "demo": "it takes a minute: test_demo.py",
     "controller": "it runs until a signal: test_controller_command.py",
     "install": "it needs an image: test_install.py plays it",
+    "upgrade-prepare": "it needs a cluster with PodGroups: test_upgrade_command.py",
 }
 WATCH_SECONDS = 5
 POLICY = """\
