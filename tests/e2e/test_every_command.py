@@ -31,6 +31,8 @@ from tests.e2e.scenes import hold_for_deployment
 LEFT_OUT = {
     "demo": "it starts clusters of its own: test_demo.py",
     "embedded": "it is a cluster of its own: test_kubectl.py",
+    "upgrade-status": "it follows a plan of upgrade-prepare: test_upgrade_command.py",
+    "upgrade-restore": "the same",
 }
 TRAIN = Workload("ml", "train", "slice", 3)
 VERSIONS = [
@@ -80,6 +82,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
             await acts.recorded(TRAIN)
             await _read(shell, acts, tmp_path)
             await _downgrade(shell, acts)
+            await _upgrade(shell, groups=acts.groups)
             await _free_an_orphan(shell, served)
             await served.stage.dismiss_controller()
             async with _controller(shell, served.stage, tmp_path / "log"):
@@ -115,6 +118,12 @@ async def _downgrade(shell: Shell, acts: Acts) -> None:
     await shell.says("downgrade-restore", "1 of 1 claims have their workload references again")
     await acts.stage.look_closely()
     acts.expect_held(TRAIN)
+
+
+async def _upgrade(shell: Shell, *, groups: bool) -> None:
+    """Only PodGroups have to be prepared."""
+    said, code = ("1 PodGroups would be prepared", 0) if groups else ("does not serve", 2)
+    await shell.says("upgrade-prepare --to 1.37 --dry-run", said, code=code)
 
 
 async def _free_an_orphan(shell: Shell, served: Cluster) -> None:

@@ -228,7 +228,7 @@ def test_discovery_schemas_and_questions_are_answered(kubectl: Kubectl) -> None:
     resources = kubectl("api-resources", "--api-group=resource.k8s.io", "-o", "name").split()
     assert "resourceclaims.resource.k8s.io" in resources
     explained = kubectl("explain", "resourceclaim.spec")
-    assert "reservedFor\t<ResourceClaimConsumerReference>" in explained
+    assert "devices\t<DeviceClaim>" in explained
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
     assert kubectl("create", "token", "default").startswith("embedded.")
     unknown = "apiVersion: nosuch.example.com/v1\nkind: Nosuch\nmetadata: {name: one}\n"
