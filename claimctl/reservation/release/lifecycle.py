@@ -1,4 +1,4 @@
-"""Claims that are missing or not allocated, and deleted ClaimReservations: create and let go."""
+"""Create claims that are missing, tidy those without allocation, end deleted ClaimReservations."""
 
 from __future__ import annotations
 
