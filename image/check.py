@@ -50,7 +50,7 @@ for name in names:
             raise
 print(len(names))
 """
-LEFT_OUT = ("kubernetes", "jsonpath", "kube_in_process")
+LEFT_OUT = ("kubernetes", "kube_in_process")
 CERTIFICATES = """
 import ssl
 context = ssl.create_default_context()
