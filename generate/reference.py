@@ -9,7 +9,7 @@ from typing import Any
 from claimctl.cli.main import load
 from claimctl.cli.registry import COMMANDS, Entry
 from claimctl.commands.claims.meanings import MEANINGS, Topic
-from claimctl.reschedule.plan.meanings import MEANINGS as STAYS
+from claimctl.reschedule.plan.reasons import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
 from generate.crds import custom_resource_definitions
 

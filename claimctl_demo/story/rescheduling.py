@@ -11,7 +11,6 @@ from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.policyfile.reading import checked
-from claimctl.reschedule.policyfile.translating import translated
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
@@ -52,7 +51,7 @@ def crowding(move_held_claims: str) -> dict[str, Any]:
 
 def runner(stage: Stage, policy: dict[str, Any]) -> Runner:
     """What ``claimctl reschedule`` does by a policy file, with an administrator's rights."""
-    client, wanted = stage.client, translated(checked(policy))
+    client, wanted = stage.client, checked(policy).policy
     return Runner(
         client=client,
         clock=stage.clock,

@@ -20,7 +20,6 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.policyfile.reading import checked
-from claimctl.reschedule.policyfile.translating import translated
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -92,7 +91,7 @@ def _loop(transport: Transport, space: str, args: dict[str, Any] | None) -> Loop
     }
     clock = LoopClock()
     client = Client(transport, clock)
-    wanted = translated(checked(yaml.safe_load(yaml.safe_dump(policy))))
+    wanted = checked(yaml.safe_load(yaml.safe_dump(policy))).policy
     events = EventRecorder(client, clock, "claimctl.io/rescheduler", "measured")
     runner = Runner(
         client=client,

@@ -107,7 +107,7 @@ async def test_a_second_critical_pod_is_helped_right_after_the_first(stage: Stag
         await critical(stage, name=name)
         report = await rescheduled(stage, CRITICAL)
         assert report.evicted == 2
-        assert [help_.state for help_ in report.helps] == [HelpState.HELPED]
+        assert [help_.result for help_ in report.helps] == [HelpState.HELPED]
         assert (await names(stage))[name] == stage.site.nodes[0]
     assert await taints(stage) == []
 
@@ -141,7 +141,7 @@ async def test_without_a_controller_nobody_leaves_a_held_claim(stage: Stage) -> 
     await stage.stop()
     report = await process.execute(plan)
     assert {step.reason for step in report.steps} == {Reason.CONTROLLER_AWAY}
-    assert [help_.state for help_ in report.helps] == [HelpState.WAITS]
+    assert [help_.result for help_ in report.helps] == [HelpState.WAITS]
     plan = await planned(stage, CRITICAL)
     assert reasons(plan, "vital") == {"vital": Reason.VICTIMS_STAY}
     assert "6 ControllerAway" in plan.skipped[0].detail
@@ -164,7 +164,7 @@ async def test_a_controller_that_does_not_know_the_claim_yet_is_waited_for(stage
     assert "6 ControllerIsNew" in plan.skipped[0].detail
     await stage.clock.sleep(300)
     report = await rescheduled(stage, CRITICAL)
-    assert [help_.state for help_ in report.helps] == [HelpState.HELPED]
+    assert [help_.result for help_ in report.helps] == [HelpState.HELPED]
 
 
 SLOW = replace(TWO, timings=Timings(pod_stop=60.0))

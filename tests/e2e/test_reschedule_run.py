@@ -20,7 +20,6 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.policyfile.reading import checked
-from claimctl.reschedule.policyfile.translating import translated
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -32,17 +31,13 @@ from tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
-SPREAD = translated(
-    checked(
-        {
-            "apiVersion": "descheduler/v1alpha2",
-            "kind": "DeschedulerPolicy",
-            "profiles": [
-                {"name": "spread", "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}}}
-            ],
-        }
-    )
-)
+SPREAD = checked(
+    {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "profiles": [{"name": "spread", "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}}}],
+    }
+).policy
 
 
 def runner(stage: Stage, policy: Policy = SPREAD) -> Runner:

@@ -113,7 +113,7 @@ async def test_the_taint_goes_at_its_deadline_and_the_attempt_counts() -> None:
         report = await runner(stage).execute(given.plan)
         assert stage.clock.monotonic() - began >= TIMEOUT
         assert (report.evicted, report.failure) == (2, "")
-        assert [each.state for each in report.unhelped] == [HelpState.WAITS]
+        assert [help_.result for help_ in report.unhelped] == [HelpState.WAITS]
         assert await taints(stage) == []
         left = await recorded(stage)
         assert left.taints == ()

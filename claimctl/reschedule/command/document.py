@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from claimctl.cli.documents import Document, Names, Part
 from claimctl.reschedule.command.wanted import RescheduleOptions
-from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.steps import RunReport, Step
+
+P = TypeVar("P", bound=Part)
 
 
 class PodPlace(Part, frozen=True):
@@ -104,11 +108,14 @@ class RescheduleRun(Document, frozen=True):
     interrupted: bool
 
 
-def counted_reasons(report: RunReport) -> list[tuple[str, str, int]]:
-    """Strategy, reason, and the number of pods, the most frequent first."""
+def counted_reasons(report: RunReport) -> list[CountedReason]:
+    """The most frequent first."""
     counts = Counter((skip.strategy, str(skip.reason)) for skip in report.plan.skipped)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [(strategy, reason, number) for (strategy, reason), number in ordered]
+    return [
+        CountedReason(strategy=strategy, reason=reason, pods=number)
+        for (strategy, reason), number in ordered
+    ]
 
 
 def document(report: RunReport, wanted: RescheduleOptions) -> RescheduleRun:
@@ -120,57 +127,23 @@ def document(report: RunReport, wanted: RescheduleOptions) -> RescheduleRun:
         made_at=plan.made_at.isoformat(),
         evicted=report.evicted,
         moves=tuple(map(_move, report.steps)),
-        helped=tuple(
-            HelpedPod(
-                pod=_place(helped.pod),
-                strategy=helped.strategy,
-                result=helped.state,
-                detail=helped.detail,
-            )
-            for helped in report.helps
-        ),
-        taints=tuple(
-            PlannedTaint(node=taint.node, key=taint.key, value=taint.value, effect=taint.effect)
-            for taint in plan.taints
-        ),
-        stayed=tuple(
-            StayingPod(
-                pod=_place(skipped.pod),
-                strategy=skipped.strategy,
-                profile=skipped.profile,
-                reason=skipped.reason,
-                detail=skipped.detail,
-            )
-            for skipped in plan.skipped
-        ),
-        reasons=tuple(
-            CountedReason(strategy=strategy, reason=reason, pods=number)
-            for strategy, reason, number in counted_reasons(report)
-        ),
+        helped=_parts(HelpedPod, report.helps),
+        taints=_parts(PlannedTaint, plan.taints),
+        stayed=_parts(StayingPod, plan.skipped),
+        reasons=tuple(counted_reasons(report)),
         notes=(*(note.text for note in plan.notes), *report.notes),
         failure=report.failure,
         interrupted=report.interrupted,
     )
 
 
-def _place(pod: PodRef) -> PodPlace:
-    return PodPlace(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=pod.node)
+def _parts(model: type[P], values: Iterable[object]) -> tuple[P, ...]:
+    """The fields of each value that the model has, too."""
+    return tuple(msgspec.convert(value, model, from_attributes=True) for value in values)
 
 
 def _move(step: Step) -> PlannedMove:
-    move = step.move
-    owner = move.owner
-    return PlannedMove(
-        pod=_place(move.pod),
-        strategy=move.strategy,
-        profile=move.profile,
-        owner=MoveOwner(kind=owner.kind, name=owner.name, uid=owner.uid) if owner else None,
-        destination=move.destination,
-        unit=move.unit,
-        why=move.why,
-        result=step.result,
-        reason=str(step.reason or ""),
-        detail=step.detail,
-        landed=step.landed,
-        outcome=str(step.outcome or ""),
-    )
+    names = set(PlannedMove.__struct_fields__)
+    move = {name: value for name, value in asdict(step.move).items() if name in names}
+    result = {name: getattr(step, name) or "" for name in names - move.keys()}
+    return msgspec.convert({**move, **result}, PlannedMove, from_attributes=True)

@@ -22,7 +22,7 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.reschedule.command.runner import COMPONENT, runner_of
 from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
-from claimctl.reschedule.policyfile.model import CheckedPolicy
+from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.telemetry.health import Probes
 from claimctl.telemetry.logs import configure
@@ -31,7 +31,7 @@ from claimctl.telemetry.settings import from_environment
 log = structlog.get_logger(__name__)
 
 
-def run_for_ever(wanted: RescheduleOptions, access: Access, checked: CheckedPolicy) -> int:
+def run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:
     """Run until SIGTERM or SIGINT.
 
     Raises:
@@ -40,7 +40,7 @@ def run_for_ever(wanted: RescheduleOptions, access: Access, checked: CheckedPoli
     """
     configure()
     try:
-        received = asyncio.run(_serve(wanted, access, checked))
+        received = asyncio.run(_serve(wanted, access, policy))
     except LeadershipLost as error:
         raise CommandFailed(str(error)) from error
     except UnknownPriorityClass as error:
@@ -49,7 +49,7 @@ def run_for_ever(wanted: RescheduleOptions, access: Access, checked: CheckedPoli
 
 
 async def _serve(
-    wanted: RescheduleOptions, access: Access, checked: CheckedPolicy
+    wanted: RescheduleOptions, access: Access, policy: Policy
 ) -> signal.Signals | None:
     connection = connection_of(access)
     clock, identity = LoopClock(), who_am_i()
@@ -62,7 +62,7 @@ async def _serve(
             client, clock, election_settings(wanted.lease_namespace), identity
         )
         events = EventRecorder(client, clock, COMPONENT, identity)
-        runner = runner_of(client, clock, wanted, checked, events)
+        runner = runner_of(client, clock, wanted, policy, events)
         probes = Probes(metrics=telemetry.registry)
         await stack.enter_async_context(health_server(wanted.bind_address, probes))
         stop = Stop()

@@ -65,7 +65,7 @@ def helps(report: RunReport) -> Table:
     return Table(
         columns=columns("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL"),
         rows=tuple(
-            (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.state), help_.detail)
+            (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.result), help_.detail)
             for help_ in report.helps
         ),
     )
@@ -75,7 +75,7 @@ def reasons(report: RunReport) -> Table:
     return Table(
         columns=columns("PODS THAT STAY", "STRATEGY", "REASON"),
         rows=tuple(
-            (str(number), strategy, reason) for strategy, reason, number in counted_reasons(report)
+            (str(part.pods), part.strategy, part.reason) for part in counted_reasons(report)
         ),
     )
 

@@ -11,8 +11,8 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.command.document import document
 from claimctl.reschedule.command.wanted import RescheduleOptions
-from claimctl.reschedule.plan.meanings import MEANINGS
 from claimctl.reschedule.plan.plan import Plan
+from claimctl.reschedule.plan.reasons import MEANINGS
 from claimctl.reschedule.run.steps import RunReport, Step
 from claimctl.wire.resources import PODS
 

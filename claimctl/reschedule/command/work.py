@@ -14,14 +14,13 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.process import Stop, who_am_i
 from claimctl.cli.session import Session, in_session
 from claimctl.kube.events import EventRecorder
-from claimctl.reschedule.command.policy import policy_of
-from claimctl.reschedule.command.runner import COMPONENT, runner_of
+from claimctl.reschedule.command.runner import COMPONENT, policy_of, runner_of
 from claimctl.reschedule.command.view import conclude, show
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 from claimctl.reschedule.command.why import explain
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
-from claimctl.reschedule.policyfile.model import CheckedPolicy
+from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.run import planfile
 from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.planfile import PlanError
@@ -48,10 +47,10 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
     if wanted.interval:
         from claimctl.reschedule.command.process import run_for_ever
 
-        return run_for_ever(wanted, access, checked)
+        return run_for_ever(wanted, access, checked.policy)
 
     async def work(session: Session) -> int:
-        return await _once(session, wanted, checked, given)
+        return await _once(session, wanted, checked.policy, given)
 
     return in_session(access, work)
 
@@ -66,10 +65,10 @@ def _given_plan(path: Path) -> Plan:
 
 
 async def _once(
-    session: Session, wanted: RescheduleOptions, checked: CheckedPolicy, given: Plan | None
+    session: Session, wanted: RescheduleOptions, policy: Policy, given: Plan | None
 ) -> int:
     events = EventRecorder(session.client, session.clock, COMPONENT, who_am_i())
-    runner = runner_of(session.client, session.clock, wanted, checked, events)
+    runner = runner_of(session.client, session.clock, wanted, policy, events)
     if given is not None:
         await _refuse_stale(session, wanted, given)
     if wanted.why:

@@ -111,7 +111,7 @@ def _problem(error: Any, siblings: Sequence[str], places: Mapping[str, str]) -> 
     if kind in _LIMITS:
         key, word = _LIMITS[kind]
         return f"{_value(given)} is not allowed: {word} {error['ctx'][key]:g} is expected"
-    if kind == "literal_error":
+    if kind in ("enum", "literal_error"):
         expected = error["ctx"]["expected"].replace("'", "")
         return f"{_value(given)} is not known: {expected} is expected"
     if kind in _TYPES:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
+from claimctl.reschedule.plan.policy import Limits, Policy, Strategy, UnplaceablePods
+from claimctl.reschedule.plan.policy import Profile as PlannedProfile
 from claimctl.reschedule.policyfile import checks, text
-from claimctl.reschedule.policyfile.model import CheckedPolicy, CheckedProfile, Plugin
 from claimctl.reschedule.policyfile.problems import (
     Path,
     PolicyError,
@@ -17,9 +18,9 @@ from claimctl.reschedule.policyfile.problems import (
     parsed,
     raised,
 )
-from claimctl.reschedule.policyfile.strategies import from_strategies
+from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of, strategy_of
 from claimctl.reschedule.policyfile.unsupported import Unsupported
-from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1
+from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1, from_strategies
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,
     KIND,
@@ -32,10 +33,10 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     PolicyModel,
     Profile,
 )
+from claimctl.wire import label_selectors
 
 EVICTOR = "DefaultEvictor"
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
-_ONCE = "UnplaceablePods"
 _METRICS = ("metricsCollector", "metricsProviders")
 _TYPE_META = ("apiVersion", "kind")
 """Args may say of which type they are, as all objects of Kubernetes."""
@@ -81,31 +82,41 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     for key in _METRICS:
         if document.get(key):
             unsupported.add((key,), "claimctl counts requests, not real use")
-    raised(checks.node_selector(policy.node_selector or "", ("nodeSelector",)))
-    profiles = [
-        _Reading(profile, ("profiles", index), unsupported).profile()
+    selector = policy.node_selector or ""
+    raised(checks.node_selector(selector, ("nodeSelector",)))
+    readings = [
+        _Reading(profile, ("profiles", index), unsupported)
         for index, profile in enumerate(policy.profiles)
     ]
+    profiles = tuple(reading.profile() for reading in readings)
     raised(_named_twice(profiles))
     return CheckedPolicy(
-        profiles=tuple(profiles),
-        node_selector=policy.node_selector or "",
-        per_node=policy.max_no_of_pods_to_evict_per_node,
-        per_namespace=policy.max_no_of_pods_to_evict_per_namespace,
-        total=policy.max_no_of_pods_to_evict_total,
-        grace_period_seconds=policy.grace_period_seconds,
-        failure_events=policy.eviction_failure_event_notification,
+        Policy(
+            profiles=profiles,
+            node_selector=label_selectors.parse(selector) if selector.strip() else None,
+            limits=Limits(
+                policy.max_no_of_pods_to_evict_per_node,
+                policy.max_no_of_pods_to_evict_per_namespace,
+                policy.max_no_of_pods_to_evict_total,
+            ),
+            max_unavailable_per_workload=min(
+                (reading.evictor.max_unavailable_per_workload for reading in readings), default=1
+            ),
+            grace_period_seconds=policy.grace_period_seconds,
+            eviction_failure_event=policy.eviction_failure_event_notification,
+        ),
         skipped=unsupported.skipped,
         notes=() if profiles else ("the policy has no profile, so nothing is done",),
     )
 
 
-def _named_twice(profiles: Sequence[CheckedProfile]) -> list[str]:
+def _named_twice(profiles: Sequence[PlannedProfile]) -> list[str]:
     """The strategies with a memory of their own belong into one profile."""
-    lines: list[str] = []
-    for index, profile in enumerate(profiles):
-        if any(strategy.name == _ONCE for strategy in profile.deschedule):
-            lines.append(at(("profiles", index, "plugins", "deschedule"), f"{_ONCE} is enabled"))
+    lines = [
+        at(("profiles", index, "plugins", "deschedule"), f"{UnplaceablePods().name} is enabled")
+        for index, profile in enumerate(profiles)
+        if any(isinstance(strategy, UnplaceablePods) for strategy in profile.deschedule)
+    ]
     return [f"{line} in another profile already" for line in lines[1:]]
 
 
@@ -117,8 +128,9 @@ class _Reading:
     path: Path
     unsupported: Unsupported
     problems: list[str] = field(default_factory=list)
+    evictor: DefaultEvictorArgs = field(default_factory=DefaultEvictorArgs)
 
-    def profile(self) -> CheckedProfile:
+    def profile(self) -> PlannedProfile:
         """The checked profile.
 
         Raises:
@@ -127,13 +139,18 @@ class _Reading:
         args = self._all_args()
         enabled = {point: self._enabled(point) for point in _SETS}
         raised(self.problems)
-        evictor = args.get(EVICTOR, DefaultEvictorArgs())
-        assert isinstance(evictor, DefaultEvictorArgs)
+        if isinstance(evictor := args.get(EVICTOR), DefaultEvictorArgs):
+            self.evictor = evictor
 
-        def plugins(point: str) -> tuple[Plugin, ...]:
-            return tuple(Plugin(name, args.get(name) or ARGS[name]()) for name in enabled[point])
+        def strategies(point: str) -> tuple[Strategy, ...]:
+            return tuple(strategy_of(args.get(name) or ARGS[name]()) for name in enabled[point])
 
-        return CheckedProfile(self.given.name, evictor, plugins("deschedule"), plugins("balance"))
+        return PlannedProfile(
+            self.given.name,
+            evictor_of(self.evictor),
+            strategies("deschedule"),
+            strategies("balance"),
+        )
 
     def _all_args(self) -> dict[str, PolicyModel]:
         args: dict[str, PolicyModel] = {}
@@ -172,21 +189,18 @@ class _Reading:
             if name not in ARGS:
                 self.unsupported.plugin(where, name)
             elif point not in POINTS[name]:
-                places = " or ".join(f"plugins.{each}" for each in POINTS[name])
+                places = " or ".join(f"plugins.{place}" for place in POINTS[name])
                 self.problems.append(at(where, f"{name} belongs below {places}"))
             elif name in plugins.enabled[:index] or name in plugins.disabled:
                 self.problems.append(at(where, f"{name} is named twice"))
             else:
                 enabled.append(name)
-                self._check_needed(name, where)
+                if name == "LowNodeUtilization" and not self._configures(name):
+                    text = f"{name} needs thresholds and targetThresholds in pluginConfig"
+                    self.problems.append(at(where, text))
         return enabled
 
-    def _check_needed(self, name: str, where: Path) -> None:
-        if name == "LowNodeUtilization" and not self._configured(name):
-            text = "needs thresholds and targetThresholds in pluginConfig"
-            self.problems.append(at(where, f"{name} {text}"))
-
-    def _configured(self, name: str) -> bool:
+    def _configures(self, name: str) -> bool:
         return any(config.name == name for config in self.given.plugin_config)
 
     def _check_disabled(self, plugins: PluginSet, path: Path) -> None:

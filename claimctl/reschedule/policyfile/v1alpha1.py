@@ -1,16 +1,33 @@
-"""DeschedulerPolicy (descheduler/v1alpha1): the policy file of 2018, with strategies."""
+"""DeschedulerPolicy (descheduler/v1alpha1), the policy file of 2018: strategies become plugins of
+one profile."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
-from claimctl.reschedule.policyfile.v1alpha2 import Number, PolicyModel, Thresholds
+from claimctl.reschedule.plan import policy as policies
+from claimctl.reschedule.policyfile import checks
+from claimctl.reschedule.policyfile.problems import Path, at, parsed, raised
+from claimctl.reschedule.policyfile.translating import CheckedPolicy, strategy_of
+from claimctl.reschedule.policyfile.unsupported import Unsupported
+from claimctl.reschedule.policyfile.v1alpha2 import (
+    ARGS,
+    LowNodeUtilizationArgs,
+    Number,
+    PolicyModel,
+    Thresholds,
+)
 
 V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")
 """The strategies of 2018 that claimctl has. They are on unless the file switches them off."""
+PROFILE = "strategies"
+_OWN = ("UnplaceablePods", "CriticalPods", "DeferredResizes")
+"""claimctl's own plugins: they are on only where the file names them."""
+_THRESHOLDS = ("params", "nodeResourceUtilizationThresholds")
 
 
 class UtilizationThresholds(PolicyModel):
@@ -39,3 +56,57 @@ class DeschedulerPolicyV1Alpha1(PolicyModel):
     api_version: Literal["descheduler/v1alpha1"]
     kind: Literal["DeschedulerPolicy"]
     strategies: dict[str, Strategy] = Field(default_factory=dict)
+
+
+def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
+    """Read and check the file.
+
+    Raises:
+        PolicyError: something in it is wrong.
+    """
+    policy = parsed(DeschedulerPolicyV1Alpha1, document, (), {})
+    notes: list[str] = []
+    strategies: dict[str, policies.Strategy] = {}
+    for name in _in_order(policy, unsupported):
+        path = ("strategies", name)
+        args = _args(name, policy.strategies.get(name, Strategy()), path)
+        if isinstance(args, LowNodeUtilizationArgs) and not args.model_fields_set:
+            notes.append(at((*path, *_THRESHOLDS), "has no thresholds, so the strategy is idle"))
+            continue
+        strategies[name] = strategy_of(args)
+    profile = policies.Profile(
+        PROFILE,
+        deschedule=tuple(strategies[name] for name in _OWN if name in strategies),
+        balance=tuple(strategies[name] for name in ON_BY_DEFAULT if name in strategies),
+    )
+    return CheckedPolicy(policies.Policy((profile,)), unsupported.skipped, tuple(notes))
+
+
+def _in_order(policy: DeschedulerPolicyV1Alpha1, unsupported: Unsupported) -> Iterator[str]:
+    """The strategies that are on."""
+    for name in ON_BY_DEFAULT:
+        if name not in policy.strategies or policy.strategies[name].enabled:
+            yield name
+    for name, strategy in policy.strategies.items():
+        if name in ON_BY_DEFAULT or not strategy.enabled:
+            continue
+        if name in _OWN:
+            yield name
+        else:
+            unsupported.plugin(("strategies", name), name)
+
+
+def _args(name: str, strategy: Strategy, path: Path) -> PolicyModel:
+    params = parsed(StrategyParams, strategy.params or {}, (*path, "params"), {})
+    given = params.node_resource_utilization_thresholds
+    if name != "LowNodeUtilization" and given is not None:
+        raised([at((*path, *_THRESHOLDS), f"{name} has no such parameter")])
+    if name != "LowNodeUtilization" or given is None:
+        return ARGS[name]()
+    args = LowNodeUtilizationArgs(
+        thresholds=given.thresholds,
+        target_thresholds=given.target_thresholds,
+        number_of_nodes=given.number_of_nodes,
+    )
+    raised(checks.utilization(args, (*path, *_THRESHOLDS)))
+    return args

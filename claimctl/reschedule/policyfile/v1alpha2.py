@@ -12,6 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from claimctl.reschedule.plan.policy import Avoid, MoveHeldClaims, NoEvictionPolicy, StandBack
+
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
 
@@ -102,7 +104,7 @@ class DefaultEvictorArgs(PolicyModel):
     """The descheduler's default is false."""
     min_replicas: Number = 0
     min_pod_age: str | None = None
-    no_eviction_policy: Literal["Preferred", "Mandatory"] = "Preferred"
+    no_eviction_policy: NoEvictionPolicy = NoEvictionPolicy.PREFERRED
     pod_protections: PodProtections | None = None
     evict_local_storage_pods: bool = False
     evict_daemon_set_pods: bool = False
@@ -113,7 +115,7 @@ class DefaultEvictorArgs(PolicyModel):
     """Read and without effect: no strategy looks at pods that have failed and have no owner."""
     replacing_owners: tuple[OwnerKind, ...] = ()
     """claimctl's own: further kinds that replace their pods, as RayCluster and the like do."""
-    move_held_claims: Literal["Never", "WholeUnit"] = "Never"
+    move_held_claims: MoveHeldClaims = MoveHeldClaims.NEVER
     """claimctl's own: whether pods whose claim is held may be moved, with all pods of the claim."""
     max_unavailable_per_workload: Annotated[int, Field(ge=1)] = 1
     """claimctl's own: how many moves of one workload may be under way."""
@@ -166,7 +168,7 @@ class CriticalPodsArgs(PolicyModel):
 class DeferredResizesArgs(PolicyModel):
     """claimctl's own: room on its node for a pod whose resize the kubelet has deferred."""
 
-    stand_back: Literal["Auto", "Always", "Never"] = "Auto"
+    stand_back: StandBack = StandBack.AUTO
     deferred_seconds: Number = 60
     settle_seconds: Number = 210
 
@@ -185,7 +187,7 @@ class UnplaceablePodsArgs(PolicyModel):
     budget: RefusalBudget = RefusalBudget()
     keep_refused: Number | None = 3
     """How many refused pods of an owner are kept; null: all."""
-    avoid: Literal["Auto", "Admission", "Taint", "Report"] = "Auto"
+    avoid: Avoid = Avoid.AUTO
     brake: bool = False
     """Whether new pods of an owner wait when the budget is spent."""
 

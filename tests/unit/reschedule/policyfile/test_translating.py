@@ -10,7 +10,6 @@ import yaml
 from claimctl.reschedule.plan import policy
 from claimctl.reschedule.plan.policy import DEFAULT_PROTECTIONS, Protection
 from claimctl.reschedule.policyfile.reading import checked
-from claimctl.reschedule.policyfile.translating import translated
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 WHOLE = """\
@@ -60,7 +59,7 @@ profiles:
 
 
 def of(document: dict[str, Any]) -> policy.Policy:
-    return translated(checked(document))
+    return checked(document).policy
 
 
 def evictor(**args: Any) -> policy.Evictor:

@@ -116,7 +116,7 @@ def test_a_plugin_that_claimctl_lacks_is_one_line(name: str, tmp_path: Path) -> 
     assert raised.value.problems == (f"{line} (--skip-unsupported leaves it out)",)
     checked = read(path, skip_unsupported=True)
     assert checked.skipped == (line,)
-    assert [plugin.name for plugin in checked.profiles[0].balance] == ["RemoveDuplicates"]
+    assert [plugin.name for plugin in checked.policy.profiles[0].balance] == ["RemoveDuplicates"]
 
 
 def test_a_policy_with_all_plugins_of_the_descheduler_has_a_line_for_each(tmp_path: Path) -> None:

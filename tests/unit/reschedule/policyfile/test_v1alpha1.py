@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.reschedule.policyfile.model import CheckedPolicy
 from claimctl.reschedule.policyfile.problems import PolicyError
 from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.translating import CheckedPolicy
 
 EXAMPLE_OF_2018 = """\
 apiVersion: descheduler/v1alpha1
@@ -48,9 +48,9 @@ def strategies(**named: Any) -> CheckedPolicy:
     )
 
 
-def on(policy: CheckedPolicy) -> list[str]:
-    (profile,) = policy.profiles
-    return [each.name for each in (*profile.deschedule, *profile.balance)]
+def on(checked: CheckedPolicy) -> list[str]:
+    (profile,) = checked.policy.profiles
+    return [strategy.name for strategy in (*profile.deschedule, *profile.balance)]
 
 
 def test_the_example_of_2018_means_the_same_in_both_versions() -> None:
