@@ -9,11 +9,13 @@ hours. The node is tried again earlier if it has changed.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from claimctl.reschedule.plan.facts import created_at
 from claimctl.reschedule.plan.refusals import refused_at
 from claimctl.reschedule.shapes.devices import SchedulingSlice
 from claimctl.reschedule.shapes.records import (
@@ -45,12 +47,9 @@ def with_refusals(
         uid = pod.metadata.uid
         new = RecordedRefusal(pod_uid=uid, node=pod.spec.node_name, at=refused_at(pod))
         known.setdefault(uid, new)
-    recent = [
-        each
-        for each in known.values()
-        if each.at is not None and now - window < each.at <= now + _SKEW
-    ]
-    recent.sort(key=lambda each: (each.at, each.pod_uid))
+    first, last = now - window, now + _SKEW
+    recent = [known_ for known_ in known.values() if known_.at and first < known_.at <= last]
+    recent.sort(key=lambda refusal: (refusal.at, refusal.pod_uid))
     return replace(entry, refusals=tuple(recent[-MOST_REFUSALS:]))
 
 
@@ -61,13 +60,16 @@ def is_empty(entry: RecordedAvoidance) -> bool:
 
 def in_force(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
     """The names of the nodes that are avoided now, sorted."""
-    return tuple(
-        sorted(avoided_node.node for avoided_node in entry.avoided if _lasts(avoided_node, now))
-    )
+    return tuple(sorted(past.node for past in entry.avoided if _lasts(past, now)))
 
 
-def _lasts(each: RecordedAvoidedNode, now: datetime) -> bool:
-    return each.until is not None and now < each.until <= now + LONGEST
+def of_node(entry: RecordedAvoidance, node: str) -> RecordedAvoidedNode | None:
+    """The last avoidance of a node."""
+    return next((past for past in entry.avoided if past.node == node), None)
+
+
+def _lasts(past: RecordedAvoidedNode, now: datetime) -> bool:
+    return past.until is not None and now < past.until <= now + LONGEST
 
 
 def complaints(
@@ -76,14 +78,14 @@ def complaints(
     """The owners whose pods wait, or avoid nodes although nobody looks after that any more."""
     for entry in entries:
         due = entry.brake.next_probe if entry.brake is not None else None
-        until = [one.until for one in entry.avoided if one.node in entry.nodes]
+        until = [past.until for past in entry.avoided if past.node in entry.nodes]
         if entry.braked:
             late = due is None or due + NEGLECTED < now
             removal = (
                 "no run has removed the gate in time" if late else "runs let one through at times"
             )
             yield entry, f"nodes reject its pods, so new pods are gated, and {removal}"
-        elif entry.nodes and all(one is None or one + NEGLECTED < now for one in until):
+        elif entry.nodes and all(time is None or time + NEGLECTED < now for time in until):
             yield (
                 entry,
                 f"its pods avoid {', '.join(entry.nodes)} longer than they should: no run ends it",
@@ -92,16 +94,11 @@ def complaints(
 
 def refusers(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
     """The nodes that have refused enough pods and are not avoided now, sorted."""
-    before = {avoided_node.node: avoided_node for avoided_node in entry.avoided}
-    counts: dict[str, int] = {}
+    since = {past.node: past.since for past in entry.avoided}
+    counts: Counter[str] = Counter()
     for refusal in entry.refusals:
-        past = before.get(refusal.node)
-        if (
-            past is None
-            or past.since is None
-            or (refusal.at is not None and refusal.at > past.since)
-        ):
-            counts[refusal.node] = counts.get(refusal.node, 0) + 1
+        start = since.get(refusal.node)
+        counts[refusal.node] += start is None or (refusal.at is not None and refusal.at > start)
     closed = set(in_force(entry, now))
     return tuple(sorted(n for n, count in counts.items() if count >= ENOUGH and n not in closed))
 
@@ -111,15 +108,12 @@ def in_spite(entry: RecordedAvoidance) -> int:
 
     Many pods may be refused by one node before it is avoided; they count as few.
     """
-    since = {avoided_node.node: avoided_node.since for avoided_node in entry.avoided}
-    early: dict[str, int] = {}
-    later = 0
+    since = {past.node: past.since for past in entry.avoided}
+    early: Counter[str] = Counter()
     for refusal in entry.refusals:
         start = since.get(refusal.node)
-        if start is not None and refusal.at is not None and refusal.at <= start:
-            early[refusal.node] = early.get(refusal.node, 0) + 1
-        else:
-            later += 1
+        early[refusal.node] += bool(start and refusal.at and refusal.at <= start)
+    later = len(entry.refusals) - early.total()
     return later + sum(min(count, ENOUGH) for count in early.values())
 
 
@@ -132,27 +126,27 @@ def avoiding(
         seen: the digest of the node.
         once: only remember that pods have left the node. Nothing keeps new pods off it.
     """
-    past = next((avoided_node for avoided_node in entry.avoided if avoided_node.node == node), None)
+    past = of_node(entry, node)
     times = past.times if past is not None else 0
     until = now if once else now + min(FIRST * (1 << min(times, 10)), LONGEST)
     new = RecordedAvoidedNode(
         node=node, seen=seen, times=times + (not once), since=now, until=until
     )
-    others = [avoided_node for avoided_node in entry.avoided if avoided_node.node != node]
+    others = [past for past in entry.avoided if past.node != node]
     # what is in force is forgotten last
-    others.sort(key=lambda each: (_lasts(each, now), each.since or now))
+    others.sort(key=lambda past: (_lasts(past, now), past.since or now))
     return replace(entry, avoided=(*others[-(MOST_NODES - 1) :], new))
 
 
 def ended(entry: RecordedAvoidance, node: str, now: datetime) -> RecordedAvoidance:
     """The entry with the avoidance of a node ended before its time."""
-    avoided = tuple(
-        replace(avoided_node, until=now)
-        if avoided_node.node == node and _lasts(avoided_node, now)
-        else avoided_node
-        for avoided_node in entry.avoided
+    return replace(
+        entry,
+        avoided=tuple(
+            replace(past, until=now) if past.node == node and _lasts(past, now) else past
+            for past in entry.avoided
+        ),
     )
-    return replace(entry, avoided=avoided)
 
 
 def without_outdated(
@@ -170,45 +164,31 @@ def without_outdated(
         digests: what each node is like now, by name.
         running: the running pods of the owner.
     """
-    kept = tuple(
-        avoided_node
-        for avoided_node in entry.avoided
-        if digests.get(avoided_node.node) == avoided_node.seen
-        and avoided_node.since is not None
-        and avoided_node.until is not None
-        and avoided_node.since <= now + _SKEW
-        and now < avoided_node.until + LONGEST
-        and not any(
-            _later(pod, avoided_node.since)
-            for pod in running
-            if pod.spec.node_name == avoided_node.node
-        )
-    )
-    return replace(entry, avoided=kept)
 
+    def is_valid(past: RecordedAvoidedNode) -> bool:
+        if past.since is None or past.until is None or digests.get(past.node) != past.seen:
+            return False
+        here = [pod for pod in running if pod.spec.node_name == past.node]
+        started = max(map(created_at, here), default=0.0)
+        in_time = past.since <= now + _SKEW and now < past.until + LONGEST
+        return in_time and started <= past.since.timestamp()
 
-def _later(pod: SchedulingPod, since: datetime) -> bool:
-    created = pod.metadata.creation_timestamp
-    return created is not None and created > since
+    return replace(entry, avoided=tuple(filter(is_valid, entry.avoided)))
 
 
 def digests_of(
     nodes: Iterable[SchedulingNode], slices: Iterable[SchedulingSlice]
 ) -> dict[str, str]:
     """What each node is like, by name: boot, kubelet, room, labels, and its pools' generations."""
-    pools: dict[str, list[tuple[str, str, int]]] = {}
+    pools: dict[str, set[tuple[str, str, int]]] = defaultdict(set)
     for slice_ in slices:
         pool = slice_.spec.pool
-        pools.setdefault(slice_.spec.node_name or "", []).append(
-            (slice_.spec.driver, pool.name, pool.generation)
-        )
-    return {
-        node.metadata.name: _digest(node, sorted(set(pools.get(node.metadata.name, ()))))
-        for node in nodes
-    }
+        generation = (slice_.spec.driver, pool.name, pool.generation)
+        pools[slice_.spec.node_name or ""].add(generation)
+    return {node.metadata.name: _digest(node, pools[node.metadata.name]) for node in nodes}
 
 
-def _digest(node: SchedulingNode, pools: Sequence[tuple[str, str, int]]) -> str:
+def _digest(node: SchedulingNode, pools: Iterable[tuple[str, str, int]]) -> str:
     info, meta = node.status.node_info, node.metadata
     seen = (
         meta.uid,
@@ -216,6 +196,6 @@ def _digest(node: SchedulingNode, pools: Sequence[tuple[str, str, int]]) -> str:
         info.kubelet_version,
         sorted((key, str(amount)) for key, amount in (node.status.allocatable or {}).items()),
         sorted((meta.labels or {}).items()),
-        pools,
+        sorted(pools),
     )
     return hashlib.sha256(encode(seen)).hexdigest()[:16]

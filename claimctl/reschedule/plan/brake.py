@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan import avoidance
+from claimctl.reschedule.plan.facts import created_at
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
 from claimctl.reschedule.shapes.records import RecordedAvoidance, RecordedBrake
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -68,7 +69,8 @@ def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: date
         pods: all pods of the owner.
     """
     waiting = sorted(
-        (pod for pod in pods if is_braked(pod) and not pod.metadata.deleting), key=_age
+        (pod for pod in pods if is_braked(pod) and not pod.metadata.deleting),
+        key=lambda pod: (created_at(pod), pod.metadata.name),
     )
     brake = entry.brake
     if brake is None or brake.since is None or brake.since > now + LONGEST_PAUSE:
@@ -81,11 +83,6 @@ def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: date
     pause = min(FIRST_PROBE * (1 << min(brake.probes + 1, 10)), LONGEST_PAUSE)
     probed = replace(brake, probes=brake.probes + 1, next_probe=now + pause)
     return Braked(replace(entry, brake=probed), (waiting[0],), f"probe {probed.probes}")
-
-
-def _age(pod: SchedulingPod) -> tuple[float, str]:
-    created = pod.metadata.creation_timestamp
-    return created.timestamp() if created else 0.0, pod.metadata.name
 
 
 def _runs_since(pod: SchedulingPod, since: datetime) -> bool:

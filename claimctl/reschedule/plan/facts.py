@@ -36,6 +36,12 @@ def by_name(pod: SchedulingPod) -> tuple[str, str, str]:
     return pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
 
 
+def created_at(pod: SchedulingPod) -> float:
+    """In seconds; 0 if it is not known."""
+    created = pod.metadata.creation_timestamp
+    return created.timestamp() if created else 0.0
+
+
 def is_ready(pod: SchedulingPod) -> bool:
     ready = find_condition(pod.status.conditions, "Ready")
     return ready is not None and ready.status == "True"
@@ -90,19 +96,13 @@ Rank = tuple[bool, int, int, bool, float, tuple[str, str, str]]
 def victim_rank(pod: WorldPod) -> Rank:
     """The least comes first: not ready, low priority, BestEffort before Burstable before
     Guaranteed, pods that prefer no eviction last, youngest first."""
-    meta = pod.pod.metadata
-    created = meta.creation_timestamp
+    # without a QoS class in the status, a pod that requests something is Burstable
+    guessed = "Burstable" if len(pod.requests) > 1 else "BestEffort"
     return (
         is_ready(pod.pod),
         pod.pod.spec.priority or 0,
-        _quality(pod),
-        meta.annotation(PREFER_NO_EVICTION) is not None,
-        -created.timestamp() if created else 0.0,
+        _QOS.get(pod.pod.status.qos_class or guessed, _QOS["Guaranteed"]),
+        pod.pod.metadata.annotation(PREFER_NO_EVICTION) is not None,
+        -created_at(pod.pod),
         pod.key,
     )
-
-
-def _quality(pod: WorldPod) -> int:
-    """The QoS class; without one in the status, a pod that requests something is Burstable."""
-    guessed = "Burstable" if len(pod.requests) > 1 else "BestEffort"
-    return _QOS.get(pod.pod.status.qos_class or guessed, _QOS["Guaranteed"])

@@ -18,8 +18,9 @@ from datetime import datetime, timedelta
 
 from claimctl.reschedule.plan.policy import Limits
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import WorldPod
+from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
 
 COOLDOWN = timedelta(minutes=10)
 LONGEST_COOLDOWN = timedelta(days=1)
@@ -90,13 +91,13 @@ class Ledger:
         if destination:
             self._planned.setdefault(pod.owner_uid, []).append((source, destination))
 
-    def _memory(self, pod: WorldPod) -> WorkloadMemory | None:
+    def _memory(self, pod: WorldPod) -> RecordedWorkload | None:
         """What is remembered of the pod's owner; None if its template has changed since."""
         memory = self.record.workloads.get(pod.owner_uid)
         revision = pod.labels.get(REVISION, "")
         return memory if memory and memory.revision == revision else None
 
-    def _rest(self, strategy: str, memory: WorkloadMemory) -> Obstacle | None:
+    def _rest(self, strategy: str, memory: RecordedWorkload) -> Obstacle | None:
         moves = [move for move in memory.moves if move.strategy == strategy]
         if not moves:
             return None
@@ -104,7 +105,7 @@ class Ledger:
         if bounces >= MOST_BOUNCES:
             return Obstacle(Reason.BOUNCES, f"{bounces} replacements came back")
         rest = cooldown(_last_in_a_row(moves, _FAILED))
-        until = max(move.at for move in moves) + rest
+        until = max(move.at for move in moves if move.at) + rest
         if self.now < until:
             return Obstacle(Reason.COOLDOWN, f"until {until.isoformat(timespec='seconds')}")
         return None
@@ -115,11 +116,11 @@ def cooldown(failures: int) -> timedelta:
     return min(COOLDOWN * (1 << min(failures, 10)), LONGEST_COOLDOWN)
 
 
-def _last_in_a_row(moves: Sequence[PastMove], outcomes: frozenset[MoveOutcome]) -> int:
+def _last_in_a_row(moves: Sequence[RecordedMove], outcomes: frozenset[MoveOutcome]) -> int:
     """How many of the last moves had one of these outcomes. Moves under way do not count."""
     count = 0
     for move in reversed(moves):
-        if move.outcome is MoveOutcome.UNDER_WAY:
+        if move.outcome == MoveOutcome.UNDER_WAY:
             continue
         if move.outcome not in outcomes:
             break
@@ -127,10 +128,10 @@ def _last_in_a_row(moves: Sequence[PastMove], outcomes: frozenset[MoveOutcome]) 
     return count
 
 
-def _targets(memory: WorkloadMemory, since: datetime) -> list[tuple[str, str]]:
+def _targets(memory: RecordedWorkload, since: datetime) -> list[tuple[str, str]]:
     """Source and destination of the moves that did not come back, since a time."""
     return [
         (move.source, move.landed or move.predicted)
         for move in memory.moves
-        if move.at >= since and move.outcome is not MoveOutcome.BOUNCED
+        if move.at and move.at >= since and move.outcome != MoveOutcome.BOUNCED
     ]

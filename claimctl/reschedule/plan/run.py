@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.devices import Devices, Unit, Units
 from claimctl.reschedule.plan.facts import facts_of, reference
@@ -16,7 +18,6 @@ from claimctl.reschedule.plan.plan import (
     Move,
     Note,
     Owner,
-    PodRef,
     Reallocation,
     Release,
     ResizeStep,
@@ -116,7 +117,7 @@ class Run:
         unit = self.units.unit_of(pod.pod, context.profile.evictor)
         if unit.obstacle is not None:
             return unit.obstacle
-        pods = self._members(unit)
+        pods = self.members(unit)
         if obstacle := self.forbidden(unit, pods, pod, context):
             return obstacle
         if obstacle := self.ledger.resting(context.strategy, pods):
@@ -127,7 +128,8 @@ class Run:
         self._choose(unit, steps, pod, context, why)
         return None
 
-    def _members(self, unit: Unit) -> list[WorldPod]:
+    def members(self, unit: Unit) -> list[WorldPod]:
+        """The pods of the unit that are on nodes."""
         members = (self.world.pods.get(pod.metadata.uid) for pod in unit.pods)
         return [member for member in members if member is not None]
 
@@ -195,20 +197,19 @@ class Run:
         self.budgets.spend(pods)
         source = next(step.source for step in steps if step.pod is first)
         if unit.close_source:
-            self.taints.append(self._closing(source, unit.id, first))
+            self.taints.append(
+                TaintStep(
+                    node=source,
+                    node_uid=self.world.nodes[source].node.metadata.uid,
+                    key=MOVING_TAINT,
+                    value=TAINT_VALUE_PREFIX + first.uid,
+                    unit=unit.id,
+                )
+            )
         self.reallocations += unit.reallocate
         for step in steps:
             closes = source if unit.close_source else ""
             self.chosen(step, context, why, unit=unit.id, closes=closes)
-
-    def _closing(self, node: str, unit: str, pod: WorldPod) -> TaintStep:
-        return TaintStep(
-            node=node,
-            node_uid=self.world.nodes[node].node.metadata.uid,
-            key=MOVING_TAINT,
-            value=TAINT_VALUE_PREFIX + pod.uid,
-            unit=unit,
-        )
 
     def chosen(
         self, step: Step, context: Context, why: str, *, unit: str = "", closes: str = ""
@@ -216,48 +217,40 @@ class Run:
         """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
         pod = step.pod
         self.ledger.count(context.strategy, pod, step.source, step.destination)
-        self.moved.add(pod.uid)
-        self.skipped.pop(pod.uid, None)
+        move = self._move(pod.pod, context, why)
         self.moves.append(
-            Move(
-                strategy=context.strategy,
-                profile=context.profile.name,
-                pod=_at(reference(pod.pod), step.source),
-                owner=self._owner(pod),
+            replace(
+                move,
+                pod=replace(move.pod, node=step.source),
                 destination=step.destination,
                 unit=unit,
                 closes=closes,
-                facts=facts_of(pod.pod),
-                why=why,
             )
         )
 
-    def cleaned(self, pod: SchedulingPod, context: Context, why: str) -> None:
-        """Remove a pod that has ended. Limits and budgets do not concern it."""
+    def _move(self, pod: SchedulingPod, context: Context, why: str) -> Move:
+        """Write down that the pod leaves its node."""
         self.moved.add(pod.metadata.uid)
         self.skipped.pop(pod.metadata.uid, None)
-        self.moves.append(
-            Move(
-                strategy=context.strategy,
-                profile=context.profile.name,
-                pod=reference(pod),
-                owner=self._owner(self.world.seen(pod)),
-                facts=facts_of(pod),
-                why=why,
-                cleans=True,
-            )
+        return Move(
+            strategy=context.strategy,
+            profile=context.profile.name,
+            pod=reference(pod),
+            owner=self._owner(pod),
+            facts=facts_of(pod),
+            why=why,
         )
 
-    def _owner(self, pod: WorldPod) -> Owner | None:
-        owner = pod.pod.metadata.controller()
+    def _owner(self, pod: SchedulingPod) -> Owner | None:
+        owner = pod.metadata.controller()
         if owner is None:
             return None
         above = self.workloads.get(owner.uid, "")
         return Owner(kind=owner.kind, name=owner.name, uid=owner.uid, workload=above)
 
-
-def _at(pod: PodRef, node: str) -> PodRef:
-    return PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid, node=node)
+    def cleaned(self, pod: SchedulingPod, context: Context, why: str) -> None:
+        """Remove a pod that has ended. Limits and budgets do not concern it."""
+        self.moves.append(replace(self._move(pod, context, why), cleans=True))
 
 
 def _of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:

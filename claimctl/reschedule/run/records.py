@@ -11,21 +11,11 @@ from msgspec.structs import replace
 
 from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import AlreadyExists, NotFound
-from claimctl.reschedule.plan.record import (
-    Attempts,
-    MoveOutcome,
-    PastMove,
-    Record,
-    TaintEntry,
-    WorkloadMemory,
-)
-from claimctl.reschedule.run.rounds import round_of
 from claimctl.reschedule.shapes.records import (
     MAX_MOVES,
     MAX_WORKLOADS,
     RESCHEDULERECORDS,
     RecordedMove,
-    RecordedTaint,
     RecordedWorkload,
     RescheduleRecord,
     RescheduleRecordStatus,
@@ -119,62 +109,6 @@ class Records:
             ) from error
 
 
-def remembered(status: RescheduleRecordStatus) -> Record:
-    """The record as planning reads it."""
-    return Record(
-        workloads={workload.uid: _memory(workload) for workload in status.workloads},
-        taints=tuple(entry for taint in status.taints if (entry := _entry(taint)) is not None),
-        attempts={
-            attempt.pod_uid: Attempts(attempt.count, attempt.last) for attempt in status.attempts
-        },
-        rounds={
-            resize.pod_uid: round_
-            for resize in status.resizes
-            if (round_ := round_of(resize)) is not None
-        },
-        avoidances=status.avoidances,
-    )
-
-
-def _memory(given: RecordedWorkload) -> WorkloadMemory:
-    return WorkloadMemory(
-        kind=given.kind,
-        namespace=given.namespace,
-        name=given.name,
-        revision=given.revision,
-        moves=tuple(past for move in given.moves if (past := _past(move)) is not None),
-    )
-
-
-def _past(given: RecordedMove) -> PastMove | None:
-    if given.at is None or given.outcome not in list(MoveOutcome):
-        return None
-    return PastMove(
-        strategy=given.strategy,
-        at=given.at,
-        source=given.source,
-        predicted=given.predicted,
-        landed=given.landed,
-        outcome=MoveOutcome(given.outcome),
-    )
-
-
-def _entry(given: RecordedTaint) -> TaintEntry | None:
-    if given.since is None or given.deadline is None:
-        return None
-    return TaintEntry(
-        node=given.node,
-        node_uid=given.node_uid,
-        key=given.key,
-        value=given.value,
-        pod_namespace=given.pod_namespace,
-        pod_name=given.pod_name,
-        pod_uid=given.pod_uid,
-        since=given.since,
-        deadline=given.deadline,
-    )
-
-
 def with_move(
     status: RescheduleRecordStatus, workload: RecordedWorkload, move: RecordedMove
 ) -> RescheduleRecordStatus:
@@ -182,18 +116,10 @@ def with_move(
     known = {workload.uid: workload for workload in status.workloads}
     before = known.get(workload.uid)
     moves = before.moves if before is not None and before.revision == workload.revision else ()
-    same = (move.at, move.source)
-    kept = tuple(move for move in moves if (move.at, move.source) != same)
+    kept = (past for past in moves if (past.at, past.source) != (move.at, move.source))
     newest = (*kept, move)[-MAX_MOVES:]
-    known[workload.uid] = RecordedWorkload(
-        uid=workload.uid,
-        kind=workload.kind,
-        namespace=workload.namespace,
-        name=workload.name,
-        revision=workload.revision,
-        moves=newest,
-    )
-    ordered = sorted(known.values(), key=lambda each: (_latest(each), each.uid))
+    known[workload.uid] = replace(workload, moves=newest)
+    ordered = sorted(known.values(), key=lambda workload: (_latest(workload), workload.uid))
     return replace(status, workloads=tuple(ordered[-MAX_WORKLOADS:]))
 
 

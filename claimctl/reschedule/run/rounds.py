@@ -16,7 +16,6 @@ from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Round
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
 from claimctl.reschedule.shapes.records import (
     MAX_RESIZES,
@@ -62,20 +61,6 @@ def with_round(
     )
     others = [resize for resize in status.resizes if resize.pod_uid != step.pod.uid]
     return replace(status, resizes=(*others, made)[-MAX_RESIZES:])
-
-
-def round_of(given: RecordedResize) -> Round | None:
-    """The entry as planning reads it; None without a time."""
-    if given.since is None:
-        return None
-    return Round(
-        pod_uid=given.pod_uid,
-        generation=given.generation,
-        since=given.since,
-        victims=given.victims,
-        free_cpu=given.free_cpu,
-        free_memory=given.free_memory,
-    )
 
 
 def finished(status: RescheduleRecordStatus, pods: Iterable[SchedulingPod]) -> frozenset[str]:

@@ -15,12 +15,13 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
+from claimctl.reschedule.plan.record import remembered
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
 from claimctl.reschedule.run.execution import Execution
 from claimctl.reschedule.run.observing import Observation, kept_outcomes
-from claimctl.reschedule.run.records import NoRecord, Records, remembered
+from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Result, RunReport, Step

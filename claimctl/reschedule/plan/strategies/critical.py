@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace as with_unit
@@ -36,6 +36,7 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
 from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
@@ -71,30 +72,16 @@ def waiting_since(
     return unschedulable_since(pod) if critical else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A unit that may be evicted."""
-
-    unit: Unit
-    pods: tuple[WorldPod, ...]
-
-    @property
-    def priority(self) -> int:
-        return max(_priority(pod) for pod in self.pods)
-
-    @property
-    def loss(self) -> _Loss:
-        return _loss([self])
-
-
 _Loss = tuple[int, int, int, int, float]
 """The highest priority, holds to be released, workloads hit, pods, and the age of the oldest: the
 less, the better. Disruption budgets are never violated."""
 
 
-def _loss(victims: Sequence[_Candidate]) -> _Loss:
-    pods = [pod for victim in victims for pod in victim.pods]
-    claims = {(one.namespace, one.claim) for victim in victims for one in victim.unit.reallocate}
+def _loss(*victims: Victim) -> _Loss:
+    pods = pods_of(victims)
+    claims = {
+        (asked.namespace, asked.claim) for victim in victims for asked in victim.unit.reallocate
+    }
     created = [pod.pod.metadata.creation_timestamp for pod in pods]
     return (
         max(victim.priority for victim in victims),
@@ -103,10 +90,6 @@ def _loss(victims: Sequence[_Candidate]) -> _Loss:
         len(pods),
         max((-moment.timestamp() for moment in created if moment), default=0.0),
     )
-
-
-def _priority(pod: WorldPod) -> int:
-    return pod.pod.spec.priority or 0
 
 
 class _Rescue:
@@ -150,7 +133,7 @@ class _Rescue:
             return Obstacle(
                 Reason.SCHEDULER_PREEMPTS, f"it is nominated for {pod.status.nominated_node_name}"
             )
-        if self._scheduler_preempts() and not self._has_claims():
+        if self._scheduler_preempts() and not (pod.spec.resource_claims or claim_names(pod)):
             return Obstacle(Reason.SCHEDULER_PREEMPTS, "it lacks no devices")
         if not admits((self._taint,), pod.spec.tolerations):
             return Obstacle(Reason.TOLERATION_MISSING, f"{CRITICAL_TAINT}:NoSchedule")
@@ -178,15 +161,12 @@ class _Rescue:
         """Whether kube-scheduler evicts pods for this one, for whatever is not a device."""
         return self._real and self._pod.pod.spec.preemption_policy != "Never"
 
-    def _has_claims(self) -> bool:
-        return bool(self._pod.pod.spec.resource_claims or claim_names(self._pod.pod))
-
     # which node
 
     def make_room(self) -> Obstacle | None:
         """Choose the node and the victims. Returns why there are none."""
         best: tuple[_Loss, str] | None = None
-        chosen: list[_Candidate] = []
+        chosen: list[Victim] = []
         unknown: Obstacle | None = None
         for node in self._nodes():
             try:
@@ -196,8 +176,8 @@ class _Rescue:
             except Unknown as why:
                 unknown = unknown or Obstacle(Reason.FIT_UNKNOWN, f"{node.name}: {why}")
                 continue
-            if victims and (best is None or (_loss(victims), node.name) < best):
-                best, chosen = (_loss(victims), node.name), victims
+            if victims and (best is None or (_loss(*victims), node.name) < best):
+                best, chosen = (_loss(*victims), node.name), victims
         if best is None:
             text = "on no node, not even without the pods of lower priority"
             stays = self._protected or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
@@ -223,7 +203,7 @@ class _Rescue:
             for taint in node.node.spec.taints
         )
 
-    def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[_Candidate]:
+    def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[Victim]:
         """The least that has to go for the pod to fit; nothing if it does not fit at all.
 
         Args:
@@ -236,7 +216,7 @@ class _Rescue:
         if self._scheduler_can(node):
             raise _Enough(f"{node.name} has devices for it")
         candidates, obstacles = self._candidates(node)
-        if candidates and best is not None and (candidates[0].loss, node.name) > best:
+        if candidates and best is not None and (_loss(candidates[0]), node.name) > best:
             return []
         if not candidates or not self._fits_without(node, candidates):
             self._note_protected(node, obstacles)
@@ -245,7 +225,7 @@ class _Rescue:
             raise _Enough(f"{node.name} fits it already")
         victims = list(candidates)
         for candidate in sorted(
-            candidates, key=lambda candidate: (candidate.loss, candidate.unit.id), reverse=True
+            candidates, key=lambda victim: (_loss(victim), victim.unit.id), reverse=True
         ):
             rest = [other for other in victims if other is not candidate]
             if rest and self._fits_without(node, rest):
@@ -259,34 +239,39 @@ class _Rescue:
         if not isinstance(self._run.devices.place(self._pod.pod, node.name), Placement):
             return False
         mark = self._run.world.mark()
-        for pod in [pod for pod in node.pods.values() if _priority(pod) < self._priority]:
+        for pod in self._lower(node):
             self._run.world.remove(pod)
         try:
             return not self._run.predictor.fitter.of(self._pod).problem(node)
         finally:
             self._run.world.rollback(mark)
 
-    def _candidates(self, node: WorldNode) -> tuple[list[_Candidate], list[Obstacle]]:
+    def _lower(self, node: WorldNode) -> list[WorldPod]:
+        """The pods of lower priority on the node."""
+        return [pod for pod in node.pods.values() if priority(pod) < self._priority]
+
+    def _candidates(self, node: WorldNode) -> tuple[list[Victim], list[Obstacle]]:
         """The units that may go, cheapest first, as long as budgets and limits allow the sum.
 
         With them come the obstacles of the pods of lower priority that may not go.
         """
-        units: list[_Candidate] = []
+        run, context = self._run, self._context
+        units: list[Victim] = []
         obstacles: list[Obstacle] = []
         seen: set[str] = set()
-        for pod in sorted(node.pods.values(), key=lambda pod: pod.key):
-            if pod.uid not in seen and _priority(pod) < self._priority:
-                candidate = self._candidate(pod)
-                if isinstance(candidate, Obstacle):
-                    obstacles.append(candidate)
+        for pod in sorted(self._lower(node), key=lambda pod: pod.key):
+            if pod.uid not in seen:
+                victim = victim_of(run, context, pod, self._priority, self._evictor)
+                if isinstance(victim, Obstacle):
+                    obstacles.append(victim)
                 else:
-                    units.append(candidate)
-                    seen |= {member.uid for member in candidate.pods}
-        allowed: list[_Candidate] = []
-        for unit in sorted(units, key=lambda unit: (unit.loss, unit.unit.id)):
-            pods = [pod for candidate in (*allowed, unit) for pod in candidate.pods]
-            obstacle = self._run.budgets.obstacle(pods) or self._run.ledger.beyond_limits(
-                self._context.strategy, pods
+                    units.append(victim)
+                    seen |= victim.uids
+        allowed: list[Victim] = []
+        for unit in sorted(units, key=lambda unit: (_loss(unit), unit.unit.id)):
+            pods = pods_of([*allowed, unit])
+            obstacle = run.budgets.obstacle(pods) or run.ledger.beyond_limits(
+                context.strategy, pods
             )
             if obstacle is None:
                 allowed.append(unit)
@@ -294,27 +279,13 @@ class _Rescue:
                 obstacles.append(obstacle)
         return allowed, obstacles
 
-    def _candidate(self, pod: WorldPod) -> _Candidate | Obstacle:
-        if obstacle := self._context.protections.obstacle(pod):
-            return obstacle
-        unit = self._run.units.unit_of(pod.pod, self._evictor)
-        if unit.obstacle is not None:
-            return unit.obstacle
-        known = [self._run.world.pods.get(member.metadata.uid) for member in unit.pods]
-        pods = tuple(member for member in known if member is not None)
-        if obstacle := self._run.forbidden(unit, pods, pod, self._context):
-            return obstacle
-        if any(_priority(member) >= self._priority for member in pods):
-            return Obstacle(Reason.UNIT, "a pod of its unit is as critical")
-        return _Candidate(unit, pods)
-
     def _note_protected(self, node: WorldNode, obstacles: Sequence[Obstacle]) -> None:
         """Keep which pods would have to leave the node, if that would be enough."""
         if self._protected is not None or not obstacles:
             return
-        pods = [pod for pod in node.pods.values() if _priority(pod) < self._priority]
+        pods = self._lower(node)
         all_of_them = Unit(tuple(pod.pod for pod in pods), close_source=True)
-        if self._fits_without(node, [_Candidate(all_of_them, tuple(pods))]):
+        if self._fits_without(node, [Victim(all_of_them, tuple(pods))]):
             counts = Counter(str(obstacle.reason) for obstacle in obstacles).most_common()
             reasons = ", ".join(f"{count} {reason}" for reason, count in counts)
             first = next(
@@ -323,7 +294,7 @@ class _Rescue:
             detail = f" ({first})" if first else ""
             self._protected = Obstacle(Reason.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
-    def _fits_without(self, node: WorldNode, victims: Sequence[_Candidate]) -> bool:
+    def _fits_without(self, node: WorldNode, victims: Sequence[Victim]) -> bool:
         mark = self._run.world.mark()
         try:
             return isinstance(self._placed_without(node, victims), Placement)
@@ -331,9 +302,7 @@ class _Rescue:
             self._run.world.rollback(mark)
             self._run.devices.undo()
 
-    def _placed_without(
-        self, node: WorldNode, victims: Sequence[_Candidate]
-    ) -> Placement | Obstacle:
+    def _placed_without(self, node: WorldNode, victims: Sequence[Victim]) -> Placement | Obstacle:
         """The place of the pod once the victims have left. They are gone from the ``World``."""
         for victim in victims:
             for pod in victim.pods:
@@ -348,40 +317,39 @@ class _Rescue:
 
     # the steps
 
-    def _choose(self, node: WorldNode, victims: Sequence[_Candidate]) -> None:
+    def _choose(self, node: WorldNode, victims: Sequence[Victim]) -> None:
         run, unit = self._run, f"room for {self._meta}"
-        sources = {pod.uid: pod.node for victim in victims for pod in victim.pods}
+        pods = pods_of(victims)
+        sources = {pod.uid: pod.node for pod in pods}
         placement = self._placed_without(node, victims)
         assert isinstance(placement, Placement)
         run.devices.take(placement)
         run.devices.commit()
         run.world.add(self._pod, node.name)
-        run.taints.append(self._step(node, unit))
-        pods = [pod for victim in victims for pod in victim.pods]
+        run.taints.append(
+            TaintStep(
+                node=node.name,
+                node_uid=node.node.metadata.uid,
+                key=self._taint.key,
+                value=self._taint.value,
+                effect=self._taint.effect,
+                unit=unit,
+                pod=reference(self._pod.pod),
+                timeout_seconds=float(self._wanted.pod_scheduled_timeout_seconds),
+            )
+        )
         run.budgets.spend(pods)
         why = f"{self._meta} needs the room on {node.name}: {counted(len(pods), 'victim')}"
-        for victim in victims:
-            run.reallocations += [with_unit(one, unit=unit) for one in victim.unit.reallocate]
-            for pod in victim.pods:
-                step = Step(pod, sources[pod.uid], "")
-                run.chosen(step, self._context, why, unit=unit, closes=node.name)
-
-    def _step(self, node: WorldNode, unit: str) -> TaintStep:
-        return TaintStep(
-            node=node.name,
-            node_uid=node.node.metadata.uid,
-            key=self._taint.key,
-            value=self._taint.value,
-            effect=self._taint.effect,
-            unit=unit,
-            pod=reference(self._pod.pod),
-            timeout_seconds=self._wanted.pod_scheduled_timeout_seconds,
-        )
+        asked = (asked for victim in victims for asked in victim.unit.reallocate)
+        run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]
+        for pod in pods:
+            step = Step(pod, sources[pod.uid], "")
+            run.chosen(step, self._context, why, unit=unit, closes=node.name)
 
 
 class _Enough(Exception):
     """The pod needs no help of claimctl."""
 
 
-def _at(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")
+def _at(moment: datetime | None) -> str:
+    return moment.isoformat(timespec="seconds") if moment else ""

@@ -13,20 +13,19 @@ node has more room than was expected, or when the victims were not evicted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.facts import reference
 from claimctl.reschedule.plan.fewest import fewest
-from claimctl.reschedule.plan.kubelet import Account, Amounts, Waiting, account, deferred
+from claimctl.reschedule.plan.kubelet import Account, Waiting, account, deferred
 from claimctl.reschedule.plan.observed import Gate, Observed
 from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.record import Record, Round
+from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
 from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
 from claimctl.text import counted
 
@@ -39,12 +38,14 @@ def make_room_for_resizes(
 ) -> None:
     """Plan room for the resizes that wait, node by node, in the order of the kubelet."""
     for node in run.world.nodes.values():
-        if not any(deferred(pod.pod) is not None for pod in node.pods.values()):
+        resized = [pod.pod for pod in node.pods.values() if deferred(pod.pod) is not None]
+        if not resized:
             continue
         try:
             waiting = account(node).waiting
         except ValueError as error:
-            _skip_all(run, context, node, Obstacle(Reason.UNREADABLE, str(error)))
+            for pod in resized:
+                run.skip(pod, context, Obstacle(Reason.UNREADABLE, str(error)))
             continue
         for waiting_pod in waiting:
             room = _Room(run, context, wanted, observed, node, waiting_pod)
@@ -53,63 +54,31 @@ def make_room_for_resizes(
                 run.skip(waiting_pod.pod.pod, context, obstacle)
 
 
-def _skip_all(run: Run, context: Context, node: WorldNode, obstacle: Obstacle) -> None:
-    for pod in node.pods.values():
-        if deferred(pod.pod) is not None:
-            run.skip(pod.pod, context, obstacle)
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A unit that may be evicted."""
-
-    unit: Unit
-    pods: tuple[WorldPod, ...]
-    gives: Amounts
-    """What its pods on the node hold."""
-
-    @property
-    def uids(self) -> frozenset[str]:
-        return frozenset(pod.uid for pod in self.pods)
-
-    @property
-    def priority(self) -> int:
-        return max(_priority(pod) for pod in self.pods)
-
-    @property
-    def since(self) -> float:
-        """When its oldest pod started, in seconds."""
-        return min(_started(pod) for pod in self.pods)
-
-
 _Cost = tuple[int, int, int, int, float, tuple[str, ...]]
 """Pods, the highest priority, the sum of priorities, workloads hit, the age of the oldest, and the
 names: the less, the better. Disruption budgets are never violated."""
 
 
-def _cost(victims: Sequence[_Candidate]) -> _Cost:
-    pods = [pod for victim in victims for pod in victim.pods]
+def _cost(victims: Sequence[Victim]) -> _Cost:
+    pods = pods_of(victims)
     return (
         len(pods),
         max((victim.priority for victim in victims), default=0),
-        sum(_priority(pod) for pod in pods),
+        sum(map(priority, pods)),
         len({pod.owner_uid for pod in pods}),
-        -min((victim.since for victim in victims), default=0.0),
+        -min(map(_started, pods), default=0.0),
         tuple(sorted(pod.uid for pod in pods)),
     )
-
-
-def _size(victims: Sequence[_Candidate]) -> int:
-    return sum(len(victim.pods) for victim in victims)
-
-
-def _priority(pod: WorldPod) -> int:
-    return pod.pod.spec.priority or 0
 
 
 def _started(pod: WorldPod) -> float:
     started = pod.pod.status.start_time or pod.pod.metadata.creation_timestamp
     return started.timestamp() if started else 0.0
+
+
+def _since(victim: Victim) -> float:
+    """When its oldest pod started, in seconds."""
+    return min(map(_started, victim.pods))
 
 
 class _Room:
@@ -196,28 +165,23 @@ class _Room:
     def _of_round(self) -> Obstacle | None:
         record = self._observed.record or Record()
         past = record.rounds.get(self._pod.uid)
-        if past is None or past.generation != self._pod.pod.metadata.generation:
+        generation = self._pod.pod.metadata.generation
+        if past is None or past.since is None or past.generation != generation:
             return None
         since = self._observed.now - past.since
         settle = timedelta(seconds=self._wanted.settle_seconds)
         if -SKEW <= since < settle:
             text = f"{counted(len(past.victims), 'victim')}, {since.total_seconds():.0f} s ago"
             return Obstacle(Reason.ROOM_ALREADY_MADE, text)
-        if self._was_broken_off(past) or self._has_changed(past):
-            return None
+        here = (self._node.pods.get(uid) for uid in past.victims)
+        if any(pod is not None and not pod.pod.metadata.deleting for pod in here):
+            return None  # victims of the round were never evicted
+        cpu, memory = self._account.free(past.victims)
+        if cpu > past.free_cpu or memory > past.free_memory:
+            return None  # the node has more room than was expected when the round began
         return Obstacle(
             Reason.ROOM_ALREADY_MADE, f"{counted(len(past.victims), 'victim')}, in vain"
         )
-
-    def _was_broken_off(self, past: Round) -> bool:
-        """Whether victims of the round were never evicted."""
-        here = (self._node.pods.get(uid) for uid in past.victims)
-        return any(pod is not None and not pod.pod.metadata.deleting for pod in here)
-
-    def _has_changed(self, past: Round) -> bool:
-        """Whether the node has more room than was expected when the round began."""
-        cpu, memory = self._account.free(past.victims)
-        return cpu > past.free_cpu or memory > past.free_memory
 
     # which victims
 
@@ -227,68 +191,56 @@ class _Room:
         # two orders in which units are spared: the dear ones first, and the small ones first
         dear = sorted(
             candidates,
-            key=lambda candidate: (-candidate.priority, candidate.since, candidate.unit.id),
+            key=lambda victim: (-victim.priority, _since(victim), victim.unit.id),
         )
         small = sorted(
             candidates,
-            key=lambda candidate: (self._share(candidate), -candidate.priority, candidate.since),
+            key=lambda victim: (self._share(victim), -victim.priority, _since(victim)),
         )
         victims = None
-        if self._could_fit(candidates):
-            victims = fewest((dear, small), self._enough, _cost, _size)
+        uids = frozenset(uid for candidate in candidates for uid in candidate.uids)
+        # if it does not fit without all of them, no set needs to be looked at
+        if self._waiting.fits(self._account.free(uids | self._going)):
+            victims = fewest(
+                (dear, small), self._enough, _cost, lambda chosen: len(pods_of(chosen))
+            )
         if victims is None:
             text = f"{counted(len(candidates), 'unit')} on {self._node.name} could leave"
             return Obstacle(Reason.NOT_ENOUGH, text)
         self._choose(victims)
         return None
 
-    def _could_fit(self, candidates: Sequence[_Candidate]) -> bool:
-        """Whether it fits at all without them. If not, no set needs to be looked at."""
-        uids = frozenset(uid for candidate in candidates for uid in candidate.uids)
-        return self._waiting.fits(self._account.free(uids | self._going))
-
-    def _candidates(self) -> Iterator[_Candidate]:
+    def _candidates(self) -> Iterator[Victim]:
         seen: set[str] = set()
+        below, evictor = priority(self._pod), self._context.profile.evictor
         for pod in sorted(self._node.pods.values(), key=lambda pod: pod.key):
-            if pod.uid not in seen and (made := self._candidate(pod)) is not None:
-                seen |= made.uids
-                yield made
+            if pod.uid in seen or priority(pod) >= below:
+                continue
+            victim = victim_of(self._run, self._context, pod, below, evictor)
+            # a claim that keeps the unit on this node leaves its replacements without a place
+            if isinstance(victim, Victim) and not victim.unit.close_source:
+                seen |= victim.uids
+                yield victim
 
-    def _candidate(self, pod: WorldPod) -> _Candidate | None:
-        if pod is self._pod or _priority(pod) >= _priority(self._pod):
-            return None
-        if self._context.protections.obstacle(pod) is not None:
-            return None
-        unit = self._run.units.unit_of(pod.pod, self._context.profile.evictor)
-        # a claim keeps the unit on this node: its replacements would have no place
-        if unit.obstacle is not None or unit.close_source:
-            return None
-        known = [self._run.world.pods.get(member.metadata.uid) for member in unit.pods]
-        pods = tuple(each for each in known if each is not None)
-        if any(pod is self._pod or _priority(pod) >= _priority(self._pod) for pod in pods):
-            return None
-        if self._run.forbidden(unit, pods, pod, self._context) is not None:
-            return None
-        held = [self._account.held.get(pod.uid, (0, 0)) for pod in pods]
-        return _Candidate(unit, pods, (sum(h[0] for h in held), sum(h[1] for h in held)))
-
-    def _share(self, candidate: _Candidate) -> float:
+    def _share(self, victim: Victim) -> float:
         """How much of the largest lack the unit gives, at most all of it, per pod."""
-        free = self._account.free()
+        held = [self._account.held.get(pod.uid, (0, 0)) for pod in victim.pods]
+        gives = (sum(cpu for cpu, _ in held), sum(memory for _, memory in held))
+        waiting, free = self._waiting, self._account.free()
         lacks = [
-            (wanted - has - left, gives)
-            for wanted, has, left, gives in zip(
-                self._waiting.desired, self._waiting.held, free, candidate.gives, strict=True
+            (wanted - has - left, given)
+            for wanted, has, left, given in zip(
+                waiting.desired, waiting.held, free, gives, strict=True
             )
         ]
-        shares = [min(gives / lack, 1.0) for lack, gives in lacks if lack > 0]
-        return sum(shares) / len(candidate.pods)
+        shares = [min(given / lack, 1.0) for lack, given in lacks if lack > 0]
+        return sum(shares) / len(victim.pods)
 
-    def _enough(self, victims: Sequence[_Candidate]) -> bool:
-        uids = frozenset(uid for victim in victims for uid in victim.uids)
+    def _enough(self, victims: Sequence[Victim]) -> bool:
+        pods = pods_of(victims)
+        uids = frozenset(pod.uid for pod in pods)
         if self._pod.uid not in self._account.granted(uids | self._going):
             return False
-        pods = [pod for victim in victims for pod in victim.pods]
         return not pods or (
             self._run.budgets.obstacle(pods) is None
             and self._run.ledger.beyond_limits(
@@ -299,13 +251,24 @@ class _Room:
 
     # the steps
 
-    def _choose(self, victims: Sequence[_Candidate]) -> None:
+    def _choose(self, victims: Sequence[Victim]) -> None:
         run, meta = self._run, self._pod.pod.metadata
-        pods = [pod for victim in victims for pod in victim.pods]
+        pods = pods_of(victims)
         uids = tuple(sorted(pod.uid for pod in pods))
         unit = f"room for the resize of {meta.namespace}/{meta.name}"
         why = f"{meta.namespace}/{meta.name} is to grow on {self._node.name}"
-        run.resizes.append(self._step(uids, unit))
+        cpu, memory = self._account.free({*uids, *self._going})
+        run.resizes.append(
+            ResizeStep(
+                pod=reference(self._pod.pod),
+                generation=meta.generation,
+                unit=unit,
+                victims=uids,
+                # a node that has shrunk may have less than its pods hold
+                free_cpu=max(cpu, 0),
+                free_memory=max(memory, 0),
+            )
+        )
         run.budgets.spend(pods)
         sources = {pod.uid: pod.node for pod in pods}
         for victim in victims:
@@ -316,15 +279,3 @@ class _Room:
         for pod in pods:
             step = Step(pod, sources[pod.uid], "")
             run.chosen(step, self._context, f"{why}: {counted(len(pods), 'victim')}", unit=unit)
-
-    def _step(self, victims: Collection[str], unit: str) -> ResizeStep:
-        cpu, memory = self._account.free({*victims, *self._going})
-        return ResizeStep(
-            pod=reference(self._pod.pod),
-            generation=self._pod.pod.metadata.generation,
-            unit=unit,
-            victims=tuple(victims),
-            # a node that has shrunk may have less than its pods hold
-            free_cpu=max(cpu, 0),
-            free_memory=max(memory, 0),
-        )

@@ -16,7 +16,7 @@ from msgspec.structs import replace as with_fields
 
 from claimctl.reschedule.plan import avoidance, brake
 from claimctl.reschedule.plan.devices import Placement, Unit
-from claimctl.reschedule.plan.facts import by_name, reference
+from claimctl.reschedule.plan.facts import by_name, created_at, reference
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
@@ -52,8 +52,8 @@ def place_elsewhere(
 
 def stop_avoiding(run: Run, observed: Observed) -> None:
     """Undo everything for a policy that does not ask for the strategy any more."""
-    for each in (observed.record or Record()).avoidances:
-        run.avoidances.append(AvoidStep(entry=RecordedAvoidance(owner_uid=each.owner_uid)))
+    for entry in (observed.record or Record()).avoidances:
+        run.avoidances.append(AvoidStep(entry=RecordedAvoidance(owner_uid=entry.owner_uid)))
     for pod in sorted(observed.pods, key=by_name):
         if is_braked(pod) and not pod.metadata.deleting:
             run.releases.append(
@@ -86,7 +86,8 @@ class _Placing:
         self._window = timedelta(seconds=wanted.window_seconds)
         self._digests = avoidance.digests_of(observed.nodes, observed.slices)
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
-        self._before = {each.owner_uid: each for each in (observed.record or Record()).avoidances}
+        entries = (observed.record or Record()).avoidances
+        self._before = {entry.owner_uid: entry for entry in entries}
         self._owners = self._known_owners(observed)
 
     def _known_owners(self, observed: Observed) -> dict[str, _Owner]:
@@ -102,32 +103,27 @@ class _Placing:
         owners: dict[str, _Owner] = {}
         for uid in sorted({*pods, *self._before}):
             owner = _Owner(self._entry(uid, refs), pods[uid])
-            owner.refused = [pod for pod in owner.pods if self._is_refused(pod)]
             seconds = self._wanted.stuck_seconds
             for pod in owner.pods:
+                chosen = self._context.protections.selects_node(pod.spec.node_name)
+                if chosen and refusal(pod) is Refusal.BY_NODE:
+                    owner.refused.append(pod)
                 if why := why_stuck(pod, observed.unprepared, self._now, seconds):
                     owner.stuck[pod.metadata.uid] = why
             gone = owner.entry.kind in _LISTED and uid not in present and not owner.pods
             known = uid in self._before or any(map(is_braked, owner.pods))
             if not gone and (owner.refused or owner.stuck or known):
                 owners[uid] = owner
-            self._report_own_faults(owner)
+            for pod in owner.pods:
+                if refusal(pod) is Refusal.FOR_ITSELF:
+                    self._skip(pod, Reason.REFUSED_FOR_ITSELF, pod.status.reason)
         return owners
-
-    def _is_refused(self, pod: SchedulingPod) -> bool:
-        chosen = self._context.protections.selects_node(pod.spec.node_name)
-        return chosen and refusal(pod) is Refusal.BY_NODE
 
     def _entry(self, uid: str, refs: dict[str, tuple[str, OwnerReference]]) -> RecordedAvoidance:
         if uid in self._before:
             return self._before[uid]
         namespace, ref = refs[uid]
         return RecordedAvoidance(owner_uid=uid, kind=ref.kind, namespace=namespace, name=ref.name)
-
-    def _report_own_faults(self, owner: _Owner) -> None:
-        for pod in owner.pods:
-            if refusal(pod) is Refusal.FOR_ITSELF:
-                self._skip(pod, Reason.REFUSED_FOR_ITSELF, pod.status.reason)
 
     def all(self) -> None:
         for owner in self._owners.values():
@@ -160,19 +156,17 @@ class _Placing:
             self._run.releases.append(Release(pod=reference(pod), why=step.why))
         if step.why:
             owner.news.append(step.why)
+        due = self._look_again(step.entry)
         for pod in owner.pods:
             if is_braked(pod) and pod not in step.released:
-                self._skip(pod, Reason.BRAKED, self._until(step.entry))
-        self._look_again(step.entry)
+                self._skip(pod, Reason.BRAKED, due and f"the next probe is due at {due}")
 
-    def _until(self, entry: RecordedAvoidance) -> str:
-        due = entry.brake.next_probe if entry.brake is not None else None
-        return f"the next probe is due at {due.isoformat(timespec='seconds')}" if due else ""
-
-    def _look_again(self, entry: RecordedAvoidance) -> None:
+    def _look_again(self, entry: RecordedAvoidance) -> str:
+        """Let a run begin when the next probe is due; that time, '' if there is none."""
         due = entry.brake.next_probe if entry.brake is not None else None
         if due is not None:
             self._run.look_again(due)
+        return due.isoformat(timespec="seconds") if due else ""
 
     def _put_brake_on(self, owner: _Owner) -> bool:
         """Whether the brake is on now, because the owner has too many refused pods."""
@@ -196,9 +190,8 @@ class _Placing:
             for pod in owner.pods:
                 stray = is_braked(pod) and not owner.entry.braked and not pod.metadata.deleting
                 if stray and pod.metadata.uid not in chosen:
-                    self._run.releases.append(
-                        Release(pod=reference(pod), why="the owner is not braked")
-                    )
+                    release = Release(pod=reference(pod), why="the owner is not braked")
+                    self._run.releases.append(release)
 
     # avoidance
 
@@ -216,27 +209,31 @@ class _Placing:
         for node in avoidance.refusers(owner.entry, self._now):
             pods = [pod for pod in owner.refused if pod.spec.node_name == node]
             if pods:
-                self._avoid_refuser(owner, node, max(pods, key=_created))
+                self._avoid_refuser(owner, node, max(pods, key=created_at))
         if self._put_brake_on(owner):
             return
         closed = avoidance.in_force(owner.entry, self._now)
         for pod in owner.refused:
             if pod.spec.node_name not in closed and pod.metadata.uid not in self._run.skipped:
-                self._skip(pod, Reason.REFUSED_BY_NODE, f"{pod.spec.node_name}: {_told(pod)}")
+                self._skip(pod, Reason.REFUSED_BY_NODE, f"{pod.spec.node_name}: {_cause(pod)}")
 
     def _avoid_refuser(self, owner: _Owner, node: str, pod: SchedulingPod) -> None:
         obstacle = self._against_avoiding(owner, node, pod)
         if obstacle is not None:
             self._run.skip(pod, self._context, obstacle)
             return
+        self._close(owner, node, _cause(pod))
+
+    def _close(self, owner: _Owner, node: str, why: str) -> None:
+        """Let the new pods of the owner avoid the node."""
         seen = self._digests.get(node, "")
         owner.entry = avoidance.avoiding(owner.entry, node, seen, self._now)
-        owner.news.append(f"its new pods avoid {node}: {_told(pod)}")
+        owner.news.append(f"its new pods avoid {node}: {why}")
 
     def _against_avoiding(self, owner: _Owner, node: str, pod: SchedulingPod) -> Obstacle | None:
         if not self._may_avoid():
             why = _NOT_INSTALLED if self._wanted.avoid is Avoid.ADMISSION else "avoid is Report"
-            return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {_told(pod)}; {why}")
+            return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {_cause(pod)}; {why}")
         unit = self._run.units.unit_of(pod, self._evictor)
         if unit.obstacle is not None:
             return unit.obstacle
@@ -267,16 +264,16 @@ class _Placing:
         """
         for node in avoidance.in_force(owner.entry, self._now):
             for pod in owner.pods:
-                if _waits(pod) and pod.metadata.annotation(AVOIDS):
-                    unit = self._run.units.unit_of(_as_if_on(pod, node), self._evictor)
-                    others = (
-                        member for member in unit.pods if member.metadata.uid != pod.metadata.uid
-                    )
-                    alone = all(map(self._cannot_run, others))
-                    for each in unit.reallocate if alone and unit.obstacle is None else ():
-                        asked = with_fields(each, unit="")
-                        if asked not in self._run.reallocations:
-                            self._run.reallocations.append(asked)
+                waits = not pod.spec.node_name and pod.status.phase == "Pending"
+                if not waits or pod.metadata.deleting or not pod.metadata.annotation(AVOIDS):
+                    continue
+                unit = self._run.units.unit_of(_as_if_on(pod, node), self._evictor)
+                uid = pod.metadata.uid
+                others = (member for member in unit.pods if member.metadata.uid != uid)
+                if unit.obstacle is None and all(map(self._cannot_run, others)):
+                    asked = (with_fields(claim, unit="") for claim in unit.reallocate)
+                    known = self._run.reallocations
+                    known += [claim for claim in asked if claim not in known]
 
     def _elsewhere(
         self, owner: _Owner, node: str, pods: Sequence[SchedulingPod], *, commit: bool
@@ -294,8 +291,8 @@ class _Placing:
             return None
         run = self._run
         mark = run.world.mark()
-        for each in pods:
-            known = run.world.pods.get(each.metadata.uid)
+        for pod in pods:
+            known = run.world.pods.get(pod.metadata.uid)
             if known is not None:
                 run.world.remove(known)
         run.devices.leave(tuple(pods), source_closed=True)
@@ -340,12 +337,9 @@ class _Placing:
             return Obstacle(Reason.NOT_SCHEDULED)
         if not self._may_avoid():
             return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {why}; nothing would keep pods off")
-        past = next(
-            (avoided_node for avoided_node in owner.entry.avoided if avoided_node.node == node),
-            None,
-        )
+        past = avoidance.of_node(owner.entry, node)
         # times of objects are whole seconds
-        if past and past.since and _created(pod) >= int(past.since.timestamp()):
+        if past and past.since and created_at(pod) >= int(past.since.timestamp()):
             return Obstacle(Reason.STUCK_AGAIN, f"{node}: {why}")
         if obstacle := self._context.protections.obstacle(known):
             return obstacle
@@ -370,7 +364,7 @@ class _Placing:
         if obstacle := self._forbidden(alone, [pod], pod):
             return obstacle
         node = pod.node
-        if not any(avoided_node.node == node for avoided_node in owner.entry.avoided):
+        if avoidance.of_node(owner.entry, node) is None:
             seen = self._digests.get(node, "")
             owner.entry = avoidance.avoiding(owner.entry, node, seen, self._now, once=True)
         self._run.world.remove(pod)
@@ -384,27 +378,17 @@ class _Placing:
     ) -> Obstacle | None:
         """Evict all pods of the unit, none of which runs, and let the claim go."""
         run, node = self._run, pod.node
-        members = [
-            run.world.pods[member.metadata.uid]
-            for member in unit.pods
-            if member.metadata.uid in run.world.pods
-        ]
+        members = run.members(unit)
         if obstacle := self._forbidden(unit, members, pod):
             return obstacle
         order = (pod.pod, *(member for member in unit.pods if member is not pod.pod))
         if obstacle := self._elsewhere(owner, node, order, commit=True):
             return obstacle
-        for each in {
-            member.owner_uid: self._owners[member.owner_uid] for member in members
-        }.values():
-            if node not in avoidance.in_force(each.entry, self._now):
-                seen = self._digests.get(node, "")
-                each.entry = avoidance.avoiding(each.entry, node, seen, self._now)
-                each.news.append(f"its new pods avoid {node}: {why}")
+        for uid in dict.fromkeys(member.owner_uid for member in members):
+            if node not in avoidance.in_force(self._owners[uid].entry, self._now):
+                self._close(self._owners[uid], node, why)
         run.budgets.spend(members)
-        run.reallocations += [
-            with_fields(reallocation, unit=unit.id) for reallocation in unit.reallocate
-        ]
+        run.reallocations += [with_fields(claim, unit=unit.id) for claim in unit.reallocate]
         for member in members:
             text = f"{node} cannot prepare its devices: {why}"
             run.chosen(Step(member, node, ""), self._context, text, unit=unit.id)
@@ -420,10 +404,11 @@ class _Placing:
             nodes = avoidance.in_force(owner.entry, self._now)
             owner.entry = with_fields(owner.entry, nodes=() if owner.entry.braked else nodes)
             taints = tuple(self._taints(owner))
-            before = self._before.get(uid, _blank(owner.entry))
+            blank = brake.loosened(owner.entry)
+            before = self._before.get(uid, blank)
             if owner.entry != before or taints:
-                known = {each.pod_uid for each in before.refusals}
-                new = sum(each.pod_uid not in known for each in owner.entry.refusals)
+                known = {recorded.pod_uid for recorded in before.refusals}
+                new = sum(recorded.pod_uid not in known for recorded in owner.entry.refusals)
                 why = "; ".join(owner.news)
                 step = AvoidStep(entry=owner.entry, taints=taints, why=why, refused=new)
                 self._run.avoidances.append(step)
@@ -455,14 +440,11 @@ class _Placing:
         """Whether the admission policy is missing, or pods were made in spite of it."""
         if self._wanted.avoid is Avoid.TAINT or not self._admission:
             return self._wanted.avoid is not Avoid.ADMISSION
-        since = [
-            avoided_node.since
-            for avoided_node in owner.entry.avoided
-            if avoided_node.node in owner.entry.nodes
-        ]
-        start = min((each for each in since if each is not None), default=None)
+        entry = owner.entry
+        since = (past.since for past in entry.avoided if past.node in entry.nodes)
+        start = min((time for time in since if time is not None), default=None)
         missed = start is not None and any(
-            _created(pod) > (start + _ACTS_AFTER).timestamp()
+            created_at(pod) > (start + _ACTS_AFTER).timestamp()
             and pod.metadata.annotation(AVOIDS) is None
             for pod in owner.pods
         )
@@ -474,7 +456,7 @@ class _Placing:
         keep = self._wanted.keep_refused
         if keep is None or owner.entry.kind not in _CLEANED_KINDS:
             return
-        newest = sorted(owner.refused, key=lambda pod: (-_created(pod), pod.metadata.name))
+        newest = sorted(owner.refused, key=lambda pod: (-created_at(pod), pod.metadata.name))
         for pod in newest[keep:]:
             cleaned = sum(move.cleans for move in self._run.moves)
             if cleaned < MOST_CLEANED and not pod.metadata.deleting:
@@ -484,7 +466,7 @@ class _Placing:
         """Name the nodes that several owners avoid: their kubelet may be out of order."""
         counts: dict[str, int] = defaultdict(int)
         for owner in self._owners.values():
-            for name in {each.node for each in owner.entry.refusals}:
+            for name in {recorded.node for recorded in owner.entry.refusals}:
                 counts[name] += 1
         for name, count in sorted(counts.items()):
             if count >= _SUSPECT:
@@ -503,15 +485,6 @@ _SUSPECT = 3
 """A node that refused the pods of so many owners is named in a note."""
 
 
-def _created(pod: SchedulingPod) -> float:
-    created = pod.metadata.creation_timestamp
-    return created.timestamp() if created else 0.0
-
-
-def _waits(pod: SchedulingPod) -> bool:
-    return not pod.spec.node_name and not pod.metadata.deleting and pod.status.phase == "Pending"
-
-
 def _as_if_on(pod: SchedulingPod, node: str) -> SchedulingPod:
     """A pod that waits, as if it were on the node and about to leave it."""
     if pod.spec.node_name:
@@ -519,11 +492,5 @@ def _as_if_on(pod: SchedulingPod, node: str) -> SchedulingPod:
     return with_fields(pod, spec=with_fields(pod.spec, node_name=node))
 
 
-def _told(pod: SchedulingPod) -> str:
+def _cause(pod: SchedulingPod) -> str:
     return pod.status.reason or pod.status.message
-
-
-def _blank(entry: RecordedAvoidance) -> RecordedAvoidance:
-    return RecordedAvoidance(
-        owner_uid=entry.owner_uid, kind=entry.kind, namespace=entry.namespace, name=entry.name
-    )

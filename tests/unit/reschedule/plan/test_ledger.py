@@ -10,8 +10,9 @@ import pytest
 from claimctl.reschedule.plan.ledger import Ledger, cooldown
 from claimctl.reschedule.plan.policy import Limits
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import World, WorldPod
+from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
 from tests.support.scheduling import NOW, node, pod
 
 MINUTE = timedelta(minutes=1)
@@ -24,15 +25,15 @@ def pods(*where: str, **parts: Any) -> list[WorldPod]:
     return list(world.pods.values())
 
 
-def remembering(*moves: PastMove, revision: str = "") -> Record:
-    memory = WorkloadMemory(moves=moves, revision=revision)
-    return Record(workloads={"uid-ReplicaSet-web": memory})
+def remembering(*moves: RecordedMove, revision: str = "") -> Record:
+    memory = RecordedWorkload(uid="uid-ReplicaSet-web", moves=moves, revision=revision)
+    return Record(workloads={memory.uid: memory})
 
 
-def past(outcome: MoveOutcome, minutes: int, strategy: str = "S", **nodes: str) -> PastMove:
+def past(outcome: MoveOutcome, minutes: int, strategy: str = "S", **nodes: str) -> RecordedMove:
     at = NOW - minutes * MINUTE
     where = {"source": "a", "predicted": "b"} | nodes
-    return PastMove(strategy=strategy, at=at, outcome=outcome, **where)
+    return RecordedMove(strategy=strategy, at=at, outcome=outcome, **where)
 
 
 def ledger(limits: Limits | None = None, record: Record | None = None) -> Ledger:
@@ -89,7 +90,7 @@ def test_a_strategy_has_a_limit_of_its_own() -> None:
     assert reason(book, second, limit=2) is None
 
 
-MEMORIES: dict[str, tuple[tuple[PastMove, ...], Reason | None]] = {
+MEMORIES: dict[str, tuple[tuple[RecordedMove, ...], Reason | None]] = {
     "nothing": ((), None),
     "a move just now": ((past(LANDED, 9),), Reason.COOLDOWN),
     "a move long enough ago": ((past(LANDED, 10),), None),
@@ -149,7 +150,7 @@ def returns(book: Ledger, source: str, destination: str) -> Reason | None:
         ((past(LANDED, 24 * 60 + 1),), None),
     ],
 )
-def test_a_move_back(moves: tuple[PastMove, ...], expected: Reason | None) -> None:
+def test_a_move_back(moves: tuple[RecordedMove, ...], expected: Reason | None) -> None:
     book = ledger(record=remembering(*moves))
     assert returns(book, "b", "a") is expected
     assert returns(book, "a", "b") is None

@@ -23,10 +23,11 @@ from claimctl.reschedule.plan.policy import (
     Profile,
     RemoveDuplicates,
 )
-from claimctl.reschedule.plan.record import MoveOutcome, PastMove, Record, WorkloadMemory
+from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.spread import groups_of
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.devices import DeviceClass
+from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
 from claimctl.reschedule.shapes.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl.wire.base import decode, encode, from_plain
 from claimctl.wire.meta import ObjectHeader
@@ -99,18 +100,21 @@ def test_thresholds_by_the_name_of_a_class() -> None:
         plan(replace(seen, priority_classes=()), policy)
 
 
+def remembering(strategy: str, ago: timedelta, outcome: str = "UnderWay", **nodes: str) -> Record:
+    past = RecordedMove(strategy=strategy, at=NOW - ago, outcome=outcome, **nodes)
+    owner = "uid-ReplicaSet-web"
+    return Record(workloads={owner: RecordedWorkload(uid=owner, moves=(past,))})
+
+
 def test_the_record_makes_an_owner_rest() -> None:
-    past = PastMove("RemoveDuplicates", NOW - timedelta(minutes=1), "a", "b")
-    memory = WorkloadMemory(moves=(past,))
-    record = Record(workloads={"uid-ReplicaSet-web": memory})
+    record = remembering("RemoveDuplicates", timedelta(minutes=1), source="a", predicted="b")
     made = plan(observed(*CROWDED, record=record), DUPLICATES)
     assert moves(made) == {}
     assert set(reasons(made).values()) == {"Cooldown"}
 
 
 def test_the_record_forbids_a_move_back() -> None:
-    past = PastMove("Other", NOW - timedelta(hours=1), "b", "a", "a", MoveOutcome.LANDED)
-    record = Record(workloads={"uid-ReplicaSet-web": WorkloadMemory(moves=(past,))})
+    record = remembering("Other", timedelta(hours=1), source="b", landed="a", outcome="Landed")
     objects: Objects = [node("a"), node("b"), pod("p0", "a"), pod("p1", "a")]
     made = plan(observed(*objects, record=record), DUPLICATES)
     assert moves(made) == {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.reschedule.plan.meanings import MEANINGS
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import MEANINGS, Reason
 from claimctl.reservation.facts.reasons import Reason as HoldReason
 
 

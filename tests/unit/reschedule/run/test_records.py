@@ -8,11 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.kube.errors import Conflict
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import (
     NoRecord,
     Records,
-    remembered,
     with_move,
 )
 from claimctl.reschedule.shapes.records import (
@@ -64,29 +62,6 @@ def test_another_template_begins_anew() -> None:
     once = with_move(EMPTY, RecordedWorkload(uid="r", revision="1"), moved(0))
     again = with_move(once, RecordedWorkload(uid="r", revision="2"), moved(1))
     assert len(again.workloads[0].moves) == 1
-
-
-def test_planning_reads_everything() -> None:
-    taint = RecordedTaint(node="n1", key="k", pod_uid="p-1", since=NOON, deadline=NOON)
-    status = replace(
-        with_move(EMPTY, RecordedWorkload(uid="r", kind="ReplicaSet"), moved(0)),
-        taints=(taint,),
-        attempts=(RecordedAttempts(pod_uid="p-1", count=2, last=NOON),),
-    )
-    record = remembered(status)
-    assert record.workloads["r"].moves[0].outcome is MoveOutcome.LANDED
-    assert [(each.node, each.deadline) for each in record.taints] == [("n1", NOON)]
-    assert record.attempts["p-1"].count == 2
-
-
-def test_what_another_version_wrote_is_left_out() -> None:
-    status = RescheduleRecordStatus(
-        workloads=(RecordedWorkload(uid="r", moves=(moved(0, outcome="Exploded"),)),),
-        taints=(RecordedTaint(node="n1", key="k"),),
-    )
-    record = remembered(status)
-    assert record.workloads["r"].moves == ()
-    assert record.taints == ()
 
 
 async def test_the_record_is_made_when_it_is_first_written() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
-from claimctl.reschedule.plan.record import Round
-from claimctl.reschedule.run.records import remembered
+from claimctl.reschedule.plan.record import remembered
 from claimctl.reschedule.run.rounds import finished, with_round, without
 from claimctl.reschedule.shapes.records import MAX_RESIZES, RescheduleRecordStatus
 from tests.support.resizes import grows, sized
@@ -26,8 +25,9 @@ ONE = with_round(RescheduleRecordStatus(), step(), NOW)
 
 
 def test_planning_reads_what_was_noted() -> None:
-    expected = Round("uid-team-big", 2, NOW, ("a", "b"), 1, 2)
-    assert remembered(ONE).rounds == {"uid-team-big": expected}
+    (noted,) = remembered(ONE).rounds.values()
+    assert (noted.pod_uid, noted.generation, noted.since) == ("uid-team-big", 2, NOW)
+    assert (noted.victims, noted.free_cpu, noted.free_memory) == (("a", "b"), 1, 2)
 
 
 def test_a_pod_has_one_round_and_the_oldest_are_forgotten() -> None:

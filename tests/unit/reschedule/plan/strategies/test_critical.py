@@ -23,15 +23,14 @@ from claimctl.reschedule.plan.policy import (
     Protection,
 )
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import (
-    Attempts,
-    MoveOutcome,
-    PastMove,
-    Record,
-    TaintEntry,
-    WorkloadMemory,
-)
+from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.shapes.devices import SchedulingClaim
+from claimctl.reschedule.shapes.records import (
+    RecordedAttempts,
+    RecordedMove,
+    RecordedTaint,
+    RecordedWorkload,
+)
 from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingPod
 from claimctl.wire.base import from_plain, to_plain
 from tests.support.builders import NOW, after
@@ -422,10 +421,12 @@ def test_a_claim_that_was_made_under_this_controller_is_known_to_it() -> None:
 
 def test_owners_whose_pods_made_room_a_moment_ago_do_not_rest_from_the_next_rescue() -> None:
     """Their replacements find no room in a full cluster: that must not forbid the next rescue."""
-    earlier = PastMove("CriticalPods", after(-1), "node-0", "", outcome=MoveOutcome.PENDING)
+    earlier = RecordedMove(
+        strategy="CriticalPods", at=after(-1), source="node-0", outcome=MoveOutcome.PENDING
+    )
     owner = UNIT[0].metadata.controller()
     assert owner is not None
-    memory = {owner.uid: WorkloadMemory(moves=(earlier,) * 6)}
+    memory = {owner.uid: RecordedWorkload(uid=owner.uid, moves=(earlier,) * 6)}
     made = planned(critical("wanted"), *UNIT, record=Record(workloads=memory))
     assert len(made.moves) == 6
 
@@ -519,18 +520,23 @@ def test_a_node_on_which_room_is_made_for_another_pod_is_not_taken(value: str, a
     assert bool(made.moves) is acts
 
 
+def tried(count: int, seconds: int) -> Record:
+    last = RecordedAttempts(pod_uid="uid-addon", count=count, last=after(seconds))
+    return Record(attempts={"uid-addon": last})
+
+
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        (Record(attempts={"uid-addon": Attempts(3, after(-86_400))}), Reason.ATTEMPTS_SPENT),
-        (Record(attempts={"uid-addon": Attempts(1, after(-599))}), Reason.BACKING_OFF),
-        (Record(attempts={"uid-addon": Attempts(1, after(-600))}), None),
-        (Record(attempts={"uid-addon": Attempts(2, after(-1199))}), Reason.BACKING_OFF),
-        (Record(attempts={"uid-addon": Attempts(2, after(-1200))}), None),
+        (tried(3, -86_400), Reason.ATTEMPTS_SPENT),
+        (tried(1, -599), Reason.BACKING_OFF),
+        (tried(1, -600), None),
+        (tried(2, -1199), Reason.BACKING_OFF),
+        (tried(2, -1200), None),
         (
             Record(
                 taints=(
-                    TaintEntry(
+                    RecordedTaint(
                         node="node-0",
                         node_uid="uid-node-0",
                         key="CriticalAddonsOnly",

@@ -24,7 +24,8 @@ from claimctl.reschedule.plan.policy import (
     StandBack,
 )
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.record import Record, Round
+from claimctl.reschedule.plan.record import Record
+from claimctl.reschedule.shapes.records import RecordedResize
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from claimctl.wire.base import from_plain
 from tests.support import devices
@@ -355,7 +356,7 @@ def test_a_pod_whose_requests_cannot_be_read_stops_the_whole_node() -> None:
 
 
 def past(seconds: float, *gone: str, generation: int = 2, free: int = 2000) -> Record:
-    made = Round(
+    made = RecordedResize(
         pod_uid="uid-team-big-0",
         generation=generation,
         since=NOW - timedelta(seconds=seconds),
