@@ -7,9 +7,11 @@ A command builds a document and prints it. The JSON Schema of a kind comes from 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 API_VERSION = "cli.claimctl.io/v1alpha1"
 Names = tuple[str, ...]
@@ -33,12 +35,19 @@ class ReasonText(Part, frozen=True):
 class Waiting(ReasonText, frozen=True):
     """Why something cannot be done now."""
 
-    after_seconds: Annotated[float | None, msgspec.Meta(description="if time alone ends it")] = None
+    after: Annotated[float | None, msgspec.Meta(description="if time alone ends it")] = (
+        msgspec.field(name="afterSeconds", default=None)
+    )
 
 
 def says(text: str) -> msgspec.Meta:
     """The description of a field in the schema."""
     return msgspec.Meta(description=text)
+
+
+def by_names(value: object, model: type[T]) -> T:
+    """The parts of a document whose fields are named like the attributes of ``value``."""
+    return msgspec.convert(value, model, from_attributes=True)
 
 
 def utc(at: datetime | None) -> str | None:

@@ -42,11 +42,14 @@ async def read_old_objects(client: Client) -> OldObjects:
     """
     groups = await _list(client, _GROUPS)
     workloads = await _list(client, _OTHERS)
-    foreign = [each for each in groups.items if not made_by_claimctl(each)]
+    foreign = [group for group in groups.items if not made_by_claimctl(group)]
     named = [
-        *(("PodGroup", each.metadata.namespace, each.metadata.name) for each in foreign),
-        *((each.kind, each.namespace, each.name) for each in groups.unreadable),
-        *(("Workload", each.metadata.namespace, each.metadata.name) for each in workloads.items),
+        *(("PodGroup", group.metadata.namespace, group.metadata.name) for group in foreign),
+        *((unread.kind, unread.namespace, unread.name) for unread in groups.unreadable),
+        *(
+            ("Workload", workload.metadata.namespace, workload.metadata.name)
+            for workload in workloads.items
+        ),
     ]
     return OldObjects(
         tuple(filter(made_by_claimctl, groups.items)),

@@ -122,7 +122,7 @@ class Expander:
         uncertain: Collection[str],
     ) -> Attempt:
         """Take the pods out that were listed ahead; the workload references stay."""
-        left = [each for each in claim.status.reserved_for if each.uid not in ahead]
+        left = [entry for entry in claim.status.reserved_for if entry.uid not in ahead]
         try:
             await write_list(self.client, claim, left)
         except Conflict:

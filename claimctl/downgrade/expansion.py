@@ -153,14 +153,14 @@ def expand(
     missing = _missing(claim, consumers, (*workloads, *opened_by))
     if claim.status.allocation is None:
         return Unchanged()
-    uncertain = [each for each in unreadable if _may_use(each, claim)]
-    unlisted = {each.uid for each in uncertain} - {each.uid for each in listed}
+    uncertain = [unread for unread in unreadable if _may_use(unread, claim)]
+    unlisted = {unread.uid for unread in uncertain} - {entry.uid for entry in listed}
     if not workloads and not (again and (missing or unlisted)):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
         return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
-    holds = [each for each in listed if is_workload(each) and each not in workloads]
+    holds = [entry for entry in listed if is_workload(entry) and entry not in workloads]
     # a hold keeps the claim allocated, and its controller takes the pods out that never start
     ahead = left_ahead(claim, consumers.pending) if workloads and not holds else frozenset()
     kept = (*_kept(listed, pods, ahead), *holds) if workloads else listed
@@ -172,7 +172,7 @@ def expand(
 def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
     names = claims_named(pod)
     named = names is None or claim.metadata.name in names
-    return named or any(each.uid == pod.uid for each in claim.status.reserved_for)
+    return named or any(entry.uid == pod.uid for entry in claim.status.reserved_for)
 
 
 def _missing(
@@ -196,7 +196,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     listed, and no component lists it later. See ``reservation.users.binding``.
     """
     group = group_of(pod.spec)
-    names = {each.name for each in openers if is_pod_group(each)}
+    names = {opener.name for opener in openers if is_pod_group(opener)}
     allocation = claim.status.allocation
     return (allocation is not None and allocation.reserved_for_any_pod) or group in names
 
@@ -229,8 +229,8 @@ def _refusal(
     claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
 ) -> Refused | None:
     pods = sum(map(is_pod, reserved_for))
-    found = _obstacle(claim, unknown, reserved_for)
-    return Refused(found, _explain(found, claim, unknown, pods), pods) if found else None
+    obstacle = _obstacle(claim, unknown, reserved_for)
+    return Refused(obstacle, _explain(obstacle, claim, unknown, pods), pods) if obstacle else None
 
 
 def _obstacle(
@@ -244,7 +244,7 @@ def _obstacle(
         return Obstacle.UNKNOWN_REFERENCE
     if len(reserved_for) > LIMIT:
         return Obstacle.TOO_MANY_CONSUMERS
-    keep_it = any(is_pod(each) or is_workload(each) for each in reserved_for)
+    keep_it = any(is_pod(entry) or is_workload(entry) for entry in reserved_for)
     return None if keep_it else Obstacle.NO_CONSUMER
 
 
@@ -304,14 +304,14 @@ def _explain_excess(claim: ResourceClaim, holders: str, pods: int) -> str:
 def _room(claim: ResourceClaim) -> int:
     """How many pods the claim can list beside the references that stay."""
     replaced = workload_references(claim)
-    stay = [each for each in claim.status.reserved_for if is_workload(each)]
-    return LIMIT - sum(each not in replaced for each in stay)
+    stay = [entry for entry in claim.status.reserved_for if is_workload(entry)]
+    return LIMIT - sum(entry not in replaced for entry in stay)
 
 
 def scale_command(claim: ResourceClaim) -> str:
     """The command that scales the claim's workload to as many pods as a claim can list, or ''."""
     room, namespace = _room(claim), claim.metadata.namespace
-    return next(filter(None, (_scaled(each, namespace, room) for each in _holders(claim))), "")
+    return next(filter(None, (_scaled(holder, namespace, room) for holder in _holders(claim))), "")
 
 
 def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:

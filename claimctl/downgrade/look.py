@@ -87,10 +87,10 @@ async def _old_objects(client: Client, plan: DowngradePlan | None) -> OldObjects
 async def _plan(client: Client) -> DowngradePlan | None:
     """The plan; None if there is none, or if the cluster does not know DowngradePlans."""
     try:
-        found = await find(client)
+        plans = await find(client)
     except PlanRefused:
         return None
-    return next(iter(found), None)
+    return next(iter(plans), None)
 
 
 async def _claims(
@@ -138,8 +138,8 @@ class _Gathering:
         self.groups |= groups
         self.used |= groups or any_pod
         planned = self.plan.metadata.creation_timestamp if self.plan is not None else None
-        found = sightings(claim, pods.of(claim), replaced, planned)
-        self.last = newest((*self.last.values(), *found))
+        seen = sightings(claim, pods.of(claim), replaced, planned)
+        self.last = newest((*self.last.values(), *seen))
         self._add_pods(claim, bound_pods(claim, pods))
 
     def _add_pods(self, claim: ResourceClaim, bound: Collection[Pod]) -> None:
@@ -166,16 +166,16 @@ class _Gathering:
 
     def add_unreadable(self, unreadable: Iterable[Unreadable]) -> None:
         """A workload may hold a claim that cannot be read, so it blocks the downgrade."""
-        for each in unreadable:
-            command = f"kubectl get -n {each.namespace} resourceclaim {each.name} -o yaml"
+        for unread in unreadable:
+            command = f"kubectl get -n {unread.namespace} resourceclaim {unread.name} -o yaml"
             self.claims.append(
                 ClaimStanding(
-                    each.namespace,
-                    each.name,
-                    each.uid,
+                    unread.namespace,
+                    unread.name,
+                    unread.uid,
                     Standing.BLOCKED,
                     "Unreadable",
-                    each.describe(),
+                    unread.describe(),
                     command,
                 )
             )
@@ -192,5 +192,5 @@ def _runs(pod: Pod) -> bool:
     """Whether the pod has started. A pod whose sandbox was lost keeps its phase Running."""
     containers = pod.status.container_statuses
     return pod.status.phase == "Running" and (
-        not containers or any(each.state.running for each in containers)
+        not containers or any(container.state.running for container in containers)
     )

@@ -159,7 +159,7 @@ async def _next_run(
     if known.parallelism != wanted.parallelism:
         patch["parallelism"] = wanted.parallelism
     if set(known.skip) != set(wanted.skip):
-        patch["skip"] = [to_plain(each) for each in wanted.skip]
+        patch["skip"] = [to_plain(name) for name in wanted.skip]
     if not patch and not is_over(plan.status):
         return plan
     return await client.merge_patch(

@@ -111,7 +111,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     claims, unreadable = await _claims(client, plan)
     on_record = await _on_record(client, plan, claims.values())
     uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
-    records = {each.uid: each for each in _survey(plan, claims, on_record)}
+    records = {record.uid: record for record in _survey(plan, claims, on_record)}
     async for chunk, pods in with_pods(client, _due(records, claims)):
         for claim in chunk:
             record = records[claim.metadata.uid]
@@ -183,12 +183,12 @@ def _unread(
 ) -> dict[str, DowngradedClaim]:
     """A failed record for each claim that cannot be read: a workload may hold it."""
     return {
-        each.uid: unread(
-            known.get(each.uid)
-            or DowngradedClaim(namespace=each.namespace, name=each.name, uid=each.uid),
-            each,
+        problem.uid: unread(
+            known.get(problem.uid)
+            or DowngradedClaim(namespace=problem.namespace, name=problem.name, uid=problem.uid),
+            problem,
         )
-        for each in unreadable
+        for problem in unreadable
     }
 
 
@@ -214,7 +214,7 @@ class _Run(Run):
     ) -> None:
         super().__init__(client, ledger.plan, clock, ledger)
         self._expander = Expander(client, clock, self._announce, tended=tended, rules=rules)
-        self._held_back = {uid for uid, one in self.records.items() if is_held_back(one)}
+        self._held_back = {uid for uid, record in self.records.items() if is_held_back(record)}
         """The claims for which an earlier run waited, and perhaps not long enough."""
         self._waits: dict[str, float] = {}
         """By claim UID: for how many seconds its workload references have to stay."""
@@ -252,8 +252,8 @@ class _Run(Run):
                 work = partial(self._expand_one, pods, uncertain, again)
                 await in_parallel(work, chunk, self.parallelism)
             await self._wait()
-            found = await self.read([uid for uid in self.records if uid in again])
-            due = _due(self.records, found)
+            changed = await self.read([uid for uid in self.records if uid in again])
+            due = _due(self.records, changed)
             if not due:
                 return
         for claim in due:
@@ -333,7 +333,7 @@ class _Run(Run):
                 still be binding, because it saw the list before it was written.
         """
         claims, unreadable = await _claims(self.client, self.plan)
-        recorded = (each for each in unreadable if each.uid in self.records)
+        recorded = (unread for unread in unreadable if unread.uid in self.records)
         self.records |= _unread(recorded, self.records)
         expanded = [claims[uid] for uid in self._expanded() if uid in claims]
         wrong = {}
@@ -354,8 +354,10 @@ class _Run(Run):
 
 def _listing_also(claim: ResourceClaim, before: ResourceClaim) -> ResourceClaim:
     """The claim as if it still listed the pods that an earlier version of it listed."""
-    listed = {each.uid for each in claim.status.reserved_for}
-    gone = (each for each in before.status.reserved_for if is_pod(each) and each.uid not in listed)
+    listed = {entry.uid for entry in claim.status.reserved_for}
+    gone = (
+        entry for entry in before.status.reserved_for if is_pod(entry) and entry.uid not in listed
+    )
     entries = (*claim.status.reserved_for, *gone)
     status = msgspec.structs.replace(claim.status, reserved_for=entries)
     return msgspec.structs.replace(claim, status=status)

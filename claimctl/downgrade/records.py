@@ -158,9 +158,13 @@ def withdrawn(
 
     References in ``uncertain`` stay on record.
     """
-    kept = tuple(each for each in workload_references(claim) if each.uid in uncertain)
+    kept = tuple(
+        reference for reference in workload_references(claim) if reference.uid in uncertain
+    )
     known = {reference.uid for reference in record.replaced_references}
-    return _with(record, claim, tuple(each for each in kept if each.uid in known), "")
+    return _with(
+        record, claim, tuple(reference for reference in kept if reference.uid in known), ""
+    )
 
 
 def _with(
@@ -221,13 +225,15 @@ def is_held_back(record: DowngradedClaim) -> bool:
     return record.state == State.PENDING and record.reason == Reason.PODS_MAY_BE_BOUND
 
 
-def restored_record(record: DowngradedClaim, found: Restoration) -> DowngradedClaim:
+def restored_record(record: DowngradedClaim, restoration: Restoration) -> DowngradedClaim:
     """The record after the references to add were added. The others stay on record."""
-    kept = tuple(each.reference for each in found.left)
+    kept = tuple(entry.reference for entry in restoration.left)
     left = msgspec.structs.replace(record, replaced_references=kept, resource_version="")
     if not kept:
         return _ended(left, State.RESTORED)
-    return _ended(left, State.NOT_RESTORED, found.left[0].hindrance, explained(found.left))
+    return _ended(
+        left, State.NOT_RESTORED, restoration.left[0].hindrance, explained(restoration.left)
+    )
 
 
 def over(record: DowngradedClaim) -> DowngradedClaim:
@@ -235,9 +241,9 @@ def over(record: DowngradedClaim) -> DowngradedClaim:
     return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
 
 
-def unread(record: DowngradedClaim, found: Unreadable) -> DowngradedClaim:
+def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
     """The record of a claim that cannot be read. Its references stay on record."""
-    return failed(record, Reason.UNREADABLE, found.describe())
+    return failed(record, Reason.UNREADABLE, problem.describe())
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:

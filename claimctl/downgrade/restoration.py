@@ -129,6 +129,6 @@ _REMEDIES = {
 def explained(left: Collection[Left]) -> str:
     """One line for people: each reference that does not return, and why."""
     return "; ".join(
-        f"{each.reference.resource}/{each.reference.name}: {_REMEDIES[each.hindrance]}"
-        for each in left
+        f"{entry.reference.resource}/{entry.reference.name}: {_REMEDIES[entry.hindrance]}"
+        for entry in left
     )

@@ -112,8 +112,8 @@ class _Run(Run):
         due = self._due
         for _ in range(ATTEMPTS):
             again: set[str] = set()
-            found = await self.read(due)
-            claims = [found[uid] for uid in due if uid in found]
+            existing = await self.read(due)
+            claims = [existing[uid] for uid in due if uid in existing]
             async for chunk, pods in with_pods(self.client, claims):
                 work = partial(self._restore_one, pods, again)
                 for part in _parts(chunk):
@@ -128,11 +128,11 @@ class _Run(Run):
 
     def _wanted(self, claims: Iterable[ResourceClaim]) -> list[tuple[str, Reference]]:
         """The replaced references of the claims' records, each once, with their namespaces."""
-        found = {}
+        references = {}
         for record in (self.records[claim.metadata.uid] for claim in claims):
-            for each in record.replaced_references:
-                found[each.uid] = (record.namespace, each)
-        return list(found.values())
+            for reference in record.replaced_references:
+                references[reference.uid] = (record.namespace, reference)
+        return list(references.values())
 
     async def _look_for(self, wanted: tuple[str, Reference]) -> None:
         namespace, reference = wanted
@@ -164,15 +164,17 @@ class _Run(Run):
     async def _restore_one(self, pods: PodsOfClaims, again: set[str], claim: ResourceClaim) -> None:
         uid = claim.metadata.uid
         record = self.records[uid]
-        found = restore(claim, record, pods.of(claim), self._existing, self._dialect)
-        if found is None:
+        restoration = restore(claim, record, pods.of(claim), self._existing, self._dialect)
+        if restoration is None:
             self.records[uid] = over(record)
             return
         try:
-            if self._writes and found.add:
-                entries = {each.uid: each for each in claim.status.reserved_for}
-                renewed = (self._renewed.get(each.uid, each) for each in found.add)
-                entries |= {each.uid: each for each in renewed}
+            if self._writes and restoration.add:
+                entries = {entry.uid: entry for entry in claim.status.reserved_for}
+                renewed = (
+                    self._renewed.get(reference.uid, reference) for reference in restoration.add
+                )
+                entries |= {reference.uid: reference for reference in renewed}
                 await write_list(self.client, claim, entries.values())
         except (Conflict, RequestTimeout):
             again.add(uid)
@@ -181,7 +183,7 @@ class _Run(Run):
         except (Forbidden, Invalid) as error:
             self.records[uid] = failed(record, error.reason, str(error))
         else:
-            self.records[uid] = restored_record(record, found)
+            self.records[uid] = restored_record(record, restoration)
         await self.report_progress()
 
 
@@ -199,8 +201,8 @@ async def _prefix(client: Client, group: str, resource: str) -> str:
         return "/api/v1"
     path = f"/apis/{group}"
     served = await client.get_document(path, ApiGroup)
-    for each in served.versions or ():
-        listed = await client.get_document(f"{path}/{each.version}", ApiResourceList)
-        if any(one.name == resource for one in listed.resources or ()):
-            return f"{path}/{each.version}"
+    for version in served.versions or ():
+        listed = await client.get_document(f"{path}/{version.version}", ApiResourceList)
+        if any(kind.name == resource for kind in listed.resources or ()):
+            return f"{path}/{version.version}"
     raise NotFound("GET", path, message=f"no version serves {resource}")

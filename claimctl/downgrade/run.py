@@ -63,14 +63,14 @@ class Run:
 
     async def read(self, uids: Iterable[str]) -> dict[str, ResourceClaim]:
         """Read the claims of these records, as far as they still exist."""
-        found = {}
+        claims = {}
 
         async def read(uid: str) -> None:
             now = await read_claim(self.client, self.records[uid], claims_under(self.plan.spec))
             if isinstance(now, DowngradedClaim):
                 self.records[uid] = now
             else:
-                found[uid] = now
+                claims[uid] = now
 
         await in_parallel(read, uids, self.parallelism)
-        return found
+        return claims

@@ -62,12 +62,12 @@ def is_skipped(spec: DowngradePlanSpec, namespace: str, name: str) -> bool:
     return ClaimName(namespace=namespace, name=name) in spec.skip
 
 
-def same_claims(one: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:
+def same_claims(spec: DowngradePlanSpec, other: DowngradePlanSpec) -> bool:
     """Whether both specs select the same claims, apart from the skipped ones."""
     return (
-        one.upgrade_to == other.upgrade_to
-        and set(one.namespaces) == set(other.namespaces)
-        and one.claim_selector.strip() == other.claim_selector.strip()
+        spec.upgrade_to == other.upgrade_to
+        and set(spec.namespaces) == set(other.namespaces)
+        and spec.claim_selector.strip() == other.claim_selector.strip()
     )
 
 

@@ -64,13 +64,13 @@ def sightings(
             yield from _of_pods(claim, component, _members(pods, replaced), planned)
 
 
-def newest(found: Iterable[Sighting]) -> dict[Component, Sighting]:
+def newest(sightings: Iterable[Sighting]) -> dict[Component, Sighting]:
     """The newest sighting of each component. Of two at one time, the one with the feature on."""
     last: dict[Component, Sighting] = {}
-    for each in found:
-        known = last.get(each.component)
-        if known is None or (each.when, each.on) > (known.when, known.on):
-            last[each.component] = each
+    for sighting in sightings:
+        known = last.get(sighting.component)
+        if known is None or (sighting.when, sighting.on) > (known.when, known.on):
+            last[sighting.component] = sighting
     return last
 
 
@@ -95,7 +95,7 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
     when = last_write_of(claim, component)
     written = uids_written_by(claim, component)
     listed = [
-        each for each in claim.status.reserved_for if is_pod_group(each) and each.uid in written
+        entry for entry in claim.status.reserved_for if is_pod_group(entry) and entry.uid in written
     ]
     if listed and when is not None:
         text = f"listed PodGroup {listed[0].name}"
@@ -104,14 +104,14 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
 
 def _members(pods: Iterable[Pod], replaced: Collection[Reference]) -> list[Pod]:
     """The pods of the PodGroups that the plan replaced."""
-    names = {each.name for each in replaced if is_pod_group(each)}
+    names = {reference.name for reference in replaced if is_pod_group(reference)}
     return [pod for pod in pods if group_of(pod.spec) in names]
 
 
 def _of_pods(
     claim: ResourceClaim, component: Component, members: Collection[Pod], planned: datetime
 ) -> Iterator[Sighting]:
-    listed = {each.uid for each in claim.status.reserved_for if is_pod(each)}
+    listed = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     written = listed & uids_written_by(claim, component) if members else frozenset()
     for pod in members:
         made = pod.metadata.creation_timestamp

@@ -162,14 +162,18 @@ def _judged(
 
 def _put_back(expansion: Expanded) -> str:
     if expansion.removed:
-        names = ", ".join(f"{each.resource}/{each.name}" for each in expansion.removed)
+        names = ", ".join(
+            f"{reference.resource}/{reference.name}" for reference in expansion.removed
+        )
         return f"{names} is in the list again since the last run"
     return "pods use the claim that are not listed since the last run"
 
 
 def _not_prepared(expansion: Expanded) -> str:
     if expansion.removed:
-        names = ", ".join(f"{each.resource}/{each.name}" for each in expansion.removed)
+        names = ", ".join(
+            f"{reference.resource}/{reference.name}" for reference in expansion.removed
+        )
         return f"held by {names}; the list would have {expansion.pods} pods instead"
     return "pods use the claim that are not listed"
 
@@ -210,6 +214,6 @@ def prepare_command(spec: DowngradePlanSpec) -> str:
         words += ["-n", namespace]
     if spec.claim_selector:
         words += ["-l", shlex.quote(spec.claim_selector)]
-    for each in spec.skip:
-        words += ["--skip", f"{each.namespace}/{each.name}"]
+    for name in spec.skip:
+        words += ["--skip", f"{name.namespace}/{name.name}"]
     return " ".join(words)

@@ -135,12 +135,12 @@ class Report:
 
     @property
     def blocking(self) -> tuple[ClaimStanding, ...]:
-        return tuple(each for each in self.claims if each.standing is Standing.BLOCKED)
+        return tuple(claim for claim in self.claims if claim.standing is Standing.BLOCKED)
 
     @property
     def refusing(self) -> tuple[ComponentReport, ...]:
         """The kubelets that refuse pods now."""
-        return tuple(each for each in self.components if each.refuses)
+        return tuple(component for component in self.components if component.refuses)
 
     @property
     def clear(self) -> bool:
@@ -150,9 +150,9 @@ class Report:
 
 def judge(look: Look) -> Report:
     """The report about one look at the cluster."""
-    waiting = tuple(each for each in look.claims if each.standing is not Standing.LISTED)
+    waiting = tuple(claim for claim in look.claims if claim.standing is not Standing.LISTED)
     components = tuple(_components(look))
-    step = _step(look, waiting, {each.part: each.switch for each in components})
+    step = _step(look, waiting, {component.part: component.switch for component in components})
     todo, command = _todo(step, look, waiting)
     return Report(step, todo, command, components, waiting, len(look.claims) - len(waiting))
 
@@ -163,7 +163,7 @@ def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part
         return Step.RESTORE
     if plan is not None and plan.spec.upgrade_to:
         return _step_of_upgrade(look, plan, waiting)
-    due = [each for each in waiting if each.standing is not Standing.SKIPPED]
+    due = [standing for standing in waiting if standing.standing is not Standing.SKIPPED]
     two_passes = look.used or switches[Part.API_SERVER] is not Switch.OFF
     if not due and switches[Part.API_SERVER] is Switch.OFF:
         return Step.DONE
@@ -172,7 +172,7 @@ def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part
     schedulers_off = switches[Part.SCHEDULER] is Switch.OFF and (
         switches[Part.CONTROLLER_MANAGER] is not Switch.ON
     )
-    first_pass = any(each.standing is Standing.BLOCKED for each in due) or _never_prepared(
+    first_pass = any(standing.standing is Standing.BLOCKED for standing in due) or _never_prepared(
         due, plan
     )
     if due and (first_pass or not two_passes):
@@ -195,14 +195,14 @@ def _step_of_upgrade(look: Look, plan: DowngradePlan, waiting: Collection[ClaimS
 
 def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
     """Whether the plan has not prepared one of the claims yet, so that its run comes first."""
-    prepared = {one.uid for one in plan.status.claims if one.state == State.EXPANDED}
-    return any(each.uid not in prepared for each in due)
+    prepared = {claim.uid for claim in plan.status.claims if claim.state == State.EXPANDED}
+    return any(standing.uid not in prepared for standing in due)
 
 
 def _todo(step: Step, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
     upgrade_to = look.plan.spec.upgrade_to if look.plan is not None else ""
     command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
-    blocked = sum(each.standing is Standing.BLOCKED for each in waiting)
+    blocked = sum(standing.standing is Standing.BLOCKED for standing in waiting)
     match step:
         case Step.PREPARE:
             text = f"run `{command}`"
@@ -296,8 +296,8 @@ def _seen(
     only if it is a PodGroup that is listed now."""
     last = look.last.get(component)
     if last is None:
-        told = part in look.believed_off
-        now = "switched off, as you say" if told else "no claim shows what it does"
+        believed = part in look.believed_off
+        now = "switched off, as you say" if believed else "no claim shows what it does"
         return ComponentReport(part, _believed(look, part), now)
     if last.on and part in look.believed_off and not _contradicts(last, look):
         return ComponentReport(
@@ -310,25 +310,25 @@ def _seen(
 def _contradicts(last: Sighting, look: Look) -> bool:
     """Whether the component put a PodGroup back after the plan had prepared the claim."""
     return any(
-        each.standing is Standing.TO_PREPARE
-        and f"{each.namespace}/{each.name}" == last.claim
-        and each.reason == PUT_BACK
-        for each in look.claims
+        claim.standing is Standing.TO_PREPARE
+        and f"{claim.namespace}/{claim.name}" == last.claim
+        and claim.reason == PUT_BACK
+        for claim in look.claims
     )
 
 
 def _kubelet(node: str, look: Look) -> ComponentReport:
-    found = look.kubelets[node]
-    if found.refused:
-        now = f"refuses pods that are not listed: {found.refused}; see its events"
+    kubelet = look.kubelets[node]
+    if kubelet.refused:
+        now = f"refuses pods that are not listed: {kubelet.refused}; see its events"
         return ComponentReport(Part.KUBELETS, Switch.OFF, now, node, refuses=True)
-    if not found.unlisted:
-        now = f"starts each of its {found.pods} pods with and without the feature: all are listed"
+    if not kubelet.unlisted:
+        now = f"starts each of its {kubelet.pods} pods with and without the feature: all are listed"
         return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)
     now = (
-        f"without the feature it would refuse {found.unlisted} of its {found.pods} pods when their "
-        f"sandboxes are made anew, first {listed([found.first])}"
+        f"without the feature it would refuse {kubelet.unlisted} of its {kubelet.pods} pods when "
+        f"their sandboxes are made anew, first {listed([kubelet.first])}"
     )
-    if found.running:
+    if kubelet.running:
         return ComponentReport(Part.KUBELETS, Switch.ON, now, node)
     return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)

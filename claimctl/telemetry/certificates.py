@@ -41,10 +41,10 @@ class Certificate:
 
     def _versions(self) -> list[tuple[int, int]]:
         try:
-            found = [file.stat() for file in self._files]
+            stats = [file.stat() for file in self._files]
         except OSError as error:
             raise BindError(f"cannot read {error.filename}: {error.strerror}") from None
-        return [(each.st_ino, each.st_mtime_ns) for each in found]
+        return [(stat.st_ino, stat.st_mtime_ns) for stat in stats]
 
     def _load(self) -> None:
         certificate, key = self._files

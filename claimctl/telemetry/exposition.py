@@ -43,8 +43,8 @@ class Exposition(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        found = self._reader.get_metrics_data()
-        for resource in found.resource_metrics if found is not None else ():
+        data = self._reader.get_metrics_data()
+        for resource in data.resource_metrics if data is not None else ():
             for scope in resource.scope_metrics:
                 yield from map(_family, scope.metrics)
 
@@ -59,7 +59,7 @@ def registry_of(reader: InMemoryMetricReader) -> CollectorRegistry:
 def _family(data: Data) -> Metric:
     if isinstance(data.data, Histogram):
         return _histogram(data, data.data.data_points)
-    points = [each for each in data.data.data_points if isinstance(each, NumberDataPoint)]
+    points = [point for point in data.data.data_points if isinstance(point, NumberDataPoint)]
     names = _names(points)
     text = data.description or ""
     if isinstance(data.data, Sum):
@@ -87,9 +87,9 @@ def _buckets(point: HistogramDataPoint) -> list[tuple[str, float] | tuple[str, f
     low = float("-inf")
     bounds = (*point.explicit_bounds, float("inf"))
     for high, count in zip(bounds, accumulate(point.bucket_counts), strict=True):
-        inside = [each for each in point.exemplars or () if low < each.value <= high]
+        inside = [exemplar for exemplar in point.exemplars or () if low < exemplar.value <= high]
         name, low = _bound(high), high
-        newest = max(inside, key=lambda each: each.time_unix_nano, default=None)
+        newest = max(inside, key=lambda exemplar: exemplar.time_unix_nano, default=None)
         shown = _exemplar(newest) if newest is not None else None
         buckets.append((name, count, shown) if shown is not None else (name, count))
     return buckets

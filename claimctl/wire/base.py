@@ -46,10 +46,10 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     """The cached decoder of a type; building one costs more than decoding a small object."""
-    found = _decoders.get(type_)
-    if found is None:
-        found = _decoders[type_] = msgspec.json.Decoder(type_)
-    return found
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    return decoder
 
 
 def decode(data: Body | str | msgspec.Raw, type_: type[T], *, nulls: bool = True) -> T:

@@ -10,7 +10,7 @@ import msgspec
 
 from claimctl.wire.base import EMPTY, Wire, decode, null_is_empty
 from claimctl.wire.limits import REQUIRED, ObjectName, Uid
-from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectMeta
+from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -96,15 +96,13 @@ class ResourceClaimStatus(Wire, frozen=True, kw_only=True):
     def reported(self, of: DeviceRequestAllocationResult) -> tuple[Condition, ...]:
         """The conditions that a driver reports about a device; none if they cannot be read."""
         with suppress(msgspec.DecodeError):
-            for each in decode(self.devices, tuple[AllocatedDeviceStatus, ...]):
-                if (each.driver, each.pool, each.device) == (of.driver, of.pool, of.device):
-                    return each.conditions
+            for device in decode(self.devices, tuple[AllocatedDeviceStatus, ...]):
+                if (device.driver, device.pool, device.device) == (of.driver, of.pool, of.device):
+                    return device.conditions
         return ()
 
 
-class ResourceClaim(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
+class ResourceClaim(ObjectHeader, frozen=True, kw_only=True):
     metadata: ManagedObjectMeta = ManagedObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
@@ -124,10 +122,7 @@ class ResourceClaimTemplateSpec(Wire, frozen=True, kw_only=True):
         null_is_empty(self, "spec", self.spec)
 
 
-class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceClaimTemplate(ObjectHeader, frozen=True, kw_only=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
@@ -174,8 +169,5 @@ class ResourceSliceSpec(Wire, frozen=True, kw_only=True):
     devices: tuple[Device, ...] | None = None
 
 
-class ResourceSlice(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceSlice(ObjectHeader, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectHeader
 
 
 def micro_time(moment: datetime) -> str:
@@ -25,10 +25,7 @@ class LeaseSpec(Wire, frozen=True, kw_only=True):
     lease_transitions: int | None = None
 
 
-class Lease(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Lease(ObjectHeader, frozen=True, kw_only=True):
     spec: LeaseSpec = LeaseSpec()
 
 
@@ -65,10 +62,7 @@ class EventSeries(Wire, frozen=True, kw_only=True):
     last_observed_time: str = ""
 
 
-class Event(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Event(ObjectHeader, frozen=True, kw_only=True):
     event_time: str | None = None
     deprecated_last_timestamp: str | None = None
     """The time of an Event that was made through the core API: ``event_time`` is null then."""

@@ -45,16 +45,16 @@ def parse(text: str) -> LabelSelector:
 
 
 def _requirement(text: str) -> LabelSelectorRequirement:
-    if found := _EQUALITY.fullmatch(text):
-        key, sign, value = found.groups()
+    if match := _EQUALITY.fullmatch(text):
+        key, sign, value = match.groups()
         return LabelSelectorRequirement(key=key, operator=_OPERATORS[sign], values=(value,))
-    if found := _SET.fullmatch(text):
-        key, word, inside = found.groups()
-        values = tuple(each.strip() for each in inside.split(","))
-        if all(re.fullmatch(_VALUE, each) for each in values):
+    if match := _SET.fullmatch(text):
+        key, word, inside = match.groups()
+        values = tuple(value.strip() for value in inside.split(","))
+        if all(re.fullmatch(_VALUE, value) for value in values):
             return LabelSelectorRequirement(key=key, operator=_OPERATORS[word], values=values)
-    if found := _EXISTENCE.fullmatch(text):
-        no, key = found.groups()
+    if match := _EXISTENCE.fullmatch(text):
+        no, key = match.groups()
         return LabelSelectorRequirement(key=key, operator="DoesNotExist" if no else "Exists")
     raise ValueError(
         f"{text.strip()!r} is not a label requirement: key=value, key!=value, key in (a,b), "

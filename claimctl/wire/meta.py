@@ -69,6 +69,14 @@ class ManagedObjectMeta(ObjectMeta, frozen=True, kw_only=True):
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
+class ObjectHeader(Wire, frozen=True, kw_only=True):
+    """An object with only its metadata; the base of all objects with more."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
 class ListMeta(Wire, frozen=True, kw_only=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -102,7 +110,7 @@ class Condition(Wire, frozen=True, kw_only=True):
 
 def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
     """The condition of a type, or None."""
-    return next((each for each in conditions if each.type == type_), None)
+    return next((condition for condition in conditions if condition.type == type_), None)
 
 
 class StatusCause(Wire, frozen=True, kw_only=True):
@@ -129,14 +137,6 @@ class Status(Wire, frozen=True, kw_only=True):
     code: int = 0
     details: StatusDetails | None = None
     metadata: ListMeta = ListMeta()
-
-
-class ObjectHeader(Wire, frozen=True, kw_only=True):
-    """An object with only its metadata."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class WatchLine(Wire, frozen=True, kw_only=True):

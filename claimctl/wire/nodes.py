@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader
 
 
 class Taint(Wire, frozen=True, kw_only=True):
@@ -45,9 +45,6 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-class Node(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Node(ObjectHeader, frozen=True, kw_only=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()

@@ -50,18 +50,18 @@ def _pruned(data: bytes, shape: inspect.Type) -> bytes:
     if isinstance(shape, inspect.StructType) and data.startswith(b"{"):
         return _object(_members(data, _fields(shape.cls)))
     if isinstance(shape, inspect.DictType) and data.startswith(b"{"):
-        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        return _object(_members(data, dict.fromkeys(found, shape.value_type)))
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        return _object(_members(data, dict.fromkeys(members, shape.value_type)))
     if isinstance(shape, inspect.VarTupleType | inspect.ListType) and data.startswith(b"["):
         entries = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
-        kept = (_pruned(each, shape.item_type) for each in entries if each != _NULL)
+        kept = (_pruned(entry, shape.item_type) for entry in entries if entry != _NULL)
         return b"[" + b",".join(kept) + b"]"
     return data
 
 
 def _members(data: bytes, types: Mapping[str, inspect.Type]) -> Iterator[tuple[str, bytes]]:
-    found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    for name, raw in found.items():
+    members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    for name, raw in members.items():
         shape, value = types.get(name), bytes(raw)
         if shape is not None and (value != _NULL or takes_null(shape)):
             yield name, _pruned(value, shape)

@@ -68,7 +68,7 @@ def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Tolerati
     """Whether the tolerations tolerate every taint that blocks scheduling."""
     known = tuple(tolerations)
     return all(
-        any(tolerates(each, taint) for each in known)
+        any(tolerates(toleration, taint) for toleration in known)
         for taint in taints
         if taint.effect in BLOCKING_EFFECTS
     )

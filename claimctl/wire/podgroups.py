@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectHeader
 
 
 class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
@@ -27,8 +27,5 @@ class PodGroupSpec(Wire, frozen=True, kw_only=True):
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
 
-class PodGroup(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class PodGroup(ObjectHeader, frozen=True, kw_only=True):
     spec: PodGroupSpec = PodGroupSpec()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
 
@@ -90,10 +90,7 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
-class Pod(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(ObjectHeader, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

@@ -20,5 +20,5 @@ def knows_pod_groups(node: Node) -> bool:
 
     One whose version cannot be read counts as new enough.
     """
-    found = re.match(r"v(\d+)\.(\d+)", node.status.node_info.kubelet_version)
-    return found is None or (int(found[1]), int(found[2])) >= FROM_1_36
+    match = re.match(r"v(\d+)\.(\d+)", node.status.node_info.kubelet_version)
+    return match is None or (int(match[1]), int(match[2])) >= FROM_1_36

@@ -29,7 +29,7 @@ from claimctl.wire.limits import (
     rules,
     set_list,
 )
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader
 
 RESERVE_ANNOTATION = "claimctl.io/reserve"
 RELEASE_ANNOTATION = "claimctl.io/release"
@@ -188,13 +188,10 @@ class ClaimReservationStatus(Wire, frozen=True, kw_only=True):
     """Ready, Reserved, Consistent and Released."""
 
 
-class ClaimReservation(Wire, frozen=True, kw_only=True):
+class ClaimReservation(ObjectHeader, frozen=True, kw_only=True):
     """ClaimReservation keeps a ResourceClaim reserved for a workload, from its first pod until the
     workload has ended, and then gives the devices back."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: Annotated[
         ClaimReservationSpec,
         REQUIRED,
@@ -279,12 +276,9 @@ class DowngradePlanStatus(Wire, frozen=True, kw_only=True):
     """The plan's conditions."""
 
 
-class DowngradePlan(Wire, frozen=True, kw_only=True):
+class DowngradePlan(ObjectHeader, frozen=True, kw_only=True):
     """DowngradePlan freezes reservations and replaces workload references by pod references, so
     that an administrator can switch the cluster's reservation feature off while pods run."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DowngradePlanSpec = DowngradePlanSpec()
     status: DowngradePlanStatus = DowngradePlanStatus()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.pods import PodTemplateSpec
 
 
@@ -14,24 +14,15 @@ class ScalableSpec(Wire, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class Deployment(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Deployment(ObjectHeader, frozen=True, kw_only=True):
     spec: ScalableSpec = ScalableSpec()
 
 
-class ReplicaSet(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class ReplicaSet(ObjectHeader, frozen=True, kw_only=True):
     spec: ScalableSpec = ScalableSpec()
 
 
-class StatefulSet(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class StatefulSet(ObjectHeader, frozen=True, kw_only=True):
     spec: ScalableSpec = ScalableSpec()
 
 
@@ -46,10 +37,7 @@ class JobStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Job(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class Job(ObjectHeader, frozen=True, kw_only=True):
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 

@@ -59,12 +59,12 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
 def _matters(explanation: Explanation) -> Iterator[str]:
     """What is to be done about what is wrong, or waits."""
     view = explanation.view
-    yield from (one.fix for one in explanation.asking if one.fix)
+    yield from (asker.fix for asker in explanation.asking if asker.fix)
     if explanation.unreadable or explanation.left_alone:
         yield UNREADABLE
     if explanation.orphan is not None:
         yield f"See what would be done, without a write: claimctl orphans -n {view.namespace}"
-    elif any(not one.fix for one in explanation.asking):
+    elif any(not asker.fix for asker in explanation.asking):
         yield "See whether claimctl is installed and runs: claimctl doctor"
     reasons = list(_reasons(explanation))
     yield from (_ABOUT_THE_HOLD[reason] for reason in reasons if reason in _ABOUT_THE_HOLD)
@@ -72,7 +72,9 @@ def _matters(explanation: Explanation) -> Iterator[str]:
         return
     if explanation.release is not None:
         yield from _to_end_use(explanation, reasons)
-        yield from (_ABOUT_THE_RELEASE[one] for one in reasons if one in _ABOUT_THE_RELEASE)
+        yield from (
+            _ABOUT_THE_RELEASE[reason] for reason in reasons if reason in _ABOUT_THE_RELEASE
+        )
     for retention in explanation.assessment.retentions:
         ref, phase = retention.held.reservation.spec.workload_ref, retention.held.workload.phase
         kept = retention.blocker is not None and retention.blocker.reason is Reason.RETENTION
@@ -97,7 +99,9 @@ def _reasons(explanation: Explanation) -> Iterator[Reason]:
     for retention in explanation.assessment.retentions:
         yield retention.blocker.reason if retention.blocker else retention.reason
         conditions = retention.held.reservation.status.conditions
-        yield from (Reason(one.reason) for one in conditions if one.reason in _REASONS)
+        yield from (
+            Reason(condition.reason) for condition in conditions if condition.reason in _REASONS
+        )
 
 
 def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str]:
@@ -158,15 +162,19 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
         )
 
 
-def workload_advice(found: WorkloadFindings) -> list[str]:
+def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
-    lines = [line for pod in found.waiting for line in pod.advice()]
-    lines += [f"Create claim {name} in namespace {found.namespace}." for name in found.missing]
-    for explanation in found.claims:
+    lines = [line for pod in findings.waiting for line in pod.advice()]
+    lines += [
+        f"Create claim {name} in namespace {findings.namespace}." for name in findings.missing
+    ]
+    for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
-    if found.annotation is not None and not found.reservations and not found.problems:
+    if findings.annotation is not None and not findings.reservations and not findings.problems:
         lines.append("See whether claimctl is installed and runs: claimctl doctor")
-    if found.annotation is None and not found.reservations and found.claims:
-        command = f"kubectl -n {found.namespace} annotate {found.name} 'claimctl.io/reserve=*'"
+    if findings.annotation is None and not findings.reservations and findings.claims:
+        command = (
+            f"kubectl -n {findings.namespace} annotate {findings.name} 'claimctl.io/reserve=*'"
+        )
         lines.append(f"Keep its claims reserved while it has no pods: {command}")
     return list(dict.fromkeys(lines)) or ["Nothing is wrong."]

@@ -36,7 +36,7 @@ async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> t
     name, asking = claim.metadata.name, []
     async for kind, workload, wanted in _annotated(client, claim.metadata.namespace):
         meta = workload.metadata
-        if any(one.spec.resource_claim_name == name for one in wanted.create):
+        if any(reservation.spec.resource_claim_name == name for reservation in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
             asking.append(Asking(f"{kind} {meta.name} {text} ({RESERVE_ANNOTATION})"))
         elif meta.uid in makers or name in named_claims(workload.spec.template):
@@ -75,20 +75,20 @@ async def _annotated(
 
 async def _makers(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> frozenset[str]:
     """The UIDs of the workloads of the pods that the claim was generated for."""
-    owners = {each.uid for each in claim.metadata.owner_references}
-    found = set()
+    owners = {owner.uid for owner in claim.metadata.owner_references}
+    uids = set()
     for pod in pods:
         maker = pod.metadata.controller() if pod.metadata.uid in owners else None
         if maker is not None and maker.kind == "ReplicaSet":
             maker = await _owner_of_set(client, claim.metadata.namespace, maker)
         if maker is not None:
-            found.add(maker.uid)
-    return frozenset(found)
+            uids.add(maker.uid)
+    return frozenset(uids)
 
 
 async def _owner_of_set(client: Client, namespace: str, made: Any) -> OwnerReference | None:
     try:
-        found = await client.get(REPLICASETS, made.name, namespace)
+        replica_set = await client.get(REPLICASETS, made.name, namespace)
     except (Forbidden, NotFound, UnreadableObject):
         return None
-    return found.metadata.controller()
+    return replica_set.metadata.controller()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.references import (
@@ -44,7 +43,7 @@ class ClaimView:
             return "Deleting"
         if status.allocation is None:
             return "Pending"
-        if any(one.status.release is not None for one in self.reservations):
+        if any(reservation.status.release is not None for reservation in self.reservations):
             return "Releasing"
         if self.workloads:
             return "Held"
@@ -54,7 +53,10 @@ class ClaimView:
     def release_asked(self) -> bool:
         """Whether a user has asked for a release, which waits."""
         uid = self.claim.metadata.uid
-        asked = (one.metadata.annotation(RELEASE_ANNOTATION) == uid for one in self.reservations)
+        asked = (
+            reservation.metadata.annotation(RELEASE_ANNOTATION) == uid
+            for reservation in self.reservations
+        )
         return self.claim.status.allocation is not None and any(asked)
 
     @property
@@ -88,7 +90,7 @@ class ClaimView:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        return tuple(f"{one.pool}/{one.device}" for one in self.claim.devices)
+        return tuple(f"{device.pool}/{device.device}" for device in self.claim.devices)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -98,7 +100,7 @@ class ClaimView:
     @property
     def holders(self) -> str:
         """The names of the listed workloads, then how many pods are listed; '' for nobody."""
-        names = [f"{each.resource}/{each.name}" for each in self.workloads]
+        names = [f"{workload.resource}/{workload.name}" for workload in self.workloads]
         pods = [counted(len(self.listed_pods), "pod")] if self.listed_pods else []
         return ", ".join([*names, *pods])
 
@@ -109,7 +111,9 @@ class ClaimView:
 
     @property
     def retention(self) -> str:
-        policies = dict.fromkeys(one.spec.retention_policy for one in self.reservations)
+        policies = dict.fromkeys(
+            reservation.spec.retention_policy for reservation in self.reservations
+        )
         return ",".join(policies)
 
 
@@ -124,20 +128,14 @@ def views(
         for name in claim_names(pod):
             users.setdefault((pod.metadata.namespace, name), []).append(pod)
     reserved: dict[tuple[str, str], list[ClaimReservation]] = {}
-    for one in reservations:
-        key = (one.metadata.namespace, one.spec.resource_claim_name)
-        reserved.setdefault(key, []).append(one)
-    found = sorted(claims, key=lambda claim: (claim.metadata.namespace, claim.metadata.name))
-    return [_view(claim, users, reserved) for claim in found]
-
-
-def _view(
-    claim: ResourceClaim,
-    users: dict[tuple[str, str], list[Pod]],
-    reserved: dict[tuple[str, str], list[ClaimReservation]],
-) -> ClaimView:
-    key = (claim.metadata.namespace, claim.metadata.name)
-    return ClaimView(claim, tuple(users.get(key, ())), tuple(reserved.get(key, ())))
+    for reservation in reservations:
+        key = (reservation.metadata.namespace, reservation.spec.resource_claim_name)
+        reserved.setdefault(key, []).append(reservation)
+    by_key = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
+    return [
+        ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())))
+        for key in sorted(by_key)
+    ]
 
 
 def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
@@ -145,11 +143,7 @@ def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation else None
     terms = (selector.node_selector_terms or ()) if selector else ()
-    requirements = (
-        one for term in terms for one in (*(term.match_fields or ()), *_hostnames(term))
-    )
-    return tuple(sorted({value for one in requirements for value in one.values or ()}))
-
-
-def _hostnames(term: Any) -> Sequence[Any]:
-    return [one for one in term.match_expressions or () if one.key == "kubernetes.io/hostname"]
+    fields = [rule for term in terms for rule in term.match_fields or ()]
+    labels = [rule for term in terms for rule in term.match_expressions or ()]
+    rules = (*fields, *(rule for rule in labels if rule.key == "kubernetes.io/hostname"))
+    return tuple(sorted({value for rule in rules for value in rule.values or ()}))

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import msgspec
+
+from claimctl.cli.documents import Part
 from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
@@ -23,7 +26,6 @@ from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, is_held, renewed_at
 from claimctl.wire.meta import find_condition
-from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import LEASES
 
 SKEW_SECONDS = 30.0
@@ -63,9 +65,8 @@ class Election:
     """Whether the caller may read the Lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    sign: Sign
+class Trouble(Part, frozen=True, kw_only=False):
+    sign: Sign = msgspec.field(name="reason")
     message: str
     reservation: str = ""
 
@@ -121,8 +122,8 @@ async def election(client: Client, now: datetime, namespace: str = INSTALLED) ->
 
 async def _leases(client: Client, namespace: str) -> tuple[Lease, ...]:
     try:
-        found = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
-        return found.items
+        leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
+        return leases.items
     except Forbidden:
         try:
             return (await client.get(LEASES, LEASE_NAME, namespace),)
@@ -147,42 +148,24 @@ def elected(leases: Iterable[Lease], now: datetime) -> Election:
     return Election(State.ACTING, held)
 
 
-def troubles(election: Election, found: Assessment) -> tuple[Trouble, ...]:
+def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
     """All signs that no controller acts on the claim, or that its writes fail.
 
     If an unreadable object concerns the whole claim, the controller leaves the claim alone. Only
     the Lease is judged then.
     """
-    retentions = () if about_claim(found.snapshot.unreadable) else found.retentions
+    retentions = () if about_claim(assessment.snapshot.unreadable) else assessment.retentions
     return (
-        *_unelected(election),
-        *(each for retention in retentions for each in _of(found, retention)),
+        *([Trouble(Sign.NOT_ACTING, election.message)] * (election.state is State.NOT_ACTING)),
+        *(
+            Trouble(sign, f"ClaimReservation {retention.held.name} {message}", retention.held.name)
+            for retention in retentions
+            for sign, message in (
+                *_status_signs(assessment, retention),
+                *_stalled(assessment, retention),
+            )
+        ),
     )
-
-
-def _unelected(election: Election) -> Iterator[Trouble]:
-    if election.state is State.NOT_ACTING:
-        yield Trouble(Sign.NOT_ACTING, election.message)
-
-
-def _of(found: Assessment, retention: RetentionDecision) -> Iterator[Trouble]:
-    name = retention.held.name
-    for sign, message in (
-        *_refused(retention.held.reservation),
-        *_behind(found, retention),
-        *_stalled(found, retention),
-        *_unheld(found, retention),
-    ):
-        yield Trouble(sign, f"ClaimReservation {name} {message}", name)
-
-
-Found = Iterator[tuple[Sign, str]]
-
-
-def _refused(reservation: ClaimReservation) -> Found:
-    ready = find_condition(reservation.status.conditions, ConditionType.READY)
-    if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
-        yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
 
 
 _REFUSALS: dict[str, Sign] = {
@@ -191,39 +174,45 @@ _REFUSALS: dict[str, Sign] = {
 }
 
 
-def _behind(found: Assessment, retention: RetentionDecision) -> Found:
+def _status_signs(
+    assessment: Assessment, retention: RetentionDecision
+) -> Iterator[tuple[Sign, str]]:
+    """What the status of a ClaimReservation says wrong, or not yet."""
     meta, status = retention.held.reservation.metadata, retention.held.reservation.status
+    ready = find_condition(status.conditions, ConditionType.READY)
+    if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:
+        yield _REFUSALS[ready.reason], f"cannot be served ({ready.reason}): {ready.message}"
+    count, seen = assessment.snapshot.consumers.count, status.observed_generation or "none"
     if status.observed_generation != meta.generation:
-        seen = status.observed_generation or "none"
         text = f"has a status for generation {seen}, but a spec of generation {meta.generation}"
         yield Sign.STATUS_BEHIND, text
-    elif status.consumers != found.snapshot.consumers.count and not found.snapshot.unreadable:
-        text = (
-            f"reports {status.consumers} consumers, but there are {found.snapshot.consumers.count}"
-        )
-        yield Sign.STATUS_BEHIND, text
+    elif status.consumers != count and not assessment.snapshot.unreadable:
+        yield Sign.STATUS_BEHIND, f"reports {status.consumers} consumers, but there are {count}"
 
 
-def _stalled(found: Assessment, retention: RetentionDecision) -> Found:
-    """A release that has no known blocker and nevertheless does not progress."""
-    reason, progress = found.reason, retention.held.reservation.status.release
-    if not found.snapshot.allocated or retention.action is not Action.RELEASE or reason is None:
+def _stalled(assessment: Assessment, retention: RetentionDecision) -> Iterator[tuple[Sign, str]]:
+    """A hold that is not in the list; a release without a known blocker that does not progress."""
+    status, allocated = retention.held.reservation.status, assessment.snapshot.allocated
+    reserved = find_condition(status.conditions, ConditionType.RESERVED)
+    explained = reserved is not None and reserved.reason in _NOT_LISTED
+    is_hold = retention.action is Action.HOLD and retention.reference is not None
+    if allocated and is_hold and not retention.is_listed and not explained:
+        yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
+    is_release = retention.action is Action.RELEASE and assessment.reason is not None
+    if not allocated or not is_release or assessment.blockers or _waits(assessment, retention):
         return
-    if found.blockers or _waits(found, retention):
-        return
+    progress = status.release
     if progress is None:
-        yield (
-            Sign.STATUS_BEHIND,
-            f"releases the claim ({retention.reason}), but no release has begun",
-        )
+        text = f"releases the claim ({retention.reason}), but no release has begun"
+        yield Sign.STATUS_BEHIND, text
     elif progress.since is not None:
-        age = (found.snapshot.now - progress.since).total_seconds()
+        age = (assessment.snapshot.now - progress.since).total_seconds()
         if age > STALLED_SECONDS:
             text = f"has not finished its release (step {progress.step}) after {duration(age)}"
             yield Sign.RELEASE_STALLED, text
 
 
-def _waits(found: Assessment, retention: RetentionDecision) -> bool:
+def _waits(assessment: Assessment, retention: RetentionDecision) -> bool:
     """Whether the release waits for another component or for time.
 
     Either kube-controller-manager has to remove the listed pods, or the controller waits because it
@@ -232,17 +221,7 @@ def _waits(found: Assessment, retention: RetentionDecision) -> bool:
     released = find_condition(retention.held.reservation.status.conditions, ConditionType.RELEASED)
     if released is not None and released.reason == Reason.HISTORY_UNKNOWN:
         return True
-    return bool(found.snapshot.references) and all(map(is_pod, found.snapshot.references))
-
-
-def _unheld(found: Assessment, retention: RetentionDecision) -> Found:
-    reference, status = retention.reference, retention.held.reservation.status
-    reserved = find_condition(status.conditions, ConditionType.RESERVED)
-    if not found.snapshot.allocated or retention.action is not Action.HOLD or reference is None:
-        return
-    explained = reserved is not None and reserved.reason in _NOT_LISTED
-    if not retention.is_listed and not explained:
-        yield Sign.HOLD_MISSING, "holds the claim, but its workload is not listed"
+    return bool(assessment.snapshot.references) and all(map(is_pod, assessment.snapshot.references))
 
 
 _NOT_LISTED = frozenset(

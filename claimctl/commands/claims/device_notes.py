@@ -23,9 +23,9 @@ def device_notes(claim: ResourceClaim, slices: Iterable[ResourceSlice]) -> tuple
     """
     slices = tuple(slices)
     return tuple(
-        f"{each.pool}/{each.device}: {note}"
-        for each in claim.devices
-        for note in (*_conditions(each, claim), *_taints(each, slices))
+        f"{device.pool}/{device.device}: {note}"
+        for device in claim.devices
+        for note in (*_conditions(device, claim), *_taints(device, slices))
     )
 
 
@@ -36,17 +36,17 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
     conditions = claim.status.reported(result)
 
     def is_true(type_: str) -> bool:
-        found = find_condition(conditions, type_)
-        return found is not None and found.status == "True"
+        condition = find_condition(conditions, type_)
+        return condition is not None and condition.status == "True"
 
     if failed := tuple(filter(is_true, result.binding_failure_conditions)):
         yield f"driver {result.driver} reports that binding failed ({listed(failed)})"
         return
-    missing = [each for each in result.binding_conditions if not is_true(each)]
+    missing = [condition for condition in result.binding_conditions if not is_true(condition)]
     if not missing:
         yield f"driver {result.driver} reports all binding conditions as true"
         return
-    unknown = all(find_condition(conditions, each) is None for each in missing)
+    unknown = all(find_condition(conditions, name) is None for name in missing)
     said = "has reported nothing about" if unknown else "does not report as true"
     allocation = claim.status.allocation
     since = allocation.allocation_timestamp if allocation is not None else None
@@ -61,7 +61,7 @@ def _taints(
     result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
 ) -> Iterator[str]:
     for taint in _published(result, slices):
-        tolerated = any(tolerates(each, taint) for each in result.tolerations)
+        tolerated = any(tolerates(toleration, taint) for toleration in result.tolerations)
         text = f"{taint.key}={taint.value}" if taint.value else taint.key
         text = f"driver {result.driver} taints it with {text}:{taint.effect}"
         if tolerated:
@@ -84,13 +84,13 @@ def _published(
 ) -> tuple[DeviceTaint, ...]:
     """The taints of the device in the newest generation of its pool."""
     name = (result.driver, result.pool)
-    pool = [each for each in slices if (each.spec.driver, each.spec.pool.name) == name]
-    newest = max((each.spec.pool.generation for each in pool), default=0)
+    pool = [piece for piece in slices if (piece.spec.driver, piece.spec.pool.name) == name]
+    newest = max((piece.spec.pool.generation for piece in pool), default=0)
     return tuple(
         taint
-        for each in pool
-        if each.spec.pool.generation == newest
-        for device in each.spec.devices or ()
+        for piece in pool
+        if piece.spec.pool.generation == newest
+        for device in piece.spec.devices or ()
         if device.name == result.device
         for taint in device.all_taints
     )

@@ -6,16 +6,26 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from claimctl.cli.documents import Document, Names, Part, ReasonText, Waiting, says, utc
+from claimctl.cli.documents import (
+    Document,
+    Names,
+    Part,
+    ReasonText,
+    Waiting,
+    by_names,
+    says,
+    utc,
+)
 from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import State, Trouble
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import Meaning
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import PodFindings
+from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
 from claimctl.commands.claims.waiting import until
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import Reference
@@ -74,8 +84,10 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
             limit=LIMIT,
         ),
         consumers=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
-        reservations=tuple(one.metadata.name for one in view.reservations),
-        retention_policies=tuple(one.spec.retention_policy for one in view.reservations),
+        reservations=tuple(reservation.metadata.name for reservation in view.reservations),
+        retention_policies=tuple(
+            reservation.spec.retention_policy for reservation in view.reservations
+        ),
         release_asked=view.release_asked,
         creation_timestamp=utc(created),
         age_seconds=int((now - created).total_seconds()) if created else None,
@@ -115,6 +127,11 @@ class TimedBlocker(Waiting, frozen=True):
         str | None, says("when time will have ended it, by the controller's clock")
     ] = None
 
+    @classmethod
+    def of(cls, explanation: Explanation, blocker: Blocker) -> TimedBlocker:
+        end = utc(until(explanation, blocker))
+        return cls(reason=blocker.reason, message=blocker.message, after=blocker.after, until=end)
+
 
 class ReleaseState(Part, frozen=True):
     under_way: Annotated[Reason | None, says("the reason of a release that has begun")]
@@ -133,15 +150,11 @@ class UnreadableEntry(Part, frozen=True):
     message: str
 
 
-class ControllerTrouble(ReasonText, frozen=True):
-    reservation: str
-
-
 class ControllerSigns(Part, frozen=True):
     state: State
     message: str
     degraded: bool
-    troubles: tuple[ControllerTrouble, ...]
+    troubles: tuple[Trouble, ...]
 
 
 class ClaimExplanation(Document, frozen=True, kw_only=True):
@@ -169,16 +182,10 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
             under_way=explanation.release,
             possible=explanation.releasable,
             blockers=tuple(
-                TimedBlocker(
-                    reason=blocker.reason,
-                    message=blocker.message,
-                    after_seconds=blocker.after,
-                    until=utc(until(explanation, blocker)),
-                )
-                for blocker in explanation.obstacles
+                TimedBlocker.of(explanation, blocker) for blocker in explanation.obstacles
             ),
         ),
-        asked=tuple(one.line for one in explanation.asking),
+        asked=tuple(asker.line for asker in explanation.asking),
         device_notes=explanation.devices,
         orphan=_orphan(explanation),
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
@@ -213,15 +220,7 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         reason=str(blocker.reason if blocker else retention.reason),
         message=blocker.message if blocker else "",
         after_seconds=blocker.after if blocker else None,
-        conditions=tuple(
-            ConditionSummary(
-                type=condition.type,
-                status=condition.status,
-                reason=condition.reason,
-                message=condition.message,
-            )
-            for condition in reservation.status.conditions
-        ),
+        conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
 
 
@@ -229,9 +228,7 @@ def _orphan(explanation: Explanation) -> OrphanState | None:
     orphan = explanation.orphan
     if orphan is None:
         return None
-    blockers = tuple(
-        ReasonText(reason=blocker.reason, message=blocker.message) for blocker in orphan.blockers
-    )
+    blockers = by_names(orphan.blockers, tuple[ReasonText, ...])
     return OrphanState(reason=orphan.cause, message=orphan.message, blockers=blockers)
 
 
@@ -243,16 +240,7 @@ def _controller(explanation: Explanation) -> ControllerSigns | None:
         state=election.state,
         message=election.message,
         degraded=bool(explanation.troubles),
-        troubles=_troubles(explanation.troubles),
-    )
-
-
-def _troubles(troubles: Iterable[Trouble]) -> tuple[ControllerTrouble, ...]:
-    return tuple(
-        ControllerTrouble(
-            reason=trouble.sign, reservation=trouble.reservation, message=trouble.message
-        )
-        for trouble in troubles
+        troubles=explanation.troubles,
     )
 
 
@@ -266,7 +254,7 @@ class ReleaseRequest(Document, frozen=True, kw_only=True):
     uid: str
     reservations: Annotated[Names, says("names of the ClaimReservations that are asked")]
     blockers: Annotated[tuple[Waiting, ...], says("what the release waits for")]
-    troubles: Annotated[tuple[ControllerTrouble, ...], says("why no controller acts on it now")]
+    troubles: Annotated[tuple[Trouble, ...], says("why no controller acts on it now")]
 
 
 def request_of(
@@ -279,16 +267,13 @@ def request_of(
         namespace=view.namespace,
         name=view.name,
         uid=view.claim.metadata.uid,
-        reservations=tuple(one.metadata.name for one in view.reservations),
-        blockers=tuple(
-            Waiting(reason=blocker.reason, message=blocker.message, after_seconds=blocker.after)
-            for blocker in explanation.obstacles
-        ),
-        troubles=_troubles(explanation.troubles),
+        reservations=tuple(reservation.metadata.name for reservation in view.reservations),
+        blockers=by_names(explanation.obstacles, tuple[Waiting, ...]),
+        troubles=explanation.troubles,
     )
 
 
-class ReasonExplanation(Document, frozen=True):
+class ReasonExplanation(Document, frozen=True, kw_only=False):
     """``claimctl explain reason/NAME``"""
 
     reason: str
@@ -298,9 +283,7 @@ class ReasonExplanation(Document, frozen=True):
 
 
 def reason_of(reason: str, meaning: Meaning) -> ReasonExplanation:
-    return ReasonExplanation(
-        reason=reason, topic=meaning.topic, meaning=meaning.meaning, remedy=meaning.remedy
-    )
+    return ReasonExplanation(reason, meaning.topic, meaning.meaning, meaning.remedy)
 
 
 class UsedClaim(Part, frozen=True):
@@ -309,16 +292,6 @@ class UsedClaim(Part, frozen=True):
     state: str | None
     devices: Names
     problem: str | None
-
-
-class RivalClaim(Part, frozen=True):
-    """Another claim that has devices of the classes that the pod waits for."""
-
-    namespace: str
-    name: str
-    devices: Names
-    holders: str
-    idle: bool
 
 
 class ExplainedPod(Part, frozen=True):
@@ -360,16 +333,7 @@ def _pod_fields(pod: PodFindings) -> dict[str, Any]:
             )
             for use in pod.uses
         ),
-        "rivals": tuple(
-            RivalClaim(
-                namespace=rival.view.namespace,
-                name=rival.view.name,
-                devices=rival.view.devices,
-                holders=rival.view.holders,
-                idle=rival.idle,
-            )
-            for rival in pod.rivals
-        ),
+        "rivals": pod.rivals,
         "advice": pod.advice(),
     }
 
@@ -409,11 +373,8 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         problems=tuple(
             ReasonText(reason=problem.reason, message=problem.note) for problem in workload.problems
         ),
-        reservations=tuple(one.metadata.name for one in workload.reservations),
-        claims=tuple(
-            ShortClaim(name=claim.view.name, state=claim.view.state, devices=claim.view.devices)
-            for claim in workload.claims
-        ),
+        reservations=tuple(reservation.metadata.name for reservation in workload.reservations),
+        claims=tuple(by_names(claim.view, ShortClaim) for claim in workload.claims),
         missing_claims=workload.missing,
         waiting=tuple(ExplainedPod(**_pod_fields(pod)) for pod in workload.waiting),
         advice=tuple(workload_advice(workload)),

@@ -52,13 +52,12 @@ def explain_object(
 
 def explain_reason(name: str, output: Output) -> int:
     """Print what a reason means and what to do about it. No cluster is asked."""
-
-    found = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
-    if found is None:
+    known = {str(reason).lower(): reason for reason in MEANINGS}.get(name.lower())
+    if known is None:
         raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
-    meaning = MEANINGS[found]
-    told = [f"{found}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
-    print_text(output, told, reason_of(found, meaning), (f"reason/{found}",))
+    meaning = MEANINGS[known]
+    lines = [f"{known}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
+    print_text(output, lines, reason_of(known, meaning), (f"reason/{known}",))
     return 0
 
 
@@ -71,7 +70,6 @@ async def naming(
     Args:
         about: how the sentence begins.
     """
-
     try:
         yield
     except NotFound as error:
@@ -84,22 +82,20 @@ async def naming(
 
 async def others_than(client: Client, namespace: str) -> str:
     """The claims that there are, for a user who has mistyped one."""
-
     try:
-        found = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
+        claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
     except KubeError:
         return ""
-    names = sorted(each.metadata.name for each in found)
+    names = sorted(claim.metadata.name for claim in claims)
     return f"; there are: {listed(names, 5)}" if names else "; there is no claim in the namespace"
 
 
 async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
     """Explain the object again after every change in its namespace, for ever."""
-
     watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
     before = ""
-    async with changes(session.client, session.clock, namespace, watched) as each:
-        async for _ in each:
+    async with changes(session.client, session.clock, namespace, watched) as news:
+        async for _ in news:
             with redirect_stdout(StringIO()) as text:
                 await run(session, namespace, kind, name, output)
             if text.getvalue() == before:
@@ -113,16 +109,15 @@ async def follow(session: Session, namespace: str, kind: str, name: str, output:
 
 
 async def run(session: Session, namespace: str, kind: str, name: str, output: Output) -> int:
-
     client, clock = session.client, session.clock
     if kind == POD:
         pod = await explain_pod(client, namespace, name, clock)
         named = (resource_name(kind, name),)
         print_text(output, pod_text.pod_lines(pod), pod_of(pod), named)
     elif kind in KINDS:
-        found = await explain_workload(client, namespace, kind, name, clock)
+        workload = await explain_workload(client, namespace, kind, name, clock)
         named = (resource_name(kind, name),)
-        print_text(output, pod_text.workload_lines(found), workload_of(found), named)
+        print_text(output, pod_text.workload_lines(workload), workload_of(workload), named)
     else:
         if kind == RESERVATION:
             reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
@@ -135,7 +130,6 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
 
 
 async def _claim(session: Session, namespace: str, claim: str, output: Output) -> None:
-
     named = (resource_name(CLAIM, claim),)
     try:
         shown = await explain_with_controller(session.client, namespace, claim, session.clock)

@@ -128,9 +128,9 @@ async def explain_with_controller(
 
 async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock) -> Explanation:
     explanation = await explain(client, namespace, name, clock.now())
-    found = await acting.election(client, clock.now())
+    election = await acting.election(client, clock.now())
     return replace(
-        explanation, election=found, troubles=acting.troubles(found, explanation.assessment)
+        explanation, election=election, troubles=acting.troubles(election, explanation.assessment)
     )
 
 
@@ -145,14 +145,18 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     everyone = await client.list(PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
     listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
-    reservations = tuple(one for one in listed.items if one.spec.resource_claim_name == name)
+    reservations = tuple(
+        reservation for reservation in listed.items if reservation.spec.resource_claim_name == name
+    )
     unreadable = (*everyone.unreadable, *listed.unreadable, *await _sets(client, namespace))
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
         name=name,
         claim=claim,
-        reservations=tuple([await _held(client, one, name) for one in reservations]),
+        reservations=tuple(
+            [await _held(client, reservation, name) for reservation in reservations]
+        ),
         pods=pods,
         rules=Rules(dialect=_dialect(reservations)),
         memory=Memory(
@@ -160,28 +164,32 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
             evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fenced_for(reservations, now)),
         ),
-        ghosts=tuple(ghost for one in reservations for ghost in one.status.force_deleted_pods),
-        unreadable=tuple(each for each in unreadable if may_concern(each, namespace, name, claim)),
+        ghosts=tuple(
+            ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
+        ),
+        unreadable=tuple(
+            unread for unread in unreadable if may_concern(unread, namespace, name, claim)
+        ),
     )
     if pods or claim.status.allocation is not None:
         snapshot = await _with_devices(client, snapshot)
-    found = assess(snapshot)
-    under_way = found.reason if found.reason in PENDING_PODS_GIVE_WAY else None
+    assessment = assess(snapshot)
+    under_way = assessment.reason if assessment.reason in PENDING_PODS_GIVE_WAY else None
     asked = under_way or Reason.RELEASE_REQUESTED
-    obstacles = tuple(blockers(snapshot, asked, found.own)) if found.retentions else ()
-    uids = {each.metadata.uid for each in everyone.items} | {each.uid for each in unreadable}
-    unreadable_here = tuple(each for each in snapshot.unreadable if each.resource is PODS)
+    obstacles = tuple(blockers(snapshot, asked, assessment.own)) if assessment.retentions else ()
+    uids = {pod.metadata.uid for pod in everyone.items} | {unread.uid for unread in unreadable}
+    unreadable_here = tuple(unread for unread in snapshot.unreadable if unread.resource is PODS)
     live = LiveList("", pods, frozenset(uids), unreadable=unreadable_here)
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
     annotated = await asking(client, claim, pods)
     if reservations:
-        annotated = tuple(one for one in annotated if one.fix)
+        annotated = tuple(asker for asker in annotated if asker.fix)
     return Explanation(
         view,
-        found,
-        found.reason,
+        assessment,
+        assessment.reason,
         obstacles,
         orphan=orphan,
         asking=annotated,
@@ -221,8 +229,8 @@ async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
 
 def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
     """The dialect that the controller detected. Without a controller, nothing depends on it."""
-    found = (one.status.dialect for one in reservations)
-    return next((dialect for dialect in found if dialect in DIALECTS), "hold")
+    dialects = (reservation.status.dialect for reservation in reservations)
+    return next((dialect for dialect in dialects if dialect in DIALECTS), "hold")
 
 
 def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
@@ -230,8 +238,10 @@ def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> fl
 
     The controller measures a little less: from the fence, by its own clock.
     """
-    releases = (one.status.release for one in reservations)
-    fenced = [each.since for each in releases if each and each.step == ReleaseStep.FENCED]
+    releases = (reservation.status.release for reservation in reservations)
+    fenced = [
+        release.since for release in releases if release and release.step == ReleaseStep.FENCED
+    ]
     ages = [(now - since).total_seconds() for since in fenced if since is not None]
     return max(min(ages, default=0.0), 0.0)
 
@@ -239,8 +249,8 @@ def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> fl
 def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:
     return {
         ghost.uid: (now - ghost.since).total_seconds()
-        for one in reservations
-        for ghost in one.status.force_deleted_pods
+        for reservation in reservations
+        for ghost in reservation.status.force_deleted_pods
         if ghost.since is not None
     }
 

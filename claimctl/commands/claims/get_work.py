@@ -60,7 +60,6 @@ def get(
 
 
 async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> int:
-
     missing: list[str] = []
     shown = in_order(await gather(client, wanted, missing), wanted.sort_by)
     if shown or not missing:
@@ -78,11 +77,10 @@ async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -
 
     A terminal shows the whole table anew. In a pipe only the rows of changed claims follow.
     """
-
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(client, clock, wanted.namespace, watched) as each:
-        async for _ in each:
+    async with changes(client, clock, wanted.namespace, watched) as news:
+        async for _ in news:
             shown = in_order(await gather(client, wanted, []), wanted.sort_by)
             made = table(shown, clock.now(), wanted, "No claims found.")
             before, known = known, _rows(shown, made)
@@ -111,7 +109,6 @@ def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[st
 
 def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bool) -> None:
     """Print the rows or the names of the claims that have changed."""
-
     if output == Output.NAME:
         for name, is_new in zip(made.names, changed, strict=True):
             if is_new:
@@ -125,7 +122,6 @@ async def gather(
     client: Client, wanted: Wanted, missing: list[str] | None = None
 ) -> list[ClaimView]:
     """The claims, read live. ``missing`` gets the names that do not exist."""
-
     if wanted.names:
         claims = await _by_name(client, wanted, missing if missing is not None else [])
     else:
@@ -169,20 +165,19 @@ def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
 
 
 async def _by_name(client: Client, wanted: Wanted, missing: list[str]) -> list[ResourceClaim]:
-
-    found = []
+    claims = []
     for name in dict.fromkeys(wanted.names):
         try:
-            found.append(await client.get(RESOURCECLAIMS, name, wanted.namespace))
+            claims.append(await client.get(RESOURCECLAIMS, name, wanted.namespace))
         except NotFound:
             missing.append(name)
-    return found
+    return claims
 
 
-def _warn_unreadable(found: Iterable[Unreadable]) -> None:
+def _warn_unreadable(unreadable: Iterable[Unreadable]) -> None:
     """Warn on stderr of objects that cannot be read: the output may lack them."""
-    for each in found:
-        typer.echo(f"warning: {each.describe()}", err=True)
+    for unread in unreadable:
+        typer.echo(f"warning: {unread.describe()}", err=True)
 
 
 _WIDE = ("PLACES", "CONSUMERS", "UID")
@@ -197,7 +192,6 @@ STATE_STYLES = {
 
 
 def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
-
     head = (
         Column("NAME"),
         Column("STATE", styles=STATE_STYLES),
@@ -239,7 +233,6 @@ def _nodes(nodes: tuple[str, ...]) -> str:
 
 async def _none_found(client: Client, wanted: Wanted) -> str:
     """What to say instead of an empty table; also if the namespace does not exist."""
-
     if not wanted.namespace:
         return "No claims found."
     try:

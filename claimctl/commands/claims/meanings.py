@@ -254,7 +254,7 @@ _WRONG = {
 
 def _meanings() -> dict[Reason, Meaning]:
     plain = {Topic.FINE: _FINE, Topic.ENDS: _ENDS}
-    found = {
+    meanings = {
         reason: Meaning(topic, text)
         for topic, texts in plain.items()
         for reason, text in texts.items()
@@ -268,8 +268,8 @@ def _meanings() -> dict[Reason, Meaning]:
         Topic.WRONG: _WRONG,
     }
     for topic, pairs in both.items():
-        found |= {reason: Meaning(topic, *pair) for reason, pair in pairs.items()}
-    return found
+        meanings |= {reason: Meaning(topic, *pair) for reason, pair in pairs.items()}
+    return meanings
 
 
 MEANINGS: Mapping[Reason, Meaning] = _meanings()

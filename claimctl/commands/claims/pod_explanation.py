@@ -7,7 +7,7 @@ from typing import Any
 
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.explanation import Explanation, explain
-from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, Rival, is_idle
+from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -49,7 +49,7 @@ class _Request(Wire, frozen=True, kw_only=True):
 
     def classes(self) -> set[str]:
         inner = (self.exactly, *self.first_available)
-        return {self.device_class_name, *(each.device_class_name for each in inner)} - {""}
+        return {self.device_class_name, *(request.device_class_name for request in inner)} - {""}
 
 
 class _Devices(Wire, frozen=True, kw_only=True):
@@ -70,7 +70,9 @@ class _Requesting(Wire, frozen=True, kw_only=True):
     @property
     def classes(self) -> frozenset[str]:
         """The device classes; v1 has them below ``exactly``, v1beta1 in the request itself."""
-        return frozenset(name for each in self.spec.devices.requests for name in each.classes())
+        return frozenset(
+            name for request in self.spec.devices.requests for name in request.classes()
+        )
 
 
 _REQUESTING = Resource(
@@ -100,29 +102,31 @@ async def _explained(
         if use.claim not in known or not use.claim:
             known[use.claim] = await _with_claim(client, pod.metadata.namespace, use, clock)
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
-    found = PodFindings(pod, tuple(uses), owner=await _owner(client, pod))
-    if found.state in ("Waiting", "Starting"):
-        found = replace(found, warnings=await _warnings(client, pod))
-    if found.state == "Waiting":
-        found = replace(found, rivals=await _rivals(client, found))
-    return found
+    findings = PodFindings(pod, tuple(uses), owner=await _owner(client, pod))
+    if findings.state in ("Waiting", "Starting"):
+        findings = replace(findings, warnings=await _warnings(client, pod))
+    if findings.state == "Waiting":
+        findings = replace(findings, rivals=await _rivals(client, findings))
+    return findings
 
 
 def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:
     """The entries of the pod's ``spec.resourceClaims``, with the names of generated claims."""
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    found = [
+    made = {
+        status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses
+    }
+    uses = [
         ClaimUse(
-            entry=each.name,
-            claim=each.resource_claim_name or made.get(each.name) or "",
-            template=each.resource_claim_template_name or "",
+            entry=entry.name,
+            claim=entry.resource_claim_name or made.get(entry.name) or "",
+            template=entry.resource_claim_template_name or "",
         )
-        for each in pod.spec.resource_claims
+        for entry in pod.spec.resource_claims
     ]
     extended = pod.status.extended_resource_claim_status
     if extended is not None and extended.resource_claim_name:
-        found.append(ClaimUse("extended resources", extended.resource_claim_name))
-    return tuple(found)
+        uses.append(ClaimUse("extended resources", extended.resource_claim_name))
+    return tuple(uses)
 
 
 async def _with_claim(client: Client, namespace: str, use: ClaimUse, clock: Clock) -> ClaimUse:
@@ -162,7 +166,7 @@ async def _warnings(client: Client, pod: Pod) -> tuple[str, ...]:
         if event.regarding.uid == pod.metadata.uid and event.type == "Warning"
     ]
     about.sort(key=last_seen)
-    return tuple(dict.fromkeys(f"{each.reason}: {each.note}" for each in about))
+    return tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in about))
 
 
 def last_seen(event: Event) -> str:
@@ -171,30 +175,39 @@ def last_seen(event: Event) -> str:
     return last or event.event_time or event.deprecated_last_timestamp or ""
 
 
-async def _rivals(client: Client, found: PodFindings) -> tuple[Rival, ...]:
+async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ...]:
     """The claims with devices of the classes that the pod's claims without devices ask for."""
     waiting = {
         use.claim
-        for use in found.uses
+        for use in findings.uses
         if use.explanation is not None and use.explanation.view.claim.status.allocation is None
     }
     if not waiting:
         return ()
-    place = found.pod.metadata.namespace
+    place = findings.pod.metadata.namespace
     every = await _everywhere(client, _REQUESTING, place)
-    own = [one for one in every if one.metadata.namespace == place and one.metadata.name in waiting]
-    wanted = frozenset(name for one in own for name in one.classes)
+    own = [
+        claim
+        for claim in every
+        if claim.metadata.namespace == place and claim.metadata.name in waiting
+    ]
+    wanted = frozenset(name for claim in own for name in claim.classes)
     uids = {
-        one.metadata.uid
-        for one in every
-        if one.status.allocation is not None and one.classes & wanted
+        claim.metadata.uid
+        for claim in every
+        if claim.status.allocation is not None and claim.classes & wanted
     }
     claims = [
-        one for one in await _everywhere(client, RESOURCECLAIMS, place) if one.metadata.uid in uids
+        claim
+        for claim in await _everywhere(client, RESOURCECLAIMS, place)
+        if claim.metadata.uid in uids
     ]
     reserved = await _everywhere(client, CLAIMRESERVATIONS, place)
-    rivals = [Rival(view, is_idle(view)) for view in views(claims, (), reserved)]
-    return tuple(sorted(rivals, key=lambda rival: (not rival.idle, rival.name)))
+    rivals = [
+        RivalClaim(view.namespace, view.name, view.devices, view.holders, is_idle(view))
+        for view in views(claims, (), reserved)
+    ]
+    return tuple(sorted(rivals, key=lambda rival: not rival.idle))
 
 
 async def _everywhere(client: Client, resource: Any, namespace: str) -> tuple[Any, ...]:
@@ -241,14 +254,16 @@ async def explain_workload(
         NotFound: the workload does not exist.
     """
     group, resource = next(
-        (group, resource) for (group, each), resource in WORKLOADS.items() if each == kind
+        (group, resource)
+        for (group, known_kind), resource in WORKLOADS.items()
+        if known_kind == kind
     )
     workload = await client.get(resource, name, namespace)
     sets = await _sets(client, namespace)
     state = observe(workload, "", sets)
     ref = WorkloadRef(api_group=group, kind=kind, name=name)
     listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
-    own = tuple(one for one in listed.items if one.spec.workload_ref == ref)
+    own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
     everyone = (await client.list(PODS, namespace, partial=True)).items
     pods = Consumers.of(pod for pod in everyone if _made_by(pod, state))
     known: dict[str, ClaimUse] = {}
@@ -285,5 +300,5 @@ def _made_by(pod: Pod, state: WorkloadState) -> bool:
 def _not_running(pods: Consumers) -> list[Pod]:
     """The pending pods, then those that have a node and do not run yet."""
     starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
-    found = [*pods.pending.values(), *starting]
-    return sorted(found, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
+    waiting = [*pods.pending.values(), *starting]
+    return sorted(waiting, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))

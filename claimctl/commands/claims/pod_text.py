@@ -7,66 +7,55 @@ from collections.abc import Iterator
 from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.explanation import Explanation, describe_retention
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, holders
+from claimctl.commands.claims.pod_view import PodFindings
 from claimctl.text import counted, fact
 
 MOST_RIVALS = 10
-_API = "cli.claimctl.io/v1alpha1"
 
 
-def pod_lines(found: PodFindings) -> list[str]:
-
-    meta = found.pod.metadata
-    node = found.pod.spec.node_name
-    state = f"{found.state}{f' on {node}' if node else ''}"
+def pod_lines(findings: PodFindings) -> list[str]:
+    meta = findings.pod.metadata
+    node = findings.pod.spec.node_name
+    state = f"{findings.state}{f' on {node}' if node else ''}"
+    owner = f", of {findings.owner}" if findings.owner else ""
+    uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
+    nothing = "Nothing is wrong."
+    if findings.state == "Waiting" and not findings.rivals:
+        nothing = f"See the scheduler's words: kubectl -n {meta.namespace} describe pod"
     return [
-        fact("Pod", f"{meta.namespace}/{meta.name}{f', of {found.owner}' if found.owner else ''}"),
+        fact("Pod", f"{meta.namespace}/{meta.name}{owner}"),
         fact("State", state),
-        *(f"  {reason}: {message}" for reason, message in found.reasons()),
+        *(f"  {reason}: {message}" for reason, message in findings.reasons()),
         "Claims:",
-        *([f"  {_use(use)}" for use in found.uses] or ["  it names no claim"]),
-        *_rivals(found),
+        *(f"  {use}" for use in uses or ["it names no claim"]),
+        *_rivals(findings),
         "What to do:",
-        *(f"  {line}" for line in found.advice() or (_nothing(found),)),
+        *(f"  {line}" for line in findings.advice() or (nothing,)),
     ]
 
 
-def _use(use: ClaimUse) -> str:
-    if use.explanation is None:
-        return use.problem
-    return _claim(use.explanation)
-
-
 def _claim(explanation: Explanation) -> str:
-
     view = explanation.view
     devices = ", ".join(view.devices) or "no devices"
-    return f"{view.name}: {view.state}, {devices}, listed: {holders(view)} ({view.places})"
+    holders = view.holders or "nobody"
+    return f"{view.name}: {view.state}, {devices}, listed: {holders} ({view.places})"
 
 
-def _rivals(found: PodFindings) -> Iterator[str]:
-
-    if not found.rivals:
+def _rivals(findings: PodFindings) -> Iterator[str]:
+    if not findings.rivals:
         return
     yield "Devices of the same classes are with:"
-    for rival in found.rivals[:MOST_RIVALS]:
+    for rival in findings.rivals[:MOST_RIVALS]:
         idle = ", idle" if rival.idle else ""
-        devices = ", ".join(rival.view.devices)
-        yield f"  claim {rival.name}: {devices}, {holders(rival.view)}{idle}"
-    if len(found.rivals) > MOST_RIVALS:
-        yield f"  and {len(found.rivals) - MOST_RIVALS} more claims"
+        what = f"{', '.join(rival.devices)}, {rival.holders or 'nobody'}{idle}"
+        yield f"  claim {rival.namespace}/{rival.name}: {what}"
+    if len(findings.rivals) > MOST_RIVALS:
+        yield f"  and {len(findings.rivals) - MOST_RIVALS} more claims"
 
 
-def _nothing(found: PodFindings) -> str:
-    if found.state == "Waiting" and not found.rivals:
-        return f"See the scheduler's words: kubectl -n {found.pod.metadata.namespace} describe pod"
-    return "Nothing is wrong."
-
-
-def workload_lines(found: WorkloadFindings) -> list[str]:
-
-    pods = found.consumers
-    wants = "it has ended" if found.state.ended else counted(found.state.wants, "pod")
+def workload_lines(findings: WorkloadFindings) -> list[str]:
+    pods = findings.consumers
+    wants = "it has ended" if findings.state.ended else counted(findings.state.wants, "pod")
     starting = sum(pod.status.phase == "Pending" for pod in pods.bound.values())
     there = [
         f"{len(pods.bound) - starting} running",
@@ -74,24 +63,24 @@ def workload_lines(found: WorkloadFindings) -> list[str]:
         f"{len(pods.pending)} waiting for a node",
     ]
     return [
-        fact(found.ref.kind, f"{found.namespace}/{found.ref.name}"),
+        fact(findings.ref.kind, f"{findings.namespace}/{findings.ref.name}"),
         fact("Wants", f"{wants}; {', '.join(there)}"),
         "Held for it:",
-        *(f"  {line}" for line in _reserved(found)),
+        *(f"  {line}" for line in _reserved(findings)),
         "Claims:",
-        *([f"  {_claim(each)}" for each in found.claims] or ["  its pods name no existing claim"]),
-        *(f"  claim {name} does not exist" for name in found.missing),
-        *_waiting(found),
+        *(f"  {_claim(claim)}" for claim in findings.claims),
+        *(["  its pods name no existing claim"] if not findings.claims else []),
+        *(f"  claim {name} does not exist" for name in findings.missing),
+        *_waiting(findings),
         "What to do:",
-        *(f"  {line}" for line in workload_advice(found)),
+        *(f"  {line}" for line in workload_advice(findings)),
     ]
 
 
-def _reserved(found: WorkloadFindings) -> Iterator[str]:
-
-    named = {one.metadata.name for one in found.reservations}
+def _reserved(findings: WorkloadFindings) -> Iterator[str]:
+    named = {reservation.metadata.name for reservation in findings.reservations}
     shown = False
-    for explanation in found.claims:
+    for explanation in findings.claims:
         for retention in explanation.assessment.retentions:
             name = retention.held.reservation.metadata.name
             if name in named:
@@ -99,20 +88,20 @@ def _reserved(found: WorkloadFindings) -> Iterator[str]:
                 policy = retention.held.reservation.spec.retention_policy
                 does = describe_retention(explanation, retention)
                 yield f"claim {explanation.view.name} by ClaimReservation {name} ({policy}): {does}"
-    yield from (problem.note for problem in found.problems)
-    if not shown and not found.problems and found.annotation is not None:
-        asks = f"claimctl.io/reserve: {found.annotation!r}"
+    yield from (problem.note for problem in findings.problems)
+    if not shown and not findings.problems and findings.annotation is not None:
+        asks = f"claimctl.io/reserve: {findings.annotation!r}"
         yield f"{asks} asks for a hold, and there is no ClaimReservation yet"
-    elif not shown and not found.problems:
+    elif not shown and not findings.problems:
         yield "nothing: it has no annotation claimctl.io/reserve, and no ClaimReservation names it"
 
 
-def _waiting(found: WorkloadFindings) -> Iterator[str]:
-    if not found.waiting:
+def _waiting(findings: WorkloadFindings) -> Iterator[str]:
+    if not findings.waiting:
         return
     yield "Pods that do not run:"
-    for pod in found.waiting:
-        reasons = "; ".join(f"{each}: {text}" for each, text in pod.reasons())
+    for pod in findings.waiting:
+        reasons = "; ".join(f"{reason}: {text}" for reason, text in pod.reasons())
         yield f"  {pod.pod.metadata.name}: {reasons or pod.state}"
-    if any(pod.rivals for pod in found.waiting):
-        yield from _rivals(max(found.waiting, key=lambda pod: len(pod.rivals)))
+    if any(pod.rivals for pod in findings.waiting):
+        yield from _rivals(max(findings.waiting, key=lambda pod: len(pod.rivals)))

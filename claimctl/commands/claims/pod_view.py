@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from claimctl.cli.documents import Names, Part
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
@@ -33,24 +34,22 @@ class ClaimUse:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """Another claim that has devices of the same classes as a claim without devices."""
+class RivalClaim(Part, frozen=True, kw_only=False):
+    """Another claim that has devices of the classes that the pod waits for."""
 
-    view: ClaimView
+    namespace: str
+    name: str
+    devices: Names
+    holders: str
     idle: bool
     """Whether claimctl holds the claim, and no pod uses it."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.view.namespace}/{self.view.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class PodFindings:
     pod: Pod
     uses: tuple[ClaimUse, ...]
-    rivals: tuple[Rival, ...] = ()
+    rivals: tuple[RivalClaim, ...] = ()
     warnings: tuple[str, ...] = ()
     """Notes of Warning events about the pod, the latest last."""
     owner: str = ""
@@ -87,123 +86,96 @@ class PodFindings:
         return tuple(dict.fromkeys(_advice(self)))
 
 
-def _waiting(found: PodFindings) -> Iterator[tuple[str, str]]:
-    avoids = found.pod.metadata.annotation(AVOIDS)
-    if isinstance(found.pod, SchedulingPod) and is_braked(found.pod):
+def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
+    avoids = findings.pod.metadata.annotation(AVOIDS)
+    if isinstance(findings.pod, SchedulingPod) and is_braked(findings.pod):
         text = "nodes refused the pods of its owner; claimctl reschedule lets one through at a time"
         yield "Braked", text
         return
-    if gates := found.pod.spec.scheduling_gates:
+    if gates := findings.pod.spec.scheduling_gates:
         text = counted(len(gates), "scheduling gate keeps", "scheduling gates keep")
         yield "SchedulingGated", f"{text} schedulers from the pod"
         return
-    for use in found.uses:
-        yield from _claim_in_the_way(found.pod, use)
-    scheduled = find_condition(found.pod.status.conditions, "PodScheduled")
+    for use in findings.uses:
+        yield from _blocking_claim(findings.pod, use)
+    scheduled = find_condition(findings.pod.status.conditions, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
         if avoids:
             yield "Avoids", f"nodes that refused pods of its owner: {avoids}"
-    elif not any(use.problem for use in found.uses):
-        name = found.pod.spec.scheduler_name or "default-scheduler"
+    elif not any(use.problem for use in findings.uses):
+        name = findings.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
 
 
-def _claim_in_the_way(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
+def _blocking_claim(pod: Pod, use: ClaimUse) -> Iterator[tuple[str, str]]:
     if use.problem:
         yield ("ClaimNotMade" if use.template and not use.claim else "ClaimNotFound"), use.problem
     if use.explanation is None:
         return
     claim, name = use.explanation.view.claim, f"claim {use.claim}"
+    listed = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     if claim.metadata.deleting:
         yield "ClaimDeleted", f"{name} is being deleted: the scheduler gives it to no new pod"
     elif use.explanation.release is not None:
         text = f"{name} is being released ({use.explanation.release}); it is allocated anew then"
         yield "ClaimReleasing", text
-    elif len(claim.status.reserved_for) >= LIMIT and not _listed(pod, use):
+    elif len(claim.status.reserved_for) >= LIMIT and pod.metadata.uid not in listed:
         yield "ReservedForFull", f"all {LIMIT} places in the list of {name} are taken"
 
 
-def _listed(pod: Pod, use: ClaimUse) -> bool:
-    if use.explanation is None:
-        return True
-    entries = use.explanation.view.claim.status.reserved_for
-    return any(is_pod(each) and each.uid == pod.metadata.uid for each in entries)
-
-
-def _starting(found: PodFindings) -> Iterator[tuple[str, str]]:
-    for use in found.uses:
+def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
+    for use in findings.uses:
         if use.explanation is not None and use.explanation.view.claim.status.allocation is None:
             text = f"the pod has a node, and claim {use.claim} is not allocated: the kubelet waits"
             yield "StrandedPod", text
-    yield from (("Warning", note) for note in found.warnings[-3:])
-    if not found.warnings:
-        yield "Starting", f"the kubelet of {found.pod.spec.node_name} starts the pod"
+    yield from (("Warning", note) for note in findings.warnings[-3:])
+    if not findings.warnings:
+        yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
 
 
-def _refused(found: PodFindings) -> Iterator[tuple[str, str]]:
+def _refused(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet ended the pod before a container ran."""
-    if not isinstance(found.pod, SchedulingPod):
+    if not isinstance(findings.pod, SchedulingPod):
         return
-    status = found.pod.status
+    status = findings.pod.status
     if status.message.startswith("Pod was rejected"):
-        yield status.reason or "Refused", f"{found.pod.spec.node_name}: {status.message}"
+        yield status.reason or "Refused", f"{findings.pod.spec.node_name}: {status.message}"
 
 
-def _resizing(found: PodFindings) -> Iterator[tuple[str, str]]:
+def _resizing(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet does not give the pod the size that its spec wants."""
-    pending = find_condition(found.pod.status.conditions, "PodResizePending")
+    pending = find_condition(findings.pod.status.conditions, "PodResizePending")
     if pending is not None and pending.status == "True":
         says = pending.message or "the kubelet says no more"
         yield f"Resize{pending.reason or 'Pending'}", says
 
 
-def _advice(found: PodFindings) -> Iterator[str]:
-    namespace = found.pod.metadata.namespace
-    for reason, _ in found.reasons():
-        if reason == "StrandedPod":
-            yield f"Delete the pod: kubectl -n {namespace} delete pod {found.pod.metadata.name}"
-        elif reason in ("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"):
-            yield "Wait a moment, and look again."
-        elif reason in ("Braked", "Avoids"):
-            name = f"{namespace}/{found.pod.metadata.name}"
-            why = f"--policy-config-file FILE --why {name}"
-            yield f"See what is done about it: claimctl reschedule {why}"
-    yield from _resize_advice(found)
-    for use in found.uses:
+def _advice(findings: PodFindings) -> Iterator[str]:
+    meta, node = findings.pod.metadata, findings.pod.spec.node_name
+    command = f"claimctl reschedule --policy-config-file FILE --why {meta.namespace}/{meta.name}"
+    wait, why = "Wait a moment, and look again.", f"See what is done about it: {command}"
+    known = {
+        "StrandedPod": f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}",
+        **dict.fromkeys(("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        **dict.fromkeys(("Braked", "Avoids"), why),
+        "ResizeDeferred": f"See who could leave, if a policy has DeferredResizes: {command}",
+        "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
+    }
+    yield from (known[reason] for reason, _ in findings.reasons() if reason in known)
+    for use in findings.uses:
         if use.problem and use.claim:
-            yield f"Create claim {use.claim} in namespace {namespace}."
-    for rival in found.rivals:
+            yield f"Create claim {use.claim} in namespace {meta.namespace}."
+    for rival in findings.rivals:
         if rival.idle:
-            command = f"claimctl release {rival.view.name} -n {rival.view.namespace}"
+            command = f"claimctl release {rival.name} -n {rival.namespace}"
             yield f"Free devices that are held idle: {command}"
-    busy = next((rival for rival in found.rivals if not rival.idle), None)
-    if busy is not None:
-        where = f"{busy.view.name} -n {busy.view.namespace}"
+    for busy in [rival for rival in findings.rivals if not rival.idle][:1]:
+        where = f"{busy.name} -n {busy.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"
-
-
-def _resize_advice(found: PodFindings) -> Iterator[str]:
-    meta = found.pod.metadata
-    for reason, _ in found.reasons():
-        if reason == "ResizeDeferred":
-            why = f"--policy-config-file FILE --why {meta.namespace}/{meta.name}"
-            yield f"See who could leave, if a policy has DeferredResizes: claimctl reschedule {why}"
-        elif reason == "ResizeInfeasible":
-            node = found.pod.spec.node_name
-            yield f"Ask for a size that the node has: kubectl describe node {node}"
-
-
-def holders(view: ClaimView) -> str:
-    """Who is in the claim's list, as text."""
-    return view.holders or "nobody"
 
 
 def is_idle(view: ClaimView) -> bool:
     """Whether the list has a hold, and no ClaimReservation reports a pod that uses the claim."""
-    held = any(map(is_workload, view.claim.status.reserved_for))
-    return (
-        held
-        and bool(view.reservations)
-        and not any(one.status.consumers for one in view.reservations)
-    )
+    held = any(map(is_workload, view.claim.status.reserved_for)) and bool(view.reservations)
+    return held and not any(reservation.status.consumers for reservation in view.reservations)

@@ -45,7 +45,6 @@ def release(access: Access, wanted: Wanted) -> int:
     """Ask for the release, and wait for it if that is wanted; the exit code."""
 
     async def work(session: Session) -> int:
-
         place = session.namespace
         async with naming(session.client, "ResourceClaim", place, wanted.claim):
             explanation = await explain_with_controller(
@@ -72,8 +71,8 @@ async def withdraw(client: Client, explanation: Explanation, wanted: Wanted) -> 
     if not view.release_asked:
         raise CommandFailed(f"no release of {name} is asked for, or it is done")
     if not wanted.dry_run:
-        for one in view.reservations:
-            await _annotate(client, one, view.claim.metadata.uid, withdraws=True)
+        for reservation in view.reservations:
+            await _annotate(client, reservation, view.claim.metadata.uid, withdraws=True)
     verb = "would be withdrawn (dry run)" if wanted.dry_run else "is withdrawn"
     line = f"the request to release {name} {verb}"
     document = request_of(explanation, dry_run=wanted.dry_run, cancelled=True)
@@ -83,10 +82,9 @@ async def withdraw(client: Client, explanation: Explanation, wanted: Wanted) -> 
 
 def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
     """Print the request, and what happens next."""
-
-    told = lines(explanation, dry_run=dry_run)
+    shown = lines(explanation, dry_run=dry_run)
     named = (resource_name(CLAIM, explanation.view.name),)
-    print_text(output, told, request_of(explanation, dry_run=dry_run), named)
+    print_text(output, shown, request_of(explanation, dry_run=dry_run), named)
 
 
 async def until_free(
@@ -101,7 +99,6 @@ async def until_free(
     Returns:
         0 when the devices are free; 3 when ``limit`` seconds have passed before.
     """
-
     view = asked.view
     name = f"claim {view.namespace}/{view.name}"
     try:
@@ -129,12 +126,11 @@ def _stays(view: ClaimView) -> str:
 
 async def _free(session: Session, asked: Explanation, line: Progress) -> None:
     """Return when the claim is not allocated, is gone, or is another claim of the same name."""
-
     namespace, name = asked.view.namespace, asked.view.name
-    told = tuple(one.message for one in asked.obstacles)
+    messages_before = tuple(blocker.message for blocker in asked.obstacles)
     watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(session.client, session.clock, namespace, watched) as each:
-        async for _ in each:
+    async with changes(session.client, session.clock, namespace, watched) as news:
+        async for _ in news:
             try:
                 now = await explain(session.client, namespace, name, session.clock.now())
             except NotFound:
@@ -144,10 +140,10 @@ async def _free(session: Session, asked: Explanation, line: Progress) -> None:
                 return
             if claim.status.allocation is None:
                 return
-            messages = tuple(one.message for one in now.obstacles)
-            if messages != told:
-                told = messages
-                line.say(f"waits: {'; '.join(told) or 'the controller releases it'}")
+            messages = tuple(blocker.message for blocker in now.obstacles)
+            if messages != messages_before:
+                messages_before = messages
+                line.say(f"waits: {'; '.join(messages_before) or 'the controller releases it'}")
 
 
 def _check(explanation: Explanation) -> None:
@@ -156,7 +152,6 @@ def _check(explanation: Explanation) -> None:
     Raises:
         CommandFailed: a release would do nothing.
     """
-
     view = explanation.view
     name = f"claim {view.namespace}/{view.name}"
     if not view.reservations:
@@ -170,8 +165,8 @@ def _check(explanation: Explanation) -> None:
 
 async def ask(client: Client, explanation: Explanation) -> None:
     """Annotate every ClaimReservation of the claim. A second call changes nothing."""
-    for one in explanation.view.reservations:
-        await _annotate(client, one, explanation.view.claim.metadata.uid)
+    for reservation in explanation.view.reservations:
+        await _annotate(client, reservation, explanation.view.claim.metadata.uid)
 
 
 async def _annotate(
@@ -192,19 +187,18 @@ async def _annotate(
 
 def _promise(explanation: Explanation) -> str:
     """What happens next, as far as the Lease shows that there is a controller."""
-    found = explanation.election
-    if found is None or found.state == "Acting":
+    election = explanation.election
+    if election is None or election.state == "Acting":
         return "the controller frees its devices now"
-    return f"a controller frees its devices when it acts ({found.message})"
+    return f"a controller frees its devices when it acts ({election.message})"
 
 
 def _not_acting(explanation: Explanation) -> list[str]:
     """Why nobody acts on the request, what else blocks the release, and what to do."""
-
     return [
         "it waits until a controller acts again:",
-        *(f"  {one.sign}: {one.message}" for one in explanation.troubles),
-        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
+        *(f"  {trouble.sign}: {trouble.message}" for trouble in explanation.troubles),
+        *(f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles),
         *controller_health.advice(explanation.troubles),
     ]
 
@@ -223,6 +217,6 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     return [
         head,
         "it waits until nothing blocks it any more:",
-        *(f"  {one.reason}: {one.message}" for one in explanation.obstacles),
+        *(f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles),
         *([] if dry_run else [_stays(view)]),
     ]

@@ -26,12 +26,12 @@ def until(explanation: Explanation, blocker: Blocker) -> datetime | None:
 def _on_record(explanation: Explanation, blocker: Blocker) -> bool:
     if blocker.reason is Reason.FORCE_DELETED_PODS:
         return True
-    releases = (one.status.release for one in explanation.view.reservations)
-    fenced = any(each is not None and each.step == ReleaseStep.FENCED for each in releases)
+    releases = (reservation.status.release for reservation in explanation.view.reservations)
+    fenced = any(release is not None and release.step == ReleaseStep.FENCED for release in releases)
     return blocker.reason is Reason.PODS_MAY_BE_BOUND and fenced
 
 
-def told(explanation: Explanation, blocker: Blocker) -> str:
+def release_wait(explanation: Explanation, blocker: Blocker) -> str:
     """The same as text; '' if time does not end the blocker."""
     if blocker.after is None:
         return ""
@@ -57,10 +57,10 @@ def controllers_word(explanation: Explanation) -> Iterator[str]:
     It may wait for what no object shows: for pods that may have vanished while it did not watch.
     """
     for retention in explanation.assessment.retentions:
-        found = retention.held.reservation
-        said = find_condition(found.status.conditions, ConditionType.RELEASED)
+        reservation = retention.held.reservation
+        said = find_condition(reservation.status.conditions, ConditionType.RELEASED)
         if explanation.release is None or said is None or said.status != "False":
             continue
         if said.reason != Reason.HELD:
-            where = f"the controller reports in ClaimReservation {found.metadata.name}"
+            where = f"the controller reports in ClaimReservation {reservation.metadata.name}"
             yield f"{where} ({said.reason}): {said.message}"

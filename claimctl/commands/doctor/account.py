@@ -71,16 +71,16 @@ async def account_of(client: Client) -> Account | None:
     Raises:
         Forbidden: the user may not list Deployments.
     """
-    found = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
-    if not found:
+    deployments = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
+    if not deployments:
         return None
-    deployment = max(found, key=lambda each: each.status.ready_replicas)
+    deployment = max(deployments, key=lambda deployment: deployment.status.ready_replicas)
     spec = deployment.spec.template.spec
     return Account(
         namespace=deployment.metadata.namespace,
         service_account=spec.service_account_name or "default",
         deployment=deployment.metadata.name,
-        images=tuple(each.image for each in spec.containers),
+        images=tuple(container.image for container in spec.containers),
         wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
         ready=deployment.status.ready_replicas,
     )

@@ -69,15 +69,15 @@ async def _objects(client: Client, namespace: str, resource: Resource[Any], bund
     place = namespace if resource.namespaced and resource is not wire.LEASES else ""
     path = client.served(resource).path(place)
     try:
-        found = await client.get_document(path, dict[str, Any])
+        listing = await client.get_document(path, dict[str, Any])
     except NotFound:
         return
     except KubeError as error:
         bundle.problems.append(str(error))
         return
-    items = [scrubbed(each, resource.plural) for each in found.get("items") or ()]
+    items = [scrubbed(item, resource.plural) for item in listing.get("items") or ()]
     if resource is wire.LEASES:
-        items = [each for each in items if _CLAIMCTLS_OWN in each["metadata"]["name"]]
+        items = [item for item in items if _CLAIMCTLS_OWN in item["metadata"]["name"]]
     if items:
         text = yaml.safe_dump(items, sort_keys=False, allow_unicode=True)
         bundle.files[f"objects/{resource.plural}.yaml"] = text

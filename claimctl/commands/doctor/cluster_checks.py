@@ -100,14 +100,14 @@ class Observed:
 
 def checks(observed: Observed) -> tuple[Finding, ...]:
     """One line at least for each check: its problems, or that there is none, or why not known."""
-    found = findings(observed)
-    with_problems = {each.check for each in found}
+    problems = findings(observed)
+    with_problems = {problem.check for problem in problems}
     rest = tuple(
         _without_problem(name, summary, observed)
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    return (*_drivers(observed), *_upgrade(observed), *rest, *found)
+    return (*_drivers(observed), *_upgrade(observed), *rest, *problems)
 
 
 def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
@@ -123,7 +123,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
 
     A check that does not concern the cluster is absent.
     """
-    found = {
+    summaries = {
         "permissions": "the controller has its rights",
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
         "annotations": "every annotation of a workload names claims of its pods",
@@ -139,8 +139,8 @@ def _summaries(observed: Observed) -> dict[str, str]:
         "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
-        del found["mixed-versions"]
-    return found
+        del summaries["mixed-versions"]
+    return summaries
 
 
 def findings(observed: Observed) -> tuple[Finding, ...]:
@@ -176,8 +176,8 @@ def _drivers(observed: Observed) -> Iterator[Finding]:
         yield _without_problem("drivers", "", observed)
         return
     devices: Counter[str] = Counter()
-    for each in observed.slices:
-        devices[each.spec.driver] += len(each.spec.devices or ())
+    for piece in observed.slices:
+        devices[piece.spec.driver] += len(piece.spec.devices or ())
     for driver, count in sorted(devices.items()):
         text = f"{counted(count, 'device')} in ResourceSlices"
         yield Finding("drivers", text, object=driver, verdict=Verdict.OK)
@@ -187,8 +187,11 @@ def _drivers(observed: Observed) -> Iterator[Finding]:
 
 
 def _reservations(observed: Observed) -> Iterator[Finding]:
-    for one in observed.reservations:
-        meta, ready = one.metadata, find_condition(one.status.conditions, ConditionType.READY)
+    for reservation in observed.reservations:
+        meta, ready = (
+            reservation.metadata,
+            find_condition(reservation.status.conditions, ConditionType.READY),
+        )
         if ready is not None and ready.status == "False" and ready.reason in _NOT_WRITTEN:
             text = f"cannot be served ({ready.reason}): {ready.message}"
             yield Finding("reservations", text, meta.namespace, meta.name)
@@ -205,8 +208,8 @@ _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
 
 
 def _annotations(observed: Observed) -> Iterator[Finding]:
-    for each in observed.annotations:
-        yield Finding("annotations", each.message, each.namespace, each.workload)
+    for annotation in observed.annotations:
+        yield Finding("annotations", annotation.message, annotation.namespace, annotation.workload)
 
 
 def _rights(observed: Observed) -> Iterator[Finding]:
@@ -226,9 +229,9 @@ _ROLES = "`claimctl install --component rbac` applies its roles"
 
 
 def _unread(observed: Observed) -> Iterator[Finding]:
-    for each in observed.unreadable:
-        text = f"{each.describe()}; claimctl makes no decision about claims that it concerns"
-        yield Finding("unreadable-objects", text, each.namespace, each.name)
+    for unread in observed.unreadable:
+        text = f"{unread.describe()}; claimctl makes no decision about claims that it concerns"
+        yield Finding("unreadable-objects", text, unread.namespace, unread.name)
 
 
 def _claims(observed: Observed) -> Iterator[Finding]:
@@ -248,8 +251,8 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
     """The orphans by claim UID, as ``claimctl orphans`` finds them."""
-    found = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
-    return {uid: orphan for uid, orphan in found.items() if orphan is not None}
+    judged = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
+    return {uid: orphan for uid, orphan in judged.items() if orphan is not None}
 
 
 def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
@@ -279,12 +282,12 @@ def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
 def _is_kept(entry: Reference, claim: ResourceClaim, observed: Observed) -> bool:
     """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
     return any(
-        one.spec.retention_policy == RetentionPolicy.MANUAL
-        and one.status.claim_uid == claim.metadata.uid
-        and one.status.reserved_for is not None
-        and one.status.reserved_for.uid == entry.uid
-        and not one.metadata.deleting
-        for one in observed.reservations
+        reservation.spec.retention_policy == RetentionPolicy.MANUAL
+        and reservation.status.claim_uid == claim.metadata.uid
+        and reservation.status.reserved_for is not None
+        and reservation.status.reserved_for.uid == entry.uid
+        and not reservation.metadata.deleting
+        for reservation in observed.reservations
     )
 
 
@@ -345,11 +348,11 @@ def _resizing(observed: Observed) -> Iterator[Finding]:
         yield Finding("resizes", text, namespace, f"pod/{name}")
 
 
-def uids(found: Listing[Any]) -> frozenset[str]:
+def uids(listing: Listing[Any]) -> frozenset[str]:
     """The UIDs of all objects, with '' for an object whose UID cannot be read."""
     return frozenset(
         (
-            *(each.metadata.uid for each in found.items),
-            *(each.uid for each in found.unreadable),
+            *(item.metadata.uid for item in listing.items),
+            *(unread.uid for unread in listing.unreadable),
         )
     )

@@ -13,66 +13,67 @@ OLDEST = (1, 32)
 _PODS = "look at its pods and its log: kubectl get pods -A -l app.kubernetes.io/name=claimctl"
 
 
-def diagnosis(found: Examination) -> tuple[Finding, ...]:
+def diagnosis(examination: Examination) -> tuple[Finding, ...]:
     """All lines; each check has at least one."""
     return (
-        *_cluster(found),
-        *_dialect(found),
-        *_installed(found),
-        *_controller(found),
-        *(checks(found.observed)),
+        *_cluster(examination),
+        *_dialect(examination),
+        *_installed(examination),
+        *_controller(examination),
+        *(checks(examination.observed)),
     )
 
 
-def _cluster(found: Examination) -> Iterator[Finding]:
-    major, minor = found.version
-    if not any(found.version):
+def _cluster(examination: Examination) -> Iterator[Finding]:
+    major, minor = examination.version
+    if not any(examination.version):
         yield Finding("kubernetes", "the server's version is not known", verdict=Verdict.UNKNOWN)
-    elif found.version < OLDEST:
+    elif examination.version < OLDEST:
         yield Finding("kubernetes", f"{major}.{minor}: claimctl needs 1.32 or newer")
     else:
         yield Finding("kubernetes", f"{major}.{minor}", verdict=Verdict.OK)
-    if found.served.claims:
-        versions = ", ".join(found.served.claims)
+    if examination.served.claims:
+        versions = ", ".join(examination.served.claims)
         yield Finding("resource.k8s.io", versions, verdict=Verdict.OK)
     else:
         yield Finding("resource.k8s.io", "not served: the cluster has no DRA; enable it")
-    groups = ", ".join(found.served.groups) or "not served"
+    groups = ", ".join(examination.served.groups) or "not served"
     yield Finding("podgroups", groups, verdict=Verdict.FACT)
 
 
-def _dialect(found: Examination) -> Iterator[Finding]:
-    if found.detection is not None:
-        why = "; ".join(found.detection.reasons)
-        yield Finding("dialect", f"{found.detection.dialect}: {why}", verdict=Verdict.OK)
-    elif found.observed.dialect:
-        text = f"{found.observed.dialect}: the controller has recorded it in a ClaimReservation"
+def _dialect(examination: Examination) -> Iterator[Finding]:
+    if examination.detection is not None:
+        why = "; ".join(examination.detection.reasons)
+        yield Finding("dialect", f"{examination.detection.dialect}: {why}", verdict=Verdict.OK)
+    elif examination.observed.dialect:
+        text = (
+            f"{examination.observed.dialect}: the controller has recorded it in a ClaimReservation"
+        )
         yield Finding("dialect", text, verdict=Verdict.OK)
     else:
-        yield Finding("dialect", found.dialect_unknown, verdict=Verdict.UNKNOWN)
+        yield Finding("dialect", examination.dialect_unknown, verdict=Verdict.UNKNOWN)
 
 
-def _installed(found: Examination) -> Iterator[Finding]:
-    if found.missing_crds:
-        command = "claimctl install --image IMAGE"
-        if found.account is not None:
-            command = "claimctl install --component crds"
-        text = f"these CRDs are missing: {', '.join(found.missing_crds)}; install them: `{command}`"
-        yield Finding("installation", text)
-    if not found.missing_crds:
+def _installed(examination: Examination) -> Iterator[Finding]:
+    if not examination.missing_crds:
         yield Finding("installation", "the CRDs are served", verdict=Verdict.OK)
+        return
+    part = "--image IMAGE" if examination.account is None else "--component crds"
+    names = ", ".join(examination.missing_crds)
+    text = f"these CRDs are missing: {names}; install them: `claimctl install {part}`"
+    yield Finding("installation", text)
 
 
-def _controller(found: Examination) -> Iterator[Finding]:
-    election, account = found.election, found.account
+def _controller(examination: Examination) -> Iterator[Finding]:
+    election, account = examination.election, examination.account
     if election.state is State.ACTING:
         yield Finding("controller", election.message, verdict=Verdict.OK)
     elif not election.readable:
         yield Finding("controller", f"not checked: {election.message}", verdict=Verdict.UNKNOWN)
     else:
         yield Finding("controller", f"{election.message}; {_PODS}")
-    if found.account_refused:
-        text = f"not checked: {found.account_refused}"
+    if examination.account_refused:
+        text = f"not checked: {examination.account_refused}"
         yield Finding("deployment", text, verdict=Verdict.UNKNOWN)
     elif account is None:
         text = "no Deployment has the controller's labels: not installed, or outside of the cluster"

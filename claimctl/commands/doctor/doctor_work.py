@@ -77,8 +77,7 @@ _STYLES = {"ok": "green", "problem": "bold red", "unknown": "yellow", "fact": "d
 _SIGNS = {"ok": "✔", "problem": "✗", "unknown": "?", "fact": "·"}
 
 
-def table(found: tuple[Finding, ...]) -> Table:
-
+def table(findings: tuple[Finding, ...]) -> Table:
     return Table(
         columns=(
             Column("RESULT", styles=_STYLES),
@@ -86,12 +85,12 @@ def table(found: tuple[Finding, ...]) -> Table:
         ),
         rows=tuple(
             (
-                f"{printable(_SIGNS[each.verdict])} {each.verdict}".strip(),
-                each.check,
-                _where(each) or "-",
-                each.message,
+                f"{printable(_SIGNS[finding.verdict])} {finding.verdict}".strip(),
+                finding.check,
+                _where(finding) or "-",
+                finding.message,
             )
-            for each in found
+            for finding in findings
         ),
     )
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from claimctl import __version__
-from claimctl.cli.documents import Document, Names, Part, says
-from claimctl.commands.claims.controller_health import Election, State
-from claimctl.commands.doctor.account import Account
+from claimctl.cli.documents import Document, Names, Part, by_names, says
+from claimctl.commands.claims.controller_health import State
 from claimctl.commands.doctor.cluster_checks import Finding, Verdict
 from claimctl.commands.doctor.examination import Examination
 from claimctl.commands.doctor.versions import Skew, Versions
@@ -18,10 +17,6 @@ from claimctl.commands.doctor.versions import Skew, Versions
 class LeaseState(Part, frozen=True):
     state: State
     message: str
-
-
-def _lease(election: Election) -> LeaseState:
-    return LeaseState(state=election.state, message=election.message)
 
 
 class Diagnosis(Document, frozen=True):
@@ -45,9 +40,9 @@ def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
             "resource.k8s.io": tuple(seen.served.claims),
             "podgroups.scheduling.k8s.io": tuple(seen.served.groups),
         },
-        controller=_lease(seen.election),
+        controller=by_names(seen.election, LeaseState),
         checks=tuple(findings),
-        findings=tuple(one for one in findings if one.verdict is Verdict.PROBLEM),
+        findings=tuple(finding for finding in findings if finding.verdict is Verdict.PROBLEM),
     )
 
 
@@ -100,20 +95,8 @@ def _server(versions: Versions) -> ServerVersion:
             "claimctl.io": tuple(versions.crds),
         },
         crds_from=versions.crds_release or None,
-        controller=_image(versions.controller),
-        lease=_lease(versions.election),
+        controller=by_names(versions.controller, ControllerImage) if versions.controller else None,
+        lease=by_names(versions.election, LeaseState),
         dialect=versions.dialect or None,
         skew=SkewState(verdict=verdict, message=message),
-    )
-
-
-def _image(account: Account | None) -> ControllerImage | None:
-    if account is None:
-        return None
-    return ControllerImage(
-        namespace=account.namespace,
-        deployment=account.deployment,
-        images=tuple(account.images),
-        ready=account.ready,
-        wanted=account.wanted,
     )

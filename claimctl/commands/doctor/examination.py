@@ -88,7 +88,7 @@ async def examine(
     reader = _Reader(client, namespace)
     account, refused = await _account(client)
     where = account.namespace if account else INSTALLED
-    found = await election(client, clock.now(), where)
+    elected = await election(client, clock.now(), where)
     observed = await _observe(reader, clock, detection)
     missing = await _missing_crds(client)
     lacking: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ async def examine(
         detection=detection,
         dialect_unknown=unknown,
         missing_crds=missing,
-        election=found,
+        election=elected,
         account=account,
         account_refused=refused,
         observed=reader.completed(observed, lacking, rights_refused),
@@ -112,7 +112,7 @@ async def examine(
 async def _missing_crds(client: Client) -> tuple[str, ...]:
     first = _CRDS[0]
     served = await resources(client, f"/apis/{first.group}/{first.version}")
-    return tuple(f"{each.plural}.{each.group}" for each in _CRDS if each.plural not in served)
+    return tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in served)
 
 
 async def _detect(client: Client, override: str) -> tuple[Detection | None, str]:
@@ -184,8 +184,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     scan = await _scan(reader, clock)
     reserved = await reader.listing(wire.CLAIMRESERVATIONS, "reservations", "unreadable-objects")
     listed: dict[tuple[str, str], Listing[Any]] = {
-        (each.group, each.plural): await reader.listing(each, "annotations")
-        for each in WORKLOADS.values()
+        (resource.group, resource.plural): await reader.listing(resource, "annotations")
+        for resource in WORKLOADS.values()
     }
     if groups:
         listed[POD_GROUP] = await reader.listing(wire.PODGROUPS, "dangling-references")
@@ -193,7 +193,9 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     records = await reader.listing(RESCHEDULERECORDS, "stale-taints", "avoidances", "resizes")
     events = await reader.listing(wire.EVENTS, "refused-pods")
     slices = await reader.listing(wire.RESOURCESLICES, "drivers")
-    others = [await reader.listing(each) for each in (wire.REPLICASETS, wire.DOWNGRADEPLANS)]
+    others = [
+        await reader.listing(resource) for resource in (wire.REPLICASETS, wire.DOWNGRADEPLANS)
+    ]
     every = (*listed.values(), nodes, events, slices, *others)
     return Observed(
         dialect=detection.dialect if detection else _recorded_dialect(reserved.items),
@@ -201,13 +203,13 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         orphans=orphans(scan.claims) if scan else {},
         uids={
             **({(wire.PODS.group, wire.PODS.plural): scan.pods} if scan else {}),
-            **{each: uids(found) for each, found in listed.items()},
+            **{kind: uids(listing) for kind, listing in listed.items()},
         },
         nodes=nodes.items,
         events=events.items,
         unreadable=(
             *(scan.unreadable if scan else reserved.unreadable),
-            *(unread for found in every for unread in found.unreadable),
+            *(unread for listing in every for unread in listing.unreadable),
         ),
         annotations=_annotations(listed, reserved.items),
         reservations=reserved.items,
@@ -223,14 +225,14 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
 def _stale_taints(
     nodes: Iterable[Node], records: Iterable[RescheduleRecord], clock: Clock
 ) -> tuple[tuple[str, Taint], ...]:
-    entries = [entry for each in records for entry in each.status.taints]
+    entries = [entry for record in records for entry in record.status.taints]
     return tuple(stale_taints(nodes, entries, clock.now()))
 
 
 def _avoidances(
     records: Iterable[RescheduleRecord], clock: Clock
 ) -> tuple[tuple[str, str, str], ...]:
-    entries = [entry for each in records for entry in each.status.avoidances]
+    entries = [entry for record in records for entry in record.status.avoidances]
     return tuple(
         (entry.namespace, f"{entry.kind.lower()}/{entry.name}", what)
         for entry, what in complaints(entries, clock.now())
@@ -238,8 +240,10 @@ def _avoidances(
 
 
 def _resizes(records: Iterable[RescheduleRecord], clock: Clock) -> tuple[tuple[str, str, str], ...]:
-    rounds = [entry for each in records for entry in each.status.resizes]
-    return tuple((each.namespace, each.name, what) for each, what in in_vain(rounds, clock.now()))
+    rounds = [entry for record in records for entry in record.status.resizes]
+    return tuple(
+        (resize.namespace, resize.name, what) for resize, what in in_vain(rounds, clock.now())
+    )
 
 
 async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
@@ -249,7 +253,9 @@ async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
     except Forbidden as error:
         plural = error.path.rpartition("/")[2]
         known = (wire.RESOURCECLAIMS, wire.PODS, wire.CLAIMRESERVATIONS)
-        missing = next((each for each in known if each.plural == plural), wire.RESOURCECLAIMS)
+        missing = next(
+            (resource for resource in known if resource.plural == plural), wire.RESOURCECLAIMS
+        )
         for check in _OF_CLAIMS:
             reader.refuse(check, missing)
         return None
@@ -257,23 +263,27 @@ async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
 
 def _recorded_dialect(reservations: tuple[ClaimReservation, ...]) -> str:
     """The dialect that a controller found; '' if no status has one."""
-    found = (one.status.dialect for one in reservations)
-    return next((dialect for dialect in found if dialect in DIALECTS), "")
+    dialects = (reservation.status.dialect for reservation in reservations)
+    return next((dialect for dialect in dialects if dialect in DIALECTS), "")
 
 
 def _annotations(
     listed: Mapping[tuple[str, str], Listing[Any]], reservations: tuple[ClaimReservation, ...]
 ) -> tuple[Annotation, ...]:
-    found = []
+    annotations = []
     for (group, kind), resource in WORKLOADS.items():
         for workload in listed[group, resource.plural].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
-            of_it = tuple(one for one in reservations if one.metadata.namespace == place)
+            of_it = tuple(
+                reservation
+                for reservation in reservations
+                if reservation.metadata.namespace == place
+            )
             wanted = plan(Annotated(ref, resource.api_version, workload, of_it))
             name = f"{kind.lower()}/{ref.name}"
-            found += [Annotation(place, name, problem.note) for problem in wanted.problems]
-    return tuple(found)
+            annotations += [Annotation(place, name, problem.note) for problem in wanted.problems]
+    return tuple(annotations)
 
 
 async def _behind(
@@ -290,7 +300,7 @@ async def _behind(
 
 def _late(reservations: tuple[ClaimReservation, ...]) -> frozenset[str]:
     return frozenset(
-        one.metadata.uid
-        for one in reservations
-        if one.status.observed_generation != one.metadata.generation
+        reservation.metadata.uid
+        for reservation in reservations
+        if reservation.status.observed_generation != reservation.metadata.generation
     )

@@ -45,7 +45,6 @@ def report(access: Access, namespace: str | None, file: Path) -> int:
 
 async def gathered(session: Session, namespace: str) -> Bundle:
     """Read everything; stderr and the bundle name each request that fails."""
-
     bundle = Bundle()
     with progress("reading the cluster") as line:
         async for step in _steps(session, namespace, bundle):
@@ -59,7 +58,6 @@ async def gathered(session: Session, namespace: str) -> Bundle:
 
 
 async def _steps(session: Session, namespace: str, bundle: Bundle) -> AsyncIterator[str]:
-
     for name, part in (("versions", _versions), ("checks", _checks), ("claims", _claims)):
         yield name
         try:
@@ -69,22 +67,19 @@ async def _steps(session: Session, namespace: str, bundle: Bundle) -> AsyncItera
 
 
 async def _versions(session: Session, namespace: str, bundle: Bundle) -> None:
-
-    found = await versions(session.client, session.clock)
-    bundle.files["version.txt"] = "\n".join(version_work.lines(found)) + "\n"
+    known = await versions(session.client, session.clock)
+    bundle.files["version.txt"] = "\n".join(version_work.lines(known)) + "\n"
 
 
 async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
-
     seen = await examine(session.client, session.clock, namespace=namespace)
-    found, text = diagnosis(seen), io.StringIO()
-    print_table(doctor_work.table(found), out=text)
+    findings, text = diagnosis(seen), io.StringIO()
+    print_table(doctor_work.table(findings), out=text)
     bundle.files["doctor.txt"] = text.getvalue()
-    bundle.files["doctor.json"] = _json(plain(diagnosis_of(seen, found)))
+    bundle.files["doctor.json"] = _json(plain(diagnosis_of(seen, findings)))
 
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
-
     now = session.clock.now()
     wanted, text = get_work.Wanted(namespace), io.StringIO()
     shown = await get_work.gather(session.client, wanted)
@@ -92,18 +87,17 @@ async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
     bundle.files["claims.txt"] = text.getvalue()
     for view in shown[:MOST_CLAIMS]:
         try:
-            told = await explain(session.client, view.namespace, view.name, now)
+            explanation = await explain(session.client, view.namespace, view.name, now)
         except KubeError as error:
             bundle.problems.append(f"claim {view.namespace}/{view.name}: {error}")
             continue
         path = f"explain/{view.namespace}/{view.name}.txt"
-        bundle.files[path] = "\n".join(claim_text.lines(told)) + "\n"
+        bundle.files[path] = "\n".join(claim_text.lines(explanation)) + "\n"
     if len(shown) > MOST_CLAIMS:
         bundle.problems.append(f"{len(shown) - MOST_CLAIMS} claims are not explained")
 
 
 def _json(document: dict[str, object]) -> str:
-
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -113,7 +107,6 @@ def write(path: Path, bundle: Bundle) -> None:
     Raises:
         CommandFailed: the file cannot be written.
     """
-
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with (

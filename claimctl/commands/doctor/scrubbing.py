@@ -79,15 +79,17 @@ def _picked(given: Mapping[str, Any], keys: tuple[str, ...]) -> Json:
 def _pod_spec(body: Mapping[str, Any]) -> Json:
     spec = body.get("spec") or {}
     claims = [
-        {"name": each.get("name"), "claims": (each.get("resources") or {}).get("claims")}
-        for each in spec.get("containers") or ()
+        {"name": container.get("name"), "claims": (container.get("resources") or {}).get("claims")}
+        for container in spec.get("containers") or ()
     ]
     return {**_picked(spec, _POD_SPEC), "containers": claims}
 
 
 def _pod_status(body: Mapping[str, Any]) -> Json:
     status = body.get("status") or {}
-    containers = [_picked(each, _CONTAINER) for each in status.get("containerStatuses") or ()]
+    containers = [
+        _picked(container, _CONTAINER) for container in status.get("containerStatuses") or ()
+    ]
     return {**_picked(status, _POD_STATUS), "containerStatuses": containers}
 
 
@@ -101,11 +103,11 @@ def _workload_spec(body: Mapping[str, Any]) -> Json:
 def _without_parameters(value: Any) -> Any:
     """The value with the opaque parameters and data of drivers hidden."""
     if isinstance(value, list):
-        return [_without_parameters(each) for each in value]
+        return [_without_parameters(part) for part in value]
     if not isinstance(value, dict):
         return value
     opaque = isinstance(value.get("driver"), str)
     return {
-        key: HIDDEN if opaque and key in ("parameters", "data") else _without_parameters(each)
-        for key, each in value.items()
+        key: HIDDEN if opaque and key in ("parameters", "data") else _without_parameters(part)
+        for key, part in value.items()
     }

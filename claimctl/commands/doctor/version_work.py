@@ -19,15 +19,15 @@ from claimctl.text import fact
 
 
 def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
-    found, problem, code = None, "", ExitCode.OK
+    server, problem, code = None, "", ExitCode.OK
     if ask_cluster:
         try:
-            found = _asked(access)
+            server = _asked(access)
         except ConfigError as error:
             problem = one_line(str(error))
         except KubeError as error:
             problem, code = one_line(str(error)), ExitCode.FAILED
-    print_text(output, lines(found), version_of(found))
+    print_text(output, lines(server), version_of(server))
     if problem:
         typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
     return code
@@ -41,27 +41,26 @@ def _asked(access: Access) -> Versions:
     return in_session(access, work)
 
 
-def lines(found: Versions | None) -> list[str]:
-
+def lines(server: Versions | None) -> list[str]:
     client = f"claimctl {__version__} (Python {platform.python_version()})"
-    if found is None:
+    if server is None:
         return [client]
-    major, minor = found.kubernetes
-    controller = found.controller
+    major, minor = server.kubernetes
+    controller = server.controller
     shown = "no Deployment that you may read has the controller's labels"
     if controller is not None:
         ready = f"{controller.ready} of {controller.wanted} pods ready"
         shown = f"{', '.join(controller.images)} ({ready})"
-    crds = ", ".join(f"claimctl.io/{version}" for version in found.crds) or "not installed"
-    release = f", of claimctl {found.crds_release}" if found.crds_release else ""
-    claims = ", ".join(found.served.claims) or "not served"
+    crds = ", ".join(f"claimctl.io/{version}" for version in server.crds) or "not installed"
+    release = f", of claimctl {server.crds_release}" if server.crds_release else ""
+    claims = ", ".join(server.served.claims) or "not served"
     facts = [
         ("Client", client),
         ("Kubernetes", f"{major}.{minor}, resource.k8s.io {claims}"),
         ("CRDs", f"{crds}{release}"),
         ("Controller", shown),
-        ("Lease", found.election.message),
-        ("Dialect", found.dialect or "not recorded; see claimctl doctor"),
-        ("Skew", found.skew[1]),
+        ("Lease", server.election.message),
+        ("Dialect", server.dialect or "not recorded; see claimctl doctor"),
+        ("Skew", server.skew[1]),
     ]
     return [fact(title, value) for title, value in facts]

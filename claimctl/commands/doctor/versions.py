@@ -57,8 +57,8 @@ class Versions:
         """The versions of claimctl's parts that are known."""
         images = self.controller.images if self.controller else ()
         tags = [release for release in map(release_of, images) if release]
-        found = {"client": __version__, "crds": self.crds_release}
-        return {**{part: text for part, text in found.items() if text}} | (
+        texts = {"client": __version__, "crds": self.crds_release}
+        return {**{part: text for part, text in texts.items() if text}} | (
             {"controller": tags[0]} if tags else {}
         )
 
@@ -68,16 +68,16 @@ class Versions:
         known = self.releases
         if len(known) == 1:
             return Skew.UNKNOWN, "neither the controller's nor the CRDs' version is known"
-        told = ", ".join(f"{part} {release}" for part, release in known.items())
+        parts = ", ".join(f"{part} {release}" for part, release in known.items())
         if len({tuple(release.split(".")[:2]) for release in known.values()}) == 1:
-            return Skew.NONE, f"they go together: {told}"
-        return Skew.DIFFERENT, f"they differ: {told}; upgrade the older ones"
+            return Skew.NONE, f"they go together: {parts}"
+        return Skew.DIFFERENT, f"they differ: {parts}; upgrade the older ones"
 
 
 def release_of(image: str) -> str:
     """The version in the tag of an image, without 'v'; '' if the tag is not a version."""
-    found = re.search(r":v?(\d+\.\d+\.\d+[^@/]*)(@|$)", image)
-    return found[1] if found else ""
+    match = re.search(r":v?(\d+\.\d+\.\d+[^@/]*)(@|$)", image)
+    return match[1] if match else ""
 
 
 async def versions(client: Client, clock: Clock) -> Versions:
@@ -109,21 +109,28 @@ async def _served_crds(client: Client) -> tuple[str, ...]:
         group = await client.get_document(f"/apis/{CLAIMRESERVATIONS.group}", ApiGroup)
     except NotFound:
         return ()
-    return tuple(each.version for each in group.versions or ())
+    return tuple(version.version for version in group.versions or ())
 
 
 async def _release_of_crds(client: Client) -> str:
     name = f"{CLAIMRESERVATIONS.plural}.{CLAIMRESERVATIONS.group}"
     try:
-        found = await client.get(_DEFINITIONS, name)
+        definition = await client.get(_DEFINITIONS, name)
     except (Forbidden, NotFound):
         return ""
-    return (found.metadata.labels or {}).get(VERSION_LABEL, "")
+    return (definition.metadata.labels or {}).get(VERSION_LABEL, "")
 
 
 async def _recorded_dialect(client: Client) -> str:
     try:
-        found = await client.list_if_served(CLAIMRESERVATIONS)
+        reservations = await client.list_if_served(CLAIMRESERVATIONS)
     except Forbidden:
         return ""
-    return next((one.status.dialect for one in found.items if one.status.dialect), "")
+    return next(
+        (
+            reservation.status.dialect
+            for reservation in reservations.items
+            if reservation.status.dialect
+        ),
+        "",
+    )

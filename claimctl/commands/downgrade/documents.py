@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from claimctl.cli.documents import Document, Names, Part
-from claimctl.downgrade.status import Report
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import ClaimName
 
@@ -36,9 +37,9 @@ class DowngradeReport(Document, frozen=True, kw_only=True):
 
 
 class ComponentState(Part, frozen=True):
-    component: str
+    part: str = field(name="component")
     node: str
-    feature: str
+    switch: str = field(name="feature")
     now: str
     refuses: bool
 
@@ -47,7 +48,7 @@ class StandingClaim(Part, frozen=True):
     namespace: str
     name: str
     uid: str
-    state: str
+    standing: str = field(name="state")
     reason: str
     message: str
     command: str
@@ -62,40 +63,6 @@ class DowngradeStatus(Document, frozen=True):
     todo: str
     command: str
     clear: bool
-    ready_claims: int
+    ready: int = field(name="readyClaims")
     components: tuple[ComponentState, ...]
     claims: tuple[StandingClaim, ...]
-
-
-def status_of(report: Report) -> DowngradeStatus:
-    return DowngradeStatus(
-        step=report.step,
-        todo=report.todo,
-        command=report.command,
-        clear=report.clear,
-        ready_claims=report.ready,
-        components=tuple(
-            ComponentState(
-                component=component.part,
-                node=component.node,
-                feature=component.switch,
-                now=component.now,
-                refuses=component.refuses,
-            )
-            for component in report.components
-        ),
-        claims=tuple(
-            StandingClaim(
-                namespace=claim.namespace,
-                name=claim.name,
-                uid=claim.uid,
-                state=claim.standing,
-                reason=claim.reason,
-                message=claim.message,
-                command=claim.command,
-                pods=claim.pods,
-                unlisted=claim.unlisted,
-            )
-            for claim in report.claims
-        ),
-    )

@@ -68,7 +68,6 @@ def prepare(
 
 async def next_step(session: Session) -> Report | None:
     """What comes after this run; None if it cannot be read with these rights."""
-
     try:
         return await observe(session.client)
     except KubeError:
@@ -76,7 +75,6 @@ async def next_step(session: Session) -> Report | None:
 
 
 def checked_selector(text: str) -> str:
-
     try:
         parse(text)
     except ValueError as error:
@@ -85,7 +83,6 @@ def checked_selector(text: str) -> str:
 
 
 def claim_name(text: str) -> ClaimName:
-
     namespace, slash, name = text.partition("/")
     try:
         if not slash:
@@ -107,7 +104,6 @@ async def within(
             this one out.
         UsageError: a namespace does not exist.
     """
-
     try:
         async with time_limit(seconds, dry_run=dry_run):
             if dry_run:
@@ -121,7 +117,6 @@ async def within(
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> Result:
     """Write the plan. The controller carries it out, or this process if no controller runs."""
-
     client, clock = session.client, session.clock
     tended = await plans.controller_runs(client, clock)
     plan = await plans.begin(client, spec)
@@ -132,16 +127,14 @@ async def write_plan(session: Session, spec: DowngradePlanSpec) -> Result:
 
 
 def exit_code(status: DowngradePlanStatus) -> int:
-
-    if status.phase == Phase.FAILED or any(one.state == State.FAILED for one in status.claims):
+    if status.phase == Phase.FAILED or any(claim.state == State.FAILED for claim in status.claims):
         return ExitCode.FAILED
     return ExitCode.OK if status.phase == Phase.PREPARED else ExitCode.FINDINGS
 
 
 def _conclude(result: Result, report: Report | None) -> None:
     """Print the result on stderr, and what to do next."""
-
-    states = [one.state for one in result.status.claims]
+    states = [claim.state for claim in result.status.claims]
     left = states.count(State.REFUSED) + states.count(State.FAILED)
     done = "would be listed pod by pod" if not result.by else "are listed pod by pod"
     line = f"{states.count(State.EXPANDED)} of {len(states)} claims {done}"

@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
+from claimctl.cli.documents import by_names
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
@@ -32,7 +35,6 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
     Raises:
         CommandFailed: the time is over.
     """
-
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -54,29 +56,30 @@ def shown_progress() -> Iterator[Progress]:
 
 
 def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
-
     claims = tuple(claims)
     titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
     rows = tuple(
         (
-            one.namespace,
-            one.name,
-            ",".join(f"{each.resource}/{each.name}" for each in one.workload_references),
-            _state(one, result),
-            str(one.pods),
-            one.reason,
-            one.message,
+            claim.namespace,
+            claim.name,
+            ",".join(
+                f"{reference.resource}/{reference.name}" for reference in claim.workload_references
+            ),
+            _state(claim, result),
+            str(claim.pods),
+            claim.reason,
+            claim.message,
         )
-        for one in claims
+        for claim in claims
     )
     shown = columns(*titles, text=("MESSAGE",), drop=("PODS", "WORKLOAD"))
-    names = tuple(resource_name(CLAIM, one.name) for one in claims)
+    names = tuple(resource_name(CLAIM, claim.name) for claim in claims)
     return Table(columns=shown, rows=rows, names=names, empty=empty)
 
 
-def _state(one: DowngradedClaim, result: Result) -> str:
+def _state(claim: DowngradedClaim, result: Result) -> str:
     would = {"Expanded": "WouldExpand", "Restored": "WouldRestore"}
-    return one.state if result.by else would.get(one.state, one.state)
+    return claim.state if result.by else would.get(claim.state, claim.state)
 
 
 def document(result: Result, **scope: Any) -> DowngradeReport:
@@ -90,17 +93,7 @@ def document(result: Result, **scope: Any) -> DowngradeReport:
         total=status.total,
         done=status.done,
         claims=tuple(
-            ClaimOutcome(
-                namespace=claim.namespace,
-                name=claim.name,
-                uid=claim.uid,
-                state=_state(claim, result),
-                reason=claim.reason,
-                message=claim.message,
-                pods=claim.pods,
-                workload_references=claim.workload_references,
-                replaced_references=claim.replaced_references,
-            )
+            by_names(replace(claim, state=_state(claim, result)), ClaimOutcome)
             for claim in status.claims
         ),
     )

@@ -45,7 +45,6 @@ async def within(
         CommandFailed: the time is over, the dialect of the cluster is not known, or the controller
             does not carry the plan out.
     """
-
     try:
         async with time_limit(seconds, dry_run=dry_run):
             return await (preview(session) if dry_run else carry_out(session, parallelism))
@@ -54,7 +53,6 @@ async def within(
 
 
 async def preview(session: Session) -> Result | None:
-
     detection = await DialectProbe(session.client).detect()
     status = await plans.preview_restore(session.client, session.clock, detection.dialect)
     return None if status is None else Result(status)
@@ -62,7 +60,6 @@ async def preview(session: Session) -> Result | None:
 
 async def carry_out(session: Session, parallelism: int | None) -> Result | None:
     """Let the references return; after an upgrade, the controller has to make PodGroups first."""
-
     result = await _carry_out(session, parallelism)
     for _ in range(UPGRADE_TRIES):
         plan = next(iter(await plans.find(session.client)), None) if result is not None else None
@@ -75,7 +72,6 @@ async def carry_out(session: Session, parallelism: int | None) -> Result | None:
 
 async def _carry_out(session: Session, parallelism: int | None) -> Result | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
-
     client, clock = session.client, session.clock
     tended = await plans.controller_runs(client, clock)
     detection = None if tended else await DialectProbe(client).detect()
@@ -95,22 +91,19 @@ async def _carry_out(session: Session, parallelism: int | None) -> Result | None
 
 def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
     """The claims whose references had been replaced."""
-
     states = {State.RESTORED, State.NOT_RESTORED}
-    return [one for one in status.claims if one.state in states or one.replaced_references]
+    return [claim for claim in status.claims if claim.state in states or claim.replaced_references]
 
 
 def exit_code(status: DowngradePlanStatus) -> int:
-
-    if any(one.state == State.FAILED for one in concerned(status)):
+    if any(claim.state == State.FAILED for claim in concerned(status)):
         return ExitCode.FAILED
     return ExitCode.OK if status.phase == Phase.RESTORED else ExitCode.FINDINGS
 
 
 def _conclude(result: Result, claims: list[DowngradedClaim]) -> None:
     """Print one line with the result on stderr."""
-
-    done = sum(one.state == State.RESTORED for one in claims)
+    done = sum(claim.state == State.RESTORED for claim in claims)
     verb = "have" if result.by else "would have"
     line = f"{done} of {len(claims)} claims {verb} their workload references again"
     if left := len(claims) - done:

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 import typer
 
 from claimctl.cli.access import Access
+from claimctl.cli.documents import by_names
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.downgrade.documents import status_of
+from claimctl.commands.downgrade.documents import DowngradeStatus
 from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
 from claimctl.downgrade.look import look
-from claimctl.downgrade.status import ComponentReport, Part, Report, Step, judge
+from claimctl.downgrade.status import Part, Report, Step, judge
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 
@@ -26,7 +27,6 @@ PAUSE_FACTOR = 10.0
 
 
 def parts(names: Sequence[str]) -> frozenset[Part]:
-
     known = [str(part) for part in Part]
     for name in names:
         if name not in known:
@@ -54,7 +54,6 @@ async def follow(
 
     The API server restarts during a downgrade: a look that fails is repeated.
     """
-
     took = 0.0
     while report.step is not Step.DONE:
         await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
@@ -75,7 +74,6 @@ async def observe(client: Client, believed: frozenset[Part] = frozenset()) -> Re
     Raises:
         KubeError: claims or pods cannot be read.
     """
-
     served: bool | None
     try:
         detection = await DialectProbe(client).detect()
@@ -90,19 +88,19 @@ async def observe(client: Client, believed: frozenset[Part] = frozenset()) -> Re
 
 
 def exit_code(report: Report) -> int:
-
     return ExitCode.OK if report.clear else ExitCode.FINDINGS
 
 
 def show(report: Report, output: Output) -> None:
-
     if output.for_people:
-        print_table(_components(report.components))
+        titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
+        rows = tuple((part.part, part.node, part.switch, part.now) for part in report.components)
+        print_table(Table(columns=columns(*titles, text=titles[-1:]), rows=rows))
         if report.claims:
             typer.echo()
             print_table(_claims(report))
     else:
-        print_data(output, status_of(report), _claims(report).names)
+        print_data(output, by_names(report, DowngradeStatus), _claims(report).names)
     typer.echo(conclusion(report), err=True)
 
 
@@ -115,31 +113,23 @@ def conclusion(report: Report) -> str:
     return f"{line}; next step ({report.step}): {report.todo}"
 
 
-def _components(found: Sequence[ComponentReport]) -> Table:
-
-    rows = tuple((str(each.part), each.node, str(each.switch), each.now) for each in found)
-    titles = ("COMPONENT", "NODE", "FEATURE", "WHAT HAPPENS NOW")
-    return Table(columns=columns(*titles, text=titles[-1:]), rows=rows)
-
-
 def _claims(report: Report) -> Table:
-
     rows = tuple(
         (
-            each.namespace,
-            each.name,
-            str(each.standing),
-            str(each.pods),
-            str(each.unlisted),
-            each.reason,
-            each.message,
-            each.command,
+            claim.namespace,
+            claim.name,
+            str(claim.standing),
+            str(claim.pods),
+            str(claim.unlisted),
+            claim.reason,
+            claim.message,
+            claim.command,
         )
-        for each in report.claims
+        for claim in report.claims
     )
     titles = ("NAMESPACE", "CLAIM", "STATE", "PODS", "UNLISTED", "REASON", "MESSAGE", "COMMAND")
     return Table(
         columns=columns(*titles, text=titles[-2:], drop=("PODS", "UNLISTED", "STATE")),
         rows=rows,
-        names=tuple(resource_name(CLAIM, each.name) for each in report.claims),
+        names=tuple(resource_name(CLAIM, claim.name) for claim in report.claims),
     )

@@ -63,11 +63,11 @@ class Installer:
             InstallFailed: the server refused a read.
         """
         for document in documents:
-            found = await self._find(document)
-            if found is not None:
-                _check_helm(found)
-                _check_namespace(document, found)
-                _check_age(document, found)
+            existing = await self._find(document)
+            if existing is not None:
+                _check_helm(existing)
+                _check_namespace(document, existing)
+                _check_age(document, existing)
 
     async def apply(self, documents: Sequence[Object], *, dry_run: bool = False) -> None:
         """Apply all documents; a dry run changes nothing.
@@ -174,8 +174,8 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else ()
 
 
-def _check_helm(found: Object) -> None:
-    annotations = found["metadata"].get("annotations", {})
+def _check_helm(existing: Object) -> None:
+    annotations = existing["metadata"].get("annotations", {})
     release = annotations.get(_HELM_RELEASE)
     if release is not None:
         namespace = annotations.get(_HELM_NAMESPACE, "")
@@ -185,12 +185,12 @@ def _check_helm(found: Object) -> None:
         )
 
 
-def _check_namespace(document: Object, found: Object) -> None:
+def _check_namespace(document: Object, existing: Object) -> None:
     """A ClusterRoleBinding names the namespace of the controller that is installed."""
     if document["kind"] != "ClusterRoleBinding":
         return
-    [wanted], others = document["subjects"], found.get("subjects") or []
-    there = {each.get("namespace", "") for each in others} - {wanted["namespace"]}
+    [wanted], others = document["subjects"], existing.get("subjects") or []
+    there = {subject.get("namespace", "") for subject in others} - {wanted["namespace"]}
     if there:
         where = ", ".join(sorted(there))
         raise NotOurs(
@@ -199,12 +199,12 @@ def _check_namespace(document: Object, found: Object) -> None:
         )
 
 
-def _check_age(document: Object, found: Object) -> None:
+def _check_age(document: Object, existing: Object) -> None:
     """An older CRD would drop fields of stored objects that a newer claimctl needs."""
     if document["kind"] != CRD[1]:
         return
     ours = document["metadata"].get("labels", {}).get(VERSION_LABEL, "")
-    theirs = found["metadata"].get("labels", {}).get(VERSION_LABEL, "")
+    theirs = existing["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     if version_of(theirs) > version_of(ours):
         raise NotOurs(
             f"{_named(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
@@ -230,10 +230,12 @@ def _named(document: Object) -> str:
 
 def _compared(document: Object) -> Object:
     """The object without the fields that change although nothing of it does."""
-    meta = {key: each for key, each in document["metadata"].items() if key not in _NOT_COMPARED}
+    meta = {key: value for key, value in document["metadata"].items() if key not in _NOT_COMPARED}
     return {**document, "metadata": meta, "status": None}
 
 
 def _condition(document: Object, wanted: str) -> bool:
     conditions = (document.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == wanted and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == wanted and condition["status"] == "True" for condition in conditions
+    )

@@ -40,7 +40,6 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
     Raises:
         UsageError: the policy cannot be used, or a flag is wrong.
     """
-
     if policy is None:
         for flag, is_given in {"--reschedule-schedule": schedule, "--evict": evicts}.items():
             if is_given:
@@ -59,13 +58,11 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
 
 def _policy(path: Path) -> str:
     """The text of a policy that ``claimctl reschedule`` takes."""
-
     policy_of(path)
     return path.read_text(encoding="utf-8")
 
 
 def _is_duration(text: str) -> bool:
-
     try:
         return bool(text) and seconds(text) > 0
     except typer.BadParameter:
@@ -86,7 +83,6 @@ def print_choice(choice: Choice, output: Output) -> None:
 
 def print_manifests(documents: Sequence[Object], output: Output) -> None:
     """Print manifests: as a stream in YAML, and as a List for other formats."""
-
     if output == Output.YAML:
         typer.echo(as_yaml(documents), nl=False)
     else:
@@ -108,11 +104,12 @@ def choose(
     Raises:
         UsageError: a value cannot be used.
     """
-
     wanted: list[str] = []
     for name in components or ["base"]:
         if name != "base" and name not in FOLDERS:
-            known = ", ".join((*BASE, "base", *(each for each in FOLDERS if each not in BASE)))
+            known = ", ".join(
+                (*BASE, "base", *(folder for folder in FOLDERS if folder not in BASE))
+            )
             raise UsageError(f"--component: {name!r} is not one of {known}")
         wanted += BASE if name == "base" else [name]
     if any(letter.isspace() for letter in image) or image.endswith((":", "@", "/")):

@@ -171,7 +171,7 @@ def _moved(document: Object, namespace: str) -> Object:
 
 def _replaced(value: Any, namespace: str) -> Any:
     if isinstance(value, dict):
-        return {key: _replaced(each, namespace) for key, each in value.items()}
+        return {key: _replaced(part, namespace) for key, part in value.items()}
     if isinstance(value, list):
-        return [_replaced(each, namespace) for each in value]
+        return [_replaced(part, namespace) for part in value]
     return namespace if value == NAMESPACE else value

@@ -54,9 +54,9 @@ def filled_in(document: Object, wanted: Rescheduling) -> Object:
         document["spec"]["template"]["metadata"]["annotations"] = {CHECKSUM: checksum}
     for container in containers(document):
         container["args"] = [
-            f"{INTERVAL}={wanted.interval}" if each.startswith(f"{INTERVAL}=") else each
-            for each in container["args"]
-            if each != DRY_RUN or not wanted.evicts
+            f"{INTERVAL}={wanted.interval}" if argument.startswith(f"{INTERVAL}=") else argument
+            for argument in container["args"]
+            if argument != DRY_RUN or not wanted.evicts
         ]
     return document
 
@@ -65,8 +65,8 @@ def pod_spec(document: Object) -> dict[str, Any]:
     """The pod template's spec of a Deployment or a CronJob; {} for other kinds."""
     spec = document.get("spec", {})
     spec = spec.get("jobTemplate", {}).get("spec", spec)
-    found: dict[str, Any] = spec.get("template", {}).get("spec", {})
-    return found
+    pod_template: dict[str, Any] = spec.get("template", {}).get("spec", {})
+    return pod_template
 
 
 def containers(document: Object) -> list[dict[str, Any]]:

@@ -50,7 +50,6 @@ def install(access: Access, plan: Plan) -> None:
 
 
 async def _carried_out(session: Session, plan: Plan, documents: list[Object]) -> None:
-
     client = DocumentClient(session.transport, MANAGER)
     silent = not plan.output.for_people
     installer = Installer(client, session.clock, _ignore if silent else _teller(plan.dry_run))

@@ -32,7 +32,7 @@ def left_behind(claim: ResourceClaim, pods: Consumers) -> tuple[Pod, ...]:
     return tuple(sorted(left, key=lambda pod: pod.metadata.name))
 
 
-def told(left: tuple[Pod, ...]) -> str:
+def complaint(left: tuple[Pod, ...]) -> str:
     """What is wrong with the claim, as one line."""
     if not left:
         return "guarded by an earlier run that took waiting pods out of its list"
@@ -60,13 +60,13 @@ def take_out(claim: ResourceClaim, left: tuple[Pod, ...], *, held: bool) -> Writ
         held: whether a hold of claimctl is listed, which keeps the claim allocated.
     """
     uids = {pod.metadata.uid for pod in left} | {claim.metadata.uid}
-    kept = (each for each in claim.status.reserved_for if each.uid not in uids)
+    kept = (entry for entry in claim.status.reserved_for if entry.uid not in uids)
     guards = () if held else (guard(claim),)
     return WriteList(claim.metadata.resource_version, (*kept, *guards))
 
 
 def without_guard(claim: ResourceClaim) -> WriteList:
-    kept = (each for each in claim.status.reserved_for if each != guard(claim))
+    kept = (entry for entry in claim.status.reserved_for if entry != guard(claim))
     return WriteList(claim.metadata.resource_version, tuple(kept))
 
 

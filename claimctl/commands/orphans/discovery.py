@@ -65,10 +65,15 @@ class Discovery:
         for version in await self._versions(group):
             path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
             listed = await self._ask(path, ApiResourceList)
-            for each in (listed.resources or ()) if listed else ():
-                if each.name == plural and "/" not in plural:
+            for entry in (listed.resources or ()) if listed else ():
+                if entry.name == plural and "/" not in plural:
                     return Resource(
-                        group, version, plural, each.kind, ObjectHeader, namespaced=each.namespaced
+                        group,
+                        version,
+                        plural,
+                        entry.kind,
+                        ObjectHeader,
+                        namespaced=entry.namespaced,
                     )
         return None
 
@@ -76,8 +81,12 @@ class Discovery:
         """The versions of a group in the order of the server: the preferred one first."""
         if not group:
             return ("v1",)
-        found = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
-        return tuple(each.version for each in found.versions or ()) if found else ()
+        group_document = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
+        return (
+            tuple(version.version for version in group_document.versions or ())
+            if group_document
+            else ()
+        )
 
     async def _ask(self, path: str, type_: type[T]) -> T | None:
         """Read a document; None if the server has no such path."""

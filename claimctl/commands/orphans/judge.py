@@ -56,7 +56,7 @@ def references_to_read(scanned: ScannedClaim) -> tuple[Reference, ...]:
     if not _users(scanned):
         return holders
     own = own_holds(scanned.claim)
-    return tuple(each for each in holders if each.uid in own)
+    return tuple(holder for holder in holders if holder.uid in own)
 
 
 def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
@@ -71,11 +71,11 @@ def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     cause = _cause(scanned, entries, in_use=bool(using))
     if cause is None:
         return None
-    found = Orphan(cause, _message(cause, entries, scanned.claim))
+    orphan = Orphan(cause, _message(cause, entries, scanned.claim))
     blockers = (*using, *_holders_left(scanned, entries))
     if blockers:
-        return replace(found, blockers=blockers)
-    return _next(found, scanned, entries, times)
+        return replace(orphan, blockers=blockers)
+    return _next(orphan, scanned, entries, times)
 
 
 def _listed_ahead(
@@ -87,11 +87,11 @@ def _listed_ahead(
     to a claim that is being deleted, and schedulers begin to schedule no pod with it.
     """
     claim, held = scanned.claim, bool(entries.orphaned)
-    wanted = own_holds(claim) - {each.uid for each in entries.orphaned}
+    wanted = own_holds(claim) - {entry.uid for entry in entries.orphaned}
     pods = Consumers.of(scanned.live.pods)
     left = ahead.left_behind(claim, pods) if not wanted else ()
     cause = Cause.ORPHANED_HOLD if held else Cause.LISTED_AHEAD
-    found = Orphan(cause, _message(cause, entries, claim) if held else ahead.told(left))
+    orphan = Orphan(cause, _message(cause, entries, claim) if held else ahead.complaint(left))
     if left and not claim.metadata.deleting:
         write = ahead.take_out(claim, left, held=held)
     elif entries.guards and (in_use or entries.held or entries.unknown):
@@ -102,7 +102,7 @@ def _listed_ahead(
     if not left and wait is None:
         closed = replace(times, version_age=max(times.version_age, times.closed_age))
         wait = ahead.still_binding(snapshot_of(scanned, closed))
-    return replace(found, wait=wait) if wait is not None else replace(found, write=write)
+    return replace(orphan, wait=wait) if wait is not None else replace(orphan, write=write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,14 @@ class _Entries:
     def of(cls, scanned: ScannedClaim) -> _Entries:
         listed, own = scanned.claim.status.reserved_for, own_holds(scanned.claim)
         holders: dict[str, list[Reference]] = {}
-        for each in _holders(scanned.claim):
-            state = scanned.answers.get(each.uid, NOT_READ).state
-            holders.setdefault(_kind(state, own=each.uid in own), []).append(each)
+        for holder in _holders(scanned.claim):
+            state = scanned.answers.get(holder.uid, NOT_READ).state
+            holders.setdefault(_kind(state, own=holder.uid in own), []).append(holder)
         return cls(
             pods=tuple(filter(is_pod, listed)),
             tombstones=tuple(filter(is_tombstone, listed)),
-            guards=tuple(each for each in listed if each == ahead.guard(scanned.claim)),
-            **{name: tuple(found) for name, found in holders.items()},
+            guards=tuple(entry for entry in listed if entry == ahead.guard(scanned.claim)),
+            **{name: tuple(references) for name, references in holders.items()},
         )
 
 
@@ -145,12 +145,14 @@ def _kind(state: OwnerState, *, own: bool) -> str:
 def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
     """The entries that are no pod, no tombstone and no guard."""
     guard = ahead.guard(claim)
-    return tuple(each for each in claim.status.reserved_for if is_workload(each) and each != guard)
+    return tuple(
+        entry for entry in claim.status.reserved_for if is_workload(entry) and entry != guard
+    )
 
 
 def own_holds(claim: ResourceClaim) -> frozenset[str]:
     """UIDs of the workload references that claimctl wrote, or for which it made the claim."""
-    listed = frozenset(each.uid for each in _holders(claim) if not is_pod_group(each))
+    listed = frozenset(holder.uid for holder in _holders(claim) if not is_pod_group(holder))
     if not listed:
         return listed
     uids, maker = set(uids_written_by(claim)), claim.metadata.controller()
@@ -194,7 +196,7 @@ def _message(cause: Cause, entries: _Entries, claim: ResourceClaim) -> str:
             tombstones = counted(len(entries.tombstones), "tombstone")
             return f"reserved only for {tombstones} of finished pods"
         case Cause.LISTED_AHEAD:
-            return ahead.told(())
+            return ahead.complaint(())
         case Cause.DEAD_PODS:
             return f"reserved for pods that are gone or done: {_names(entries.pods)}"
     listed = claim.status.reserved_for
@@ -218,21 +220,21 @@ def _users(scanned: ScannedClaim) -> tuple[Blocker, ...]:
     done = pods.finished.keys() | pods.dropped.keys()
     known = {pod.metadata.uid for pod in scanned.live.pods}
     listed = [
-        each
-        for each in scanned.claim.status.reserved_for
-        if is_pod(each) and each.uid in scanned.live.uids and each.uid not in done
+        entry
+        for entry in scanned.claim.status.reserved_for
+        if is_pod(entry) and entry.uid in scanned.live.uids and entry.uid not in done
     ]
-    strangers = [each for each in listed if each.uid not in known]
+    strangers = [entry for entry in listed if entry.uid not in known]
     using = users(snapshot_of(scanned), _reason(scanned.claim), pods)
-    found = tuple(each for each in using if each.reason is not Reason.PODS_MAY_BE_BOUND)
+    blockers = tuple(blocker for blocker in using if blocker.reason is not Reason.PODS_MAY_BE_BOUND)
     late = pods.pending.keys() - listed_ahead(scanned.claim, pods.pending)
-    if waiting := [each for each in listed if each.uid in late] if not found else []:
+    if waiting := [entry for entry in listed if entry.uid in late] if not blockers else []:
         text = f"listed, and not bound yet: {_names(waiting)}"
-        found = (Blocker(Reason.CONSUMERS_LEFT, text),)
+        blockers = (Blocker(Reason.CONSUMERS_LEFT, text),)
     if strangers:
         text = f"listed and existing, but not naming the claim: {_names(strangers)}"
-        found = (*found, Blocker(Reason.CONSUMERS_LEFT, text))
-    return (*found, *against_release(scanned.live.unreadable))
+        blockers = (*blockers, Blocker(Reason.CONSUMERS_LEFT, text))
+    return (*blockers, *against_release(scanned.live.unreadable))
 
 
 def _reason(claim: ResourceClaim) -> Reason:
@@ -250,36 +252,36 @@ def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]
     if entries.held:
         text = f"held by objects that exist: {_names(entries.held)}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
-    for each in entries.unknown:
-        answer = scanned.answers.get(each.uid, NOT_READ)
+    for entry in entries.unknown:
+        answer = scanned.answers.get(entry.uid, NOT_READ)
         if answer.state is OwnerState.UNKNOWN:
-            text = f"it is unknown whether {describe(each)} exists: {answer.note}"
+            text = f"it is unknown whether {describe(entry)} exists: {answer.note}"
             yield Blocker(Reason.CANNOT_TELL, text)
         else:
-            text = f"no API of the cluster serves {describe(each)}: its owner has to remove it"
+            text = f"no API of the cluster serves {describe(entry)}: its owner has to remove it"
             yield Blocker(Reason.UNKNOWN_REFERENCES, text)
 
 
-def _next(found: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:
+def _next(orphan: Orphan, scanned: ScannedClaim, entries: _Entries, times: WatchTimes) -> Orphan:
     """The orphan with its next write, or with what it waits for.
 
     No pod may have used the claim for the whole grace. This holds for a fence too, because other
     clients may deallocate the claim after it.
     """
     if (settling := _settling(times)) is not None:
-        return replace(found, wait=settling)
-    own = frozenset(each.uid for each in (*entries.orphaned, *entries.dangling, *entries.guards))
+        return replace(orphan, wait=settling)
+    own = frozenset(entry.uid for entry in (*entries.orphaned, *entries.dangling, *entries.guards))
     step = next_step(snapshot_of(scanned, times), _reason(scanned.claim), own)
     if step.blockers and step.blockers[0].reason is Reason.PODS_MAY_BE_BOUND:
-        return replace(found, wait=step.blockers[0])
+        return replace(orphan, wait=step.blockers[0])
     if step.blockers:
-        return replace(found, blockers=step.blockers)
+        return replace(orphan, blockers=step.blockers)
     left = times.grace_seconds - times.quiet_age
     if left > 0:
         text = "a pod that vanished before the first scan may still be running"
-        return replace(found, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
+        return replace(orphan, wait=Blocker(Reason.HISTORY_UNKNOWN, text, left))
     assert isinstance(step.write, WriteList)
-    return replace(found, write=step.write)
+    return replace(orphan, write=step.write)
 
 
 def snapshot_of(scanned: ScannedClaim, times: WatchTimes | None = None) -> Snapshot:
@@ -329,10 +331,10 @@ def _finalizer(claim: ResourceClaim, times: WatchTimes) -> Orphan | None:
         return None
     if meta.annotation(RELEASE_ANNOTATION) == meta.uid:
         text = "deallocated by an earlier run that did not remove the finalizer"
-        found = Orphan(Cause.UNFINISHED_RELEASE, text)
+        orphan = Orphan(Cause.UNFINISHED_RELEASE, text)
         if (settling := _settling(times)) is not None:
-            return replace(found, wait=settling)
-        return replace(found, write=RemoveClaimFinalizer(meta.resource_version))
+            return replace(orphan, wait=settling)
+        return replace(orphan, write=RemoveClaimFinalizer(meta.resource_version))
     if not meta.deleting:
         return None
     text = "nothing shows that claimctl deallocated it; kube-controller-manager has to remove it"

@@ -127,10 +127,10 @@ class Orphan:
 
     def describe(self) -> str:
         """Why the claim is an orphan, and what blocks freeing it."""
-        blockers = "; ".join(f"{one.reason}: {one.message}" for one in self.blockers)
+        blockers = "; ".join(f"{blocker.reason}: {blocker.message}" for blocker in self.blockers)
         return f"{self.message}; {blockers}" if blockers else self.message
 
     @property
     def failed(self) -> bool:
         """Whether a failed request leaves open if the claim may be freed."""
-        return any(one.reason is Reason.CANNOT_TELL for one in self.blockers)
+        return any(blocker.reason is Reason.CANNOT_TELL for blocker in self.blockers)

@@ -107,8 +107,8 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for each in self._undecided():
-            each.outcome = Outcome.WOULD_FREE
+        for candidate in self._undecided():
+            candidate.outcome = Outcome.WOULD_FREE
         return self._all()
 
     async def run(self) -> tuple[Candidate, ...]:
@@ -118,10 +118,10 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for each in self._undecided():
-            await self._guarded(each, self._check_rights(each))
+        for candidate in self._undecided():
+            await self._guarded(candidate, self._check_rights(candidate))
         while waiting := self._undecided():
-            await self._wait(min(each.due for each in waiting), len(waiting))
+            await self._wait(min(candidate.due for candidate in waiting), len(waiting))
             await self._round(waiting)
         return self._all()
 
@@ -129,46 +129,48 @@ class Reclaim:
         return tuple(self.candidates[key] for key in sorted(self.candidates))
 
     def _undecided(self) -> list[Candidate]:
-        return [each for each in self._all() if each.outcome is None]
+        return [candidate for candidate in self._all() if candidate.outcome is None]
 
     # -- scanning
 
     async def _find(self) -> None:
         seen = await scan_claims(self.client, self.clock, self.namespace)
         for scanned in seen.claims:
-            found = judge(scanned, self.times)
-            if found is not None and (self.causes is None or found.cause in self.causes):
-                candidate = Candidate(scanned.claim, found, seen.began)
+            orphan = judge(scanned, self.times)
+            if orphan is not None and (self.causes is None or orphan.cause in self.causes):
+                candidate = Candidate(scanned.claim, orphan, seen.began)
                 self.candidates[candidate.key] = candidate
-                self._record(candidate, found)
+                self._record(candidate, orphan)
 
     async def _round(self, waiting: Iterable[Candidate]) -> None:
-        keys = frozenset(each.key for each in waiting)
+        keys = frozenset(candidate.key for candidate in waiting)
         seen = await scan_claims(self.client, self.clock, self.namespace, keys)
         claims = {ClaimKey.of(scanned.claim.metadata): scanned for scanned in seen.claims}
-        for each in waiting:
-            scanned = claims.get(each.key)
-            unread = next((one for one in seen.unreadable if _may_be_claim_of(one, each)), None)
+        for candidate in waiting:
+            scanned = claims.get(candidate.key)
+            unread = next(
+                (unread for unread in seen.unreadable if _may_be_claim_of(unread, candidate)), None
+            )
             if scanned is None and unread is not None:
-                each.outcome, each.note = Outcome.FAILED, unread.describe()
-            elif scanned is None or scanned.claim.metadata.uid != each.claim.metadata.uid:
-                self._finish(each)
+                candidate.outcome, candidate.note = Outcome.FAILED, unread.describe()
+            elif scanned is None or scanned.claim.metadata.uid != candidate.claim.metadata.uid:
+                self._finish(candidate)
             else:
-                await self._guarded(each, self._advance(each, scanned, seen))
+                await self._guarded(candidate, self._advance(candidate, scanned, seen))
 
     async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: Scan) -> None:
         """Judge a candidate again, and make its next write if nothing blocks it."""
-        found = self._judge_again(candidate, scanned, seen)
-        if found is None:
+        orphan = self._judge_again(candidate, scanned, seen)
+        if orphan is None:
             if not scanned.reserved:
                 await self._remove_mark(scanned.claim)
             self._finish(candidate)
             return
-        self._record(candidate, found)
-        if found.blockers:
+        self._record(candidate, orphan)
+        if orphan.blockers:
             await self._remove_mark(scanned.claim)
-        elif found.write is not None:
-            await _finish_even_if_cancelled(self._write(candidate, found))
+        elif orphan.write is not None:
+            await _finish_even_if_cancelled(self._write(candidate, orphan))
 
     def _judge_again(
         self, candidate: Candidate, scanned: ScannedClaim, seen: Scan
@@ -181,7 +183,7 @@ class Reclaim:
             candidate.closed_since = seen.began
         age, quiet = seen.began - candidate.since, candidate.quiet_since
         closed = candidate.closed_since
-        found = judge(
+        orphan = judge(
             scanned,
             replace(
                 self.times,
@@ -190,24 +192,24 @@ class Reclaim:
                 quiet_age=self.clock.monotonic() - quiet if quiet is not None else 0.0,
             ),
         )
-        if found is None or found.blockers or age < self.times.settle_seconds:
+        if orphan is None or orphan.blockers or age < self.times.settle_seconds:
             candidate.quiet_since = None
         elif quiet is None:
             candidate.quiet_since = seen.listed
-        return found
+        return orphan
 
-    def _record(self, candidate: Candidate, found: Orphan) -> None:
+    def _record(self, candidate: Candidate, orphan: Orphan) -> None:
         fights = candidate.changes > MAX_CHANGES and not is_guarded(candidate.claim)
-        if not found.blockers and fights:
+        if not orphan.blockers and fights:
             text = "another client keeps changing the claim: run again later"
-            found = replace(found, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
+            orphan = replace(orphan, blockers=(Blocker(Reason.FIGHTING_WRITER, text),))
         # Keep the first cause and message: our own fence changes the list, and thereby the cause.
         first = candidate.orphan
-        candidate.orphan = replace(found, cause=first.cause, message=first.message)
-        if found.blockers:
-            candidate.outcome = Outcome.FAILED if found.failed else Outcome.LEFT
-        elif found.wait is not None:
-            candidate.due = self.clock.monotonic() + max(found.wait.after or 0.0, MIN_WAIT_SECONDS)
+        candidate.orphan = replace(orphan, cause=first.cause, message=first.message)
+        if orphan.blockers:
+            candidate.outcome = Outcome.FAILED if orphan.failed else Outcome.LEFT
+        elif orphan.wait is not None:
+            candidate.due = self.clock.monotonic() + max(orphan.wait.after or 0.0, MIN_WAIT_SECONDS)
 
     def _finish(self, candidate: Candidate) -> None:
         """Close a candidate that is no orphan any more, by our own or another client's write."""
@@ -245,16 +247,16 @@ class Reclaim:
         if claim.status.allocation is not None:
             await self._change_list(claim, deallocate=True, dry_run=True)
 
-    async def _write(self, candidate: Candidate, found: Orphan) -> None:
-        if not isinstance(found.write, WriteList):
+    async def _write(self, candidate: Candidate, orphan: Orphan) -> None:
+        if not isinstance(orphan.write, WriteList):
             await self._remove_finalizer(candidate, candidate.claim)
-        elif found.write.deallocate:
+        elif orphan.write.deallocate:
             await self._deallocate(candidate)
         else:
-            candidate.claim = await self._change_list(candidate.claim, found.write.reserved_for)
+            candidate.claim = await self._change_list(candidate.claim, orphan.write.reserved_for)
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
             candidate.due = candidate.since + self.times.settle_seconds
-            candidate.freed = found.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
+            candidate.freed = orphan.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
             self._report(candidate, _written(candidate))
 
     async def _deallocate(self, candidate: Candidate) -> None:
@@ -306,11 +308,11 @@ class Reclaim:
         self.report(f"{candidate.key}: {what}")
 
 
-def _may_be_claim_of(found: Unreadable, candidate: Candidate) -> bool:
+def _may_be_claim_of(unread: Unreadable, candidate: Candidate) -> bool:
     """Whether the unreadable object may be the candidate's claim."""
-    return found.resource.plural == RESOURCECLAIMS.plural and (
-        found.uid == candidate.claim.metadata.uid
-        or (not found.identified and found.may_be_in(candidate.key.namespace))
+    return unread.resource.plural == RESOURCECLAIMS.plural and (
+        unread.uid == candidate.claim.metadata.uid
+        or (not unread.identified and unread.may_be_in(candidate.key.namespace))
     )
 
 

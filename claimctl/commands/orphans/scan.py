@@ -67,18 +67,21 @@ async def scan_claims(
     listed = clock.monotonic()
     all_pods = _AllPods(
         _users(pod for _, pod in pods.items if pod is not None),
-        frozenset((*(uid for uid, _ in pods.items), *(each.uid for each in pods.unreadable))),
+        frozenset((*(uid for uid, _ in pods.items), *(unread.uid for unread in pods.unreadable))),
         pods.unreadable,
     )
-    found = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reservations = await client.list_if_served(CLAIMRESERVATIONS, namespace)
     reserved = _Reserved(
-        {ClaimKey(one.metadata.namespace, one.spec.resource_claim_name) for one in found.items},
-        found.unreadable,
+        {
+            ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+            for reservation in reservations.items
+        },
+        reservations.unreadable,
     )
     reader, now = OwnerReader(client), clock.now()
     by_namespace: dict[str, dict[str, ResourceClaim]] = {}
-    for each in everything.items:
-        by_namespace.setdefault(each.metadata.namespace, {})[each.metadata.name] = each
+    for claim in everything.items:
+        by_namespace.setdefault(claim.metadata.namespace, {})[claim.metadata.name] = claim
     scanned_claims = [
         ScannedClaim(
             claim,
@@ -90,8 +93,8 @@ async def scan_claims(
         for claim in claims
     ]
     answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
-    unreadable = (*everything.unreadable, *pods.unreadable, *found.unreadable)
-    return Scan(answered, found.items, all_pods.uids, began, listed, unreadable)
+    unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
+    return Scan(answered, reservations.items, all_pods.uids, began, listed, unreadable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,10 @@ class _AllPods:
             tuple(self.users.get(key, ())),
             self.uids,
             unreadable=tuple(
-                each
-                for each in self.unreadable
-                if may_concern(each, meta.namespace, meta.name, claim)
-                or (not each.uid and each.may_be_in(meta.namespace))
+                unread
+                for unread in self.unreadable
+                if may_concern(unread, meta.namespace, meta.name, claim)
+                or (not unread.uid and unread.may_be_in(meta.namespace))
             ),
         )
 
@@ -126,7 +129,7 @@ class _Reserved:
 
     def may_name(self, key: ClaimKey) -> bool:
         return key in self.keys or any(
-            may_concern(each, key.namespace, key.name, None) for each in self.unreadable
+            may_concern(unread, key.namespace, key.name, None) for unread in self.unreadable
         )
 
 
@@ -158,21 +161,22 @@ class OwnerReader:
     async def read_owners(self, scanned: ScannedClaim) -> ScannedClaim:
         """The scanned claim with the answers to its questions."""
         answers = {
-            each.uid: await self._read(scanned.claim, each) for each in references_to_read(scanned)
+            reference.uid: await self._read(scanned.claim, reference)
+            for reference in references_to_read(scanned)
         }
         return replace(scanned, answers=answers)
 
     async def _read(self, claim: ResourceClaim, reference: Reference) -> Answer:
         place = claim.metadata.namespace
         try:
-            found = await self._discovery.read(
+            header = await self._discovery.read(
                 reference.api_group, reference.resource, reference.name, place
             )
-            if found is None:
+            if header is None:
                 return Answer(OwnerState.GONE)
-            if found.metadata.uid != reference.uid:
+            if header.metadata.uid != reference.uid:
                 return Answer(OwnerState.REPLACED)
-            reserving = await self._reserves(claim, reference, found)
+            reserving = await self._reserves(claim, reference, header)
         except UnknownKind:
             return Answer(OwnerState.UNKNOWN_KIND)
         except KubeError as error:
@@ -180,14 +184,16 @@ class OwnerReader:
         return Answer(OwnerState.RESERVING if reserving else OwnerState.ALIVE)
 
     async def _reserves(
-        self, claim: ResourceClaim, reference: Reference, found: ObjectHeader
+        self, claim: ResourceClaim, reference: Reference, header: ObjectHeader
     ) -> bool:
         """Whether the controller would make a ClaimReservation from the workload's annotation."""
         kind = _KINDS.get((reference.api_group, reference.resource))
-        if kind is None or found.metadata.annotation(RESERVE_ANNOTATION) is None:
+        if kind is None or header.metadata.annotation(RESERVE_ANNOTATION) is None:
             return False
         resource = WORKLOADS[kind]
         workload = await self._client.get(resource, reference.name, claim.metadata.namespace)
         ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
         wanted = plan(Annotated(ref, resource.api_version, workload)).create
-        return any(one.spec.resource_claim_name == claim.metadata.name for one in wanted)
+        return any(
+            reservation.spec.resource_claim_name == claim.metadata.name for reservation in wanted
+        )

@@ -32,7 +32,6 @@ class Wanted:
 
 def watch_times(**asked: float | None) -> WatchTimes:
     """Durations in seconds; None means the default."""
-
     return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
 
 
@@ -47,25 +46,22 @@ def handle_orphans(access: Access, namespace: str | None, wanted: Wanted, output
 
 async def run(session: Session, wanted: Wanted, output: Output) -> int:
     """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
-
     with progress("looking for orphans") as line:
         freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
-        found = await (freeing.run if wanted.write else freeing.preview)()
-    render(output, table(found, wanted), document(found, wanted))
-    _conclude(found, wanted)
-    return exit_code(found)
+        candidates = await (freeing.run if wanted.write else freeing.preview)()
+    render(output, table(candidates, wanted), document(candidates, wanted))
+    _conclude(candidates, wanted)
+    return exit_code(candidates)
 
 
-def exit_code(found: Sequence[Candidate]) -> int:
-
-    outcomes = {each.outcome for each in found}
+def exit_code(candidates: Sequence[Candidate]) -> int:
+    outcomes = {candidate.outcome for candidate in candidates}
     if Outcome.FAILED in outcomes:
         return ExitCode.FAILED
     return ExitCode.FINDINGS if outcomes & {Outcome.LEFT, Outcome.WOULD_FREE} else ExitCode.OK
 
 
-def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
-
+def table(candidates: Sequence[Candidate], wanted: Wanted) -> Table:
     return Table(
         columns=columns(
             *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
@@ -75,24 +71,29 @@ def table(found: Sequence[Candidate], wanted: Wanted) -> Table:
         ),
         rows=tuple(
             (
-                each.key.namespace,
-                each.key.name,
-                each.orphan.cause,
-                str(each.outcome),
-                _what(each),
-                str(len(each.claim.status.reserved_for)),
-                each.claim.metadata.uid,
+                candidate.key.namespace,
+                candidate.key.name,
+                candidate.orphan.cause,
+                str(candidate.outcome),
+                _what(candidate),
+                str(len(candidate.claim.status.reserved_for)),
+                candidate.claim.metadata.uid,
             )
-            for each in found
+            for candidate in candidates
         ),
-        names=tuple(resource_name(CLAIM, each.key.name) for each in _acted_on(found)),
+        names=tuple(
+            resource_name(CLAIM, candidate.key.name) for candidate in _acted_on(candidates)
+        ),
         empty=f"No orphans found{_where(wanted)}.",
     )
 
 
-def _acted_on(found: Sequence[Candidate]) -> list[Candidate]:
-
-    return [each for each in found if each.outcome in (Outcome.FREED, Outcome.WOULD_FREE)]
+def _acted_on(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.outcome in (Outcome.FREED, Outcome.WOULD_FREE)
+    ]
 
 
 def _where(wanted: Wanted) -> str:
@@ -144,14 +145,14 @@ def document(candidates: Sequence[Candidate], wanted: Wanted) -> OrphanList:
     )
 
 
-def _conclude(found: Sequence[Candidate], wanted: Wanted) -> None:
+def _conclude(candidates: Sequence[Candidate], wanted: Wanted) -> None:
     """Print one line on stderr: the result, and what to do next."""
-    if not found:
+    if not candidates:
         return
-    acted = f"{len(_acted_on(found))} of {len(found)} claims"
+    acted = f"{len(_acted_on(candidates))} of {len(candidates)} claims"
     if wanted.write:
         typer.echo(f"{acted} freed", err=True)
-    elif _acted_on(found):
+    elif _acted_on(candidates):
         watched = wanted.times.settle_seconds + wanted.times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
         typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)

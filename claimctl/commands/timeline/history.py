@@ -60,7 +60,7 @@ class _Book:
 
     def everything(self) -> list[Span]:
         still = [Span(lane, name, at, None, state) for (lane, name, state), at in self.open.items()]
-        return sorted([*self.spans, *still], key=lambda each: (each.start, each.lane, each.name))
+        return sorted([*self.spans, *still], key=lambda span: (span.start, span.lane, span.name))
 
 
 @dataclass(slots=True)
@@ -78,8 +78,8 @@ class Chronicle:
     """The claims that were ever seen themselves."""
 
     def read(self, changes: Iterable[Change]) -> None:
-        for each in changes:
-            self.add(each)
+        for change in changes:
+            self.add(change)
 
     def add(self, change: Change) -> None:
         match change.object:
@@ -93,12 +93,14 @@ class Chronicle:
     def timelines(self, end: datetime) -> list[Timeline]:
         """The timelines of all claims up to ``end``, in the order in which the claims appeared."""
         made = (self._timeline(key, end) for key in self._books if key in self._known)
-        return sorted(made, key=lambda each: (each.begin, each.namespace, each.claim))
+        return sorted(
+            made, key=lambda timeline: (timeline.begin, timeline.namespace, timeline.claim)
+        )
 
     def _timeline(self, key: Key, end: datetime) -> Timeline:
         book = self._books[key]
         spans, marks = book.everything(), book.marks
-        begin = min([*(one.start for one in spans), *(one.at for one in marks)], default=end)
+        begin = min([*(span.start for span in spans), *(mark.at for mark in marks)], default=end)
         return Timeline(*key, begin, end, tuple(spans), tuple(marks), Source.HISTORY)
 
     def _book(self, namespace: str, name: str) -> _Book:
@@ -139,14 +141,16 @@ class Chronicle:
             marks.append(Mark(change.at, about, "Deleted", "deleted"))
             self._forget(key)
             return
-        for one in made.status.conditions:
-            if one.type == ConditionType.READY:
+        for condition in made.status.conditions:
+            if condition.type == ConditionType.READY:
                 continue
-            was = self._conditions.get((key, one.type))
-            self._conditions[key, one.type] = (one.status, one.reason)
-            if was != (one.status, one.reason) and not (was is None and one.status == "False"):
-                text = told(one.type, one.status, one.message)
-                marks.append(Mark(change.at, about, one.reason, text))
+            was = self._conditions.get((key, condition.type))
+            self._conditions[key, condition.type] = (condition.status, condition.reason)
+            if was != (condition.status, condition.reason) and not (
+                was is None and condition.status == "False"
+            ):
+                text = condition_line(condition.type, condition.status, condition.message)
+                marks.append(Mark(change.at, about, condition.reason, text))
         step = made.status.release.step if made.status.release else ""
         if step and step != self._steps.get(key, ""):
             reason = made.status.release.reason if made.status.release else ""
@@ -159,20 +163,22 @@ class Chronicle:
             del self._conditions[key]
 
 
-def told(type_: str, status: str, message: str) -> str:
+def condition_line(type_: str, status: str, message: str) -> str:
     """A condition as one line."""
     return f"{type_} is {status}{f': {message}' if message else ''}"
 
 
 def devices(claim: ResourceClaim) -> list[str]:
     """The devices that the claim has, as ``pool/device``."""
-    return [f"{each.pool}/{each.device}" for each in claim.devices]
+    return [f"{device.pool}/{device.device}" for device in claim.devices]
 
 
 def holders(claim: ResourceClaim) -> list[str]:
     """The entries of the list that are neither pods nor tombstones, as ``resource/name``."""
     return [
-        f"{each.resource}/{each.name}" for each in claim.status.reserved_for if is_workload(each)
+        f"{entry.resource}/{entry.name}"
+        for entry in claim.status.reserved_for
+        if is_workload(entry)
     ]
 
 

@@ -55,7 +55,7 @@ def page(title: str, body: str) -> str:
 def document(timeline: Timeline) -> str:
     """The page about one claim."""
     title = f"Claim {timeline.namespace}/{timeline.claim}"
-    notes = "".join(f'<p class="quiet">{escape(each)}</p>\n' for each in notes_of(timeline))
+    notes = "".join(f'<p class="quiet">{escape(note)}</p>\n' for note in notes_of(timeline))
     return page(
         title,
         f'<p class="quiet">{escape(KEY)}</p>\n{chart(timeline)}{notes}<h2>What happened</h2>\n'
@@ -73,7 +73,7 @@ def notes_of(timeline: Timeline) -> tuple[str, ...]:
 def chart(timeline: Timeline, steps: Sequence[Step] = ()) -> str:
     """The rows of one claim: its devices, holders and pods."""
     rows = [
-        _row(name, timeline, [_bar(each, timeline) for each in spans])
+        _row(name, timeline, [_bar(span, timeline) for span in spans])
         for name, spans in timeline.bars
     ]
     if timeline.many_pods:
@@ -88,47 +88,47 @@ def devices(
     frame = Timeline(
         "",
         "",
-        min(each.begin for each in timelines),
-        max(each.end for each in timelines),
+        min(timeline.begin for timeline in timelines),
+        max(timeline.end for timeline in timelines),
         (),
         (),
         Source.HISTORY,
     )
     rows: dict[str, list[str]] = {}
-    for each in timelines:
-        letter = letters[each.namespace, each.claim]
-        for span in each.of(Lane.DEVICE):
-            rows.setdefault(span.name, []).append(_bar(span, frame, letter, each))
+    for timeline in timelines:
+        letter = letters[timeline.namespace, timeline.claim]
+        for span in timeline.of(Lane.DEVICE):
+            rows.setdefault(span.name, []).append(_bar(span, frame, letter, timeline))
     drawn = [_row(name, frame, bars) for name, bars in sorted(rows.items())]
-    told = [f"{letter}: claim {space}/{name}" for (space, name), letter in letters.items()]
-    return _figure(frame, steps, drawn, f"Which claim had which device. {'; '.join(told)}.")
+    legend = [f"{letter}: claim {space}/{name}" for (space, name), letter in letters.items()]
+    return _figure(frame, steps, drawn, f"Which claim had which device. {'; '.join(legend)}.")
 
 
 def describe(timeline: Timeline) -> str:
     """What the chart shows, in words."""
-    told = [
-        f"{each.name} from {each.start:%H:%M:%S} to {(each.end or timeline.end):%H:%M:%S}"
+    texts = [
+        f"{span.name} from {span.start:%H:%M:%S} to {(span.end or timeline.end):%H:%M:%S}"
         for lane in (Lane.DEVICE, Lane.HOLDER)
-        for each in timeline.of(lane)
+        for span in timeline.of(lane)
     ]
     pods = most(levels(timeline.of(Lane.POD, RUNNING)))
-    return f"{'; '.join([*told, f'at most {pods} pods at a time'])}."
+    return f"{'; '.join([*texts, f'at most {pods} pods at a time'])}."
 
 
-def marks(found: Iterable[Mark]) -> str:
+def marks(marks: Iterable[Mark]) -> str:
     """The marks as a list."""
-    return f'<ul class="marks">\n{"".join(map(_mark, found))}</ul>\n'
+    return f'<ul class="marks">\n{"".join(map(_mark, marks))}</ul>\n'
 
 
 def _mark(mark: Mark) -> str:
     warning = "<strong>Warning</strong> " if mark.warning else ""
     message = f": {escape(mark.message)}" if mark.message else ""
-    told = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
-    return f"<li><time>{mark.at:%H:%M:%S}</time><span>{told}</span></li>\n"
+    text = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
+    return f"<li><time>{mark.at:%H:%M:%S}</time><span>{text}</span></li>\n"
 
 
-def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], told: str) -> str:
-    shown = [each for each in steps if frame.begin <= each.at <= frame.end]
+def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], label: str) -> str:
+    shown = [step for step in steps if frame.begin <= step.at <= frame.end]
     above = f'<div class="steps">{_labels(shown, frame)}</div>' if shown else ""
     numbers = f'<div class="row"><div class="name quiet">step</div>{above}</div>\n' if above else ""
     took = duration(frame.seconds)
@@ -138,17 +138,17 @@ def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], told: s
         f'<span class="end">{frame.end:%H:%M:%S} UTC ({took})</span></div></div>\n'
     )
     body = f"{numbers}{''.join(rows)}{axis}"
-    return f'<figure role="img" aria-label="{escape(told)}">\n{body}</figure>\n'
+    return f'<figure role="img" aria-label="{escape(label)}">\n{body}</figure>\n'
 
 
 def _labels(steps: Sequence[Step], frame: Timeline) -> str:
     merged: list[tuple[float, list[str]]] = []
-    for each in steps:
-        place = frame.place(each.at)
+    for step in steps:
+        place = frame.place(step.at)
         if merged and place - merged[-1][0] < _APART:
-            merged[-1][1].append(each.label)
+            merged[-1][1].append(step.label)
         else:
-            merged.append((place, [each.label]))
+            merged.append((place, [step.label]))
     return "".join(
         f'<span class="{"last" if place > _LAST else ""}" style="left:{place:.2%}">'
         f"{escape(_range(labels))}</span>"
@@ -200,9 +200,9 @@ def _curve(timeline: Timeline) -> str:
 def _path(steps: Sequence[Level], frame: Timeline, top: int) -> str:
     """A curve of steps in a field of 1000 by 100; it begins and ends at the bottom."""
     points, height = ["M0 100"], 100.0
-    for each in steps:
-        x = frame.place(each.at) * 1000
+    for step in steps:
+        x = frame.place(step.at) * 1000
         points.append(f"L{x:.1f} {height:.1f}")
-        height = 100 - 98 * each.count / top
+        height = 100 - 98 * step.count / top
         points.append(f"L{x:.1f} {height:.1f}")
     return " ".join([*points, f"L1000 {height:.1f}", "L1000 100 Z"])

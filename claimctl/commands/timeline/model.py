@@ -87,14 +87,14 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
 
     def of(self, lane: Lane, state: str = "") -> tuple[Span, ...]:
         """The spans of a lane; with ``state``, only those."""
-        return tuple(each for each in self.spans if each.lane is lane and state in ("", each.state))
+        return tuple(span for span in self.spans if span.lane is lane and state in ("", span.state))
 
     def rows(self, lane: Lane) -> dict[str, tuple[Span, ...]]:
         """The spans of a lane by name, in the order of their first start."""
-        found: dict[str, list[Span]] = {}
-        for each in sorted(self.of(lane), key=lambda span: span.start):
-            found.setdefault(each.name, []).append(each)
-        return {name: tuple(spans) for name, spans in found.items()}
+        rows: dict[str, list[Span]] = {}
+        for span in sorted(self.of(lane), key=lambda span: span.start):
+            rows.setdefault(span.name, []).append(span)
+        return {name: tuple(spans) for name, spans in rows.items()}
 
     @property
     def many_pods(self) -> bool:
@@ -111,9 +111,9 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
     def names_at(self, lane: Lane, at: datetime) -> tuple[str, ...]:
         """The names of the spans of a lane that contain a moment."""
         return tuple(
-            each.name
-            for each in self.of(lane)
-            if each.start <= at and (each.end is None or at < each.end)
+            span.name
+            for span in self.of(lane)
+            if span.start <= at and (span.end is None or at < span.end)
         )
 
 
@@ -128,10 +128,10 @@ class Level:
 def levels(spans: Iterable[Span]) -> tuple[Level, ...]:
     """How many of the spans there are at each time, as steps."""
     changes: dict[datetime, int] = {}
-    for each in spans:
-        changes[each.start] = changes.get(each.start, 0) + 1
-        if each.end is not None:
-            changes[each.end] = changes.get(each.end, 0) - 1
+    for span in spans:
+        changes[span.start] = changes.get(span.start, 0) + 1
+        if span.end is not None:
+            changes[span.end] = changes.get(span.end, 0) - 1
     steps: list[Level] = []
     count = 0
     for at in sorted(changes):
@@ -143,4 +143,4 @@ def levels(spans: Iterable[Span]) -> tuple[Level, ...]:
 
 def most(steps: Sequence[Level]) -> int:
     """The highest level; 0 if there is none."""
-    return max((each.count for each in steps), default=0)
+    return max((step.count for step in steps), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from claimctl.commands.timeline.history import devices, told
+from claimctl.commands.timeline.history import condition_line, devices
 from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
 from claimctl.commands.timeline.shapes import TimedEvent, TimedPod, event_time, finished, started
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
@@ -37,15 +37,15 @@ class Seen:
 def timeline(seen: Seen) -> Timeline:
     """What the objects and Events say about the claim, up to now."""
     spans = [*_devices(seen), *_holders(seen), *_pods(seen.pods)]
-    marks = sorted(_marks(seen), key=lambda each: each.at)
-    known = [*(one.start for one in spans), *(one.at for one in marks), seen.now]
+    marks = sorted(_marks(seen), key=lambda mark: mark.at)
+    known = [*(span.start for span in spans), *(mark.at for mark in marks), seen.now]
     meta = seen.claim.metadata
     return Timeline(
         meta.namespace,
         meta.name,
         min(known),
         seen.now,
-        tuple(sorted(spans, key=lambda each: (each.start, each.lane, each.name))),
+        tuple(sorted(spans, key=lambda mark: (mark.start, mark.lane, mark.name))),
         tuple(marks),
         Source.OBJECTS,
         (_GAPS, *seen.notes),
@@ -64,25 +64,28 @@ def _allocated(seen: Seen) -> datetime | None:
     allocation = seen.claim.status.allocation
     if allocation is None:
         return None
-    times = [one.status.allocation_time for one in seen.reservations]
-    known = [each for each in times if each is not None]
+    times = [reservation.status.allocation_time for reservation in seen.reservations]
+    known = [time for time in times if time is not None]
     return allocation.allocation_timestamp or min(known, default=None)
 
 
 def _holders(seen: Seen) -> Iterator[Span]:
     allocated = _allocated(seen) or seen.claim.metadata.creation_timestamp or seen.now
-    for each in filter(is_workload, seen.claim.status.reserved_for):
-        since = _reserved(seen.reservations, each)
-        name = f"{each.resource}/{each.name}"
+    for entry in filter(is_workload, seen.claim.status.reserved_for):
+        since = _reserved(seen.reservations, entry)
+        name = f"{entry.resource}/{entry.name}"
         yield Span(Lane.HOLDER, name, since or allocated, started_before=since is None)
 
 
 def _reserved(made: Iterable[ClaimReservation], holder: Reference) -> datetime | None:
-    for one in made:
-        if one.status.reserved_for is not None and one.status.reserved_for.uid == holder.uid:
-            found = find_condition(one.status.conditions, ConditionType.RESERVED)
-            if found is not None and found.status == "True":
-                return found.last_transition_time
+    for reservation in made:
+        if (
+            reservation.status.reserved_for is not None
+            and reservation.status.reserved_for.uid == holder.uid
+        ):
+            condition = find_condition(reservation.status.conditions, ConditionType.RESERVED)
+            if condition is not None and condition.status == "True":
+                return condition.last_transition_time
     return None
 
 
@@ -101,13 +104,13 @@ def _marks(seen: Seen) -> Iterator[Mark]:
     meta = seen.claim.metadata
     if meta.creation_timestamp is not None:
         yield Mark(meta.creation_timestamp, f"ResourceClaim/{meta.name}", "Created", "created")
-    events = [mark for each in seen.events if (mark := _event(each)) is not None]
+    events = [mark for event in seen.events if (mark := _event(event)) is not None]
     yield from dict.fromkeys(events)
-    for one in seen.reservations:
-        for mark in _conditions(one):
-            if not any(_same(mark, each) for each in events):
+    for reservation in seen.reservations:
+        for mark in _conditions(reservation):
+            if not any(_same(mark, event) for event in events):
                 yield mark
-        yield from _times(one)
+        yield from _times(reservation)
 
 
 def _event(event: TimedEvent) -> Mark | None:
@@ -121,10 +124,10 @@ def _event(event: TimedEvent) -> Mark | None:
 
 def _conditions(made: ClaimReservation) -> Iterator[Mark]:
     about = f"ClaimReservation/{made.metadata.name}"
-    for one in made.status.conditions:
-        if one.type != ConditionType.READY and one.last_transition_time is not None:
-            text = told(one.type, one.status, one.message)
-            yield Mark(one.last_transition_time, about, one.reason, text)
+    for condition in made.status.conditions:
+        if condition.type != ConditionType.READY and condition.last_transition_time is not None:
+            text = condition_line(condition.type, condition.status, condition.message)
+            yield Mark(condition.last_transition_time, about, condition.reason, text)
 
 
 def _times(made: ClaimReservation) -> Iterator[Mark]:

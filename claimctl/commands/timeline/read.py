@@ -42,8 +42,8 @@ async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Time
         NotFound: there is no such claim, and the history has none either.
         KubeError: claims or pods cannot be read.
     """
-    found = await _from_history(client, clock, namespace, claim)
-    return found or await _from_objects(client, clock, namespace, claim)
+    history = await _from_history(client, clock, namespace, claim)
+    return history or await _from_objects(client, clock, namespace, claim)
 
 
 async def _from_history(
@@ -64,10 +64,10 @@ async def _from_history(
         return None
     chronicle = Chronicle()
     chronicle.read(_in_order(writes))
-    for each in chronicle.timelines(clock.now()):
-        if (each.namespace, each.claim) == (namespace, claim):
-            return each
-    return None
+    lines = chronicle.timelines(clock.now())
+    return next(
+        (line for line in lines if (line.namespace, line.claim) == (namespace, claim)), None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +115,16 @@ def _in_order(writes: list[_Write]) -> list[Change]:
     Who wrote them is not known: managedFields do not name the writer that removed a field.
     """
     changes: list[Change] = []
-    for each in sorted(writes, key=lambda write: write.version):
-        meta: ManagedObjectMeta = each.object.metadata
+    for write in sorted(writes, key=lambda write: write.version):
+        meta: ManagedObjectMeta = write.object.metadata
         times = [
             last_write(meta),
             meta.creation_timestamp,
-            meta.deletion_timestamp if each.deleted else None,
+            meta.deletion_timestamp if write.deleted else None,
             changes[-1].at if changes else None,
         ]
-        at = max(one for one in times if one is not None)
-        changes.append(Change(at, each.object, each.deleted))
+        at = max(time for time in times if time is not None)
+        changes.append(Change(at, write.object, write.deleted))
     return changes
 
 
@@ -133,9 +133,11 @@ async def _from_objects(client: Client, clock: Clock, namespace: str, name: str)
     pods = (await client.list(TIMED_PODS, namespace, partial=True)).items
     users = tuple(pod for pod in pods if name in claim_names(pod))
     made = (await client.list_if_served(TIMED_RESERVATIONS, namespace)).items
-    reservations = tuple(one for one in made if one.spec.resource_claim_name == name)
+    reservations = tuple(
+        reservation for reservation in made if reservation.spec.resource_claim_name == name
+    )
     events, notes = await _events(client, namespace)
-    about = tuple(each for each in events if _concerns(each, name, reservations, users))
+    about = tuple(event for event in events if _concerns(event, name, reservations, users))
     return timeline(Seen(clock.now(), claim, users, reservations, about, notes))
 
 
@@ -144,8 +146,8 @@ async def _events(client: Client, namespace: str) -> tuple[tuple[TimedEvent, ...
     with suppress(Forbidden):
         return (await client.list(TIMED_EVENTS, namespace, partial=True)).items, ()
     with suppress(Forbidden):
-        found = (await client.list(CORE_EVENTS, namespace, partial=True)).items
-        return tuple(each.as_event() for each in found), ()
+        events = (await client.list(CORE_EVENTS, namespace, partial=True)).items
+        return tuple(event.as_event() for event in events), ()
     return (), (f"The Events of namespace {namespace} may not be read by this user.",)
 
 
@@ -159,8 +161,8 @@ def _concerns(
     about = (event.regarding.kind, event.regarding.name)
     if about == ("ResourceClaim", claim):
         return True
-    for one in reservations:
-        ref = one.spec.workload_ref
-        if about in (("ClaimReservation", one.metadata.name), (ref.kind, ref.name)):
+    for reservation in reservations:
+        ref = reservation.spec.workload_ref
+        if about in (("ClaimReservation", reservation.metadata.name), (ref.kind, ref.name)):
             return True
     return event.type == "Warning" and about in {("Pod", pod.metadata.name) for pod in pods}

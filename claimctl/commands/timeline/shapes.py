@@ -92,7 +92,9 @@ CORE_EVENTS = Resource("", "v1", "events", "Event", CoreEvent)
 
 def last_write(meta: ManagedObjectMeta) -> datetime | None:
     """When the object was last written, by managedFields."""
-    return max((each.time for each in meta.managed_fields if each.time is not None), default=None)
+    return max(
+        (entry.time for entry in meta.managed_fields if entry.time is not None), default=None
+    )
 
 
 def event_time(event: TimedEvent) -> datetime | None:
@@ -105,10 +107,10 @@ def event_time(event: TimedEvent) -> datetime | None:
 def started(pod: TimedPod) -> datetime | None:
     """When the first container of the pod started; None if none has, as far as it is known."""
     times = [
-        each.started_at
+        state.started_at
         for status in pod.status.timed
-        for each in (status.state.running, status.state.terminated)
-        if each is not None and each.started_at is not None
+        for state in (status.state.running, status.state.terminated)
+        if state is not None and state.started_at is not None
     ]
     if times:
         return min(times)
@@ -118,7 +120,7 @@ def started(pod: TimedPod) -> datetime | None:
 def finished(pod: TimedPod) -> datetime | None:
     """When the last container of the pod ended."""
     ended = [status.state.terminated for status in pod.status.timed]
-    times = [each.finished_at for each in ended if each is not None and each.finished_at]
+    times = [state.finished_at for state in ended if state is not None and state.finished_at]
     return max(times, default=None)
 
 

@@ -64,10 +64,10 @@ class _Drawing:
     def x(self, place: float) -> float:
         return self.left + place * (WIDTH - _EDGE - self.left)
 
-    def text(self, x: float, y: float, told: str, kind: str = "", anchor: str = "start") -> None:
+    def text(self, x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> None:
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
-            f"{escape(told)}</text>"
+            f"{escape(text)}</text>"
         )
 
     def row(self, name: str, height: float = _ROW) -> float:
@@ -82,11 +82,11 @@ class _Drawing:
 
     def bars(self, name: str, spans: Iterable[Span]) -> None:
         top = self.row(name)
-        for each in spans:
-            begin = self.x(self.timeline.place(each.start))
-            end = self.x(self.timeline.place(each.end or self.timeline.end))
-            kind = "waiting" if each.state == WAITING else str(each.lane)
-            inset = 9 if each.lane is Lane.POD else 5
+        for span in spans:
+            begin = self.x(self.timeline.place(span.start))
+            end = self.x(self.timeline.place(span.end or self.timeline.end))
+            kind = "waiting" if span.state == WAITING else str(span.lane)
+            inset = 9 if span.lane is Lane.POD else 5
             self.parts.append(
                 f'<rect class="{kind}" x="{begin:.1f}" y="{top + inset:.1f}" '
                 f'width="{max(end - begin, 2):.1f}" height="{_ROW - 2 * inset}"/>'
@@ -95,10 +95,10 @@ class _Drawing:
     def curve(self, steps: Sequence[Level], top: float, most_of_all: int, kind: str) -> None:
         bottom = top + _HIGH - 2
         points, height = [f"M{self.left:.1f} {bottom:.1f}"], bottom
-        for each in steps:
-            x = self.x(self.timeline.place(each.at))
+        for step in steps:
+            x = self.x(self.timeline.place(step.at))
             points.append(f"L{x:.1f} {height:.1f}")
-            height = bottom - (_HIGH - 10) * each.count / most_of_all
+            height = bottom - (_HIGH - 10) * step.count / most_of_all
             points.append(f"L{x:.1f} {height:.1f}")
         end = self.x(1.0)
         points += [f"L{end:.1f} {height:.1f}", f"L{end:.1f} {bottom:.1f} Z"]

@@ -91,10 +91,10 @@ class _Row:
         start, end = _bounds(self.timeline, cell, size)
         lasting = timedelta()
         touched = False
-        for each in self.spans:
-            last = each.end if each.end is not None else self.timeline.end
-            touched = touched or (each.start < end and last >= start)
-            lasting += max(min(last, end) - max(each.start, start), timedelta())
+        for span in self.spans:
+            last = span.end if span.end is not None else self.timeline.end
+            touched = touched or (span.start < end and last >= start)
+            lasting += max(min(last, end) - max(span.start, start), timedelta())
         if not touched:
             return self.signs.none
         whole = lasting >= (end - start) * 0.98
@@ -119,17 +119,17 @@ def _bounds(timeline: Timeline, cell: int, size: int) -> tuple[datetime, datetim
 
 
 def _most_within(steps: Sequence[Level], start: datetime, end: datetime) -> int:
-    found = 0
-    for each in steps:
-        if each.at >= end:
+    count = 0
+    for step in steps:
+        if step.at >= end:
             break
-        found = each.count if each.at <= start else max(found, each.count)
-    return found
+        count = step.count if step.at <= start else max(count, step.count)
+    return count
 
 
 def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
     rows = [
-        _Row(name, timeline, signs, tuple(each for each in spans if each.state != WAITING))
+        _Row(name, timeline, signs, tuple(span for span in spans if span.state != WAITING))
         for name, spans in timeline.bars
     ]
     if timeline.many_pods:
@@ -155,9 +155,9 @@ def _legend(timeline: Timeline, signs: Signs) -> list[str]:
     whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
     numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
     unknown = [
-        f"{each.name}: began at {each.start:%H:%M:%S} or before"
-        for each in timeline.spans
-        if each.started_before
+        f"{span.name}: began at {span.start:%H:%M:%S} or before"
+        for span in timeline.spans
+        if span.started_before
     ]
     source = _SOURCES[timeline.source]
     return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, source, *timeline.notes]
@@ -173,7 +173,7 @@ def _marks(marks: Sequence[Mark]) -> list[str]:
     shown = list(marks[-MARKS:])
     left = len(marks) - len(shown)
     more = [f"{left} earlier marks are in -o json"] if left else []
-    return [*more, *(mark_line(each) for each in shown)]
+    return [*more, *(mark_line(mark) for mark in shown)]
 
 
 def mark_line(mark: Mark) -> str:
@@ -185,4 +185,4 @@ def mark_line(mark: Mark) -> str:
 
 def text(timelines: Iterable[Timeline], width: int = 80, signs: Signs = BLOCKS) -> str:
     """Several timelines, one below the other."""
-    return "\n\n".join("\n".join(lines(each, width, signs)) for each in timelines)
+    return "\n\n".join("\n".join(lines(timeline, width, signs)) for timeline in timelines)

@@ -26,25 +26,23 @@ def draw_timeline(access: Access, namespace: str | None, claim: str, output: Out
 
 
 async def run(session: Session, namespace: str, claim: str, output: Output) -> int:
-
     try:
-        found = await read(session.client, session.clock, namespace, claim)
+        timeline = await read(session.client, session.clock, namespace, claim)
     except NotFound as error:
         others = await others_than(session.client, namespace)
         raise CommandFailed(f"claim {namespace}/{claim} not found{others}") from error
-    print_timeline(found, output)
+    print_timeline(timeline, output)
     return 0
 
 
-def print_timeline(found: Timeline, output: Output) -> None:
-
+def print_timeline(timeline: Timeline, output: Output) -> None:
     match output:
         case Output.SVG:
-            print(svg.document(found), end="")
+            print(svg.document(timeline), end="")
         case Output.HTML:
-            print(html.document(found), end="")
+            print(html.document(timeline), end="")
         case _:
             signs = text.Signs.of(sys.stdout.encoding or "ascii")
             width = shutil.get_terminal_size((100, 24)).columns
-            named = (resource_name(CLAIM, found.claim),)
-            print_text(output, text.lines(found, width, signs), found, named)
+            named = (resource_name(CLAIM, timeline.claim),)
+            print_text(output, text.lines(timeline, width, signs), timeline, named)

@@ -16,8 +16,8 @@ def mermaid(graph: Graph) -> str:
         left, right = _MERMAID.get(_kind(vertex), ("[", "]"))
         text = "<br>".join(map(_escaped, _texts(vertex)))
         lines.append(f'  {ids[key]}{left}"{text}"{right}')
-    for each in graph.edges:
-        lines.append(f"  {ids[each.source]} -->|{each.label}| {ids[each.target]}")
+    for edge in graph.edges:
+        lines.append(f"  {ids[edge.source]} -->|{edge.label}| {ids[edge.target]}")
     return "\n".join(lines)
 
 
@@ -28,9 +28,9 @@ def dot(graph: Graph) -> str:
         shape = _DOT.get(_kind(vertex), "folder")
         text = "\\n".join(map(_quoted, _texts(vertex)))
         lines.append(f'  "{_quoted(key)}" [shape={shape}, label="{text}"];')
-    for each in graph.edges:
-        source, target = _quoted(each.source), _quoted(each.target)
-        lines.append(f'  "{source}" -> "{target}" [label="{each.label}"];')
+    for edge in graph.edges:
+        source, target = _quoted(edge.source), _quoted(edge.target)
+        lines.append(f'  "{source}" -> "{target}" [label="{edge.label}"];')
     return "\n".join([*lines, "}"])
 
 

@@ -76,7 +76,7 @@ class Graph:
 
     def roots(self) -> list[Vertex]:
         """The vertices that nothing points to."""
-        return [each for key, each in self.vertices.items() if not self.above(key)]
+        return [vertex for key, vertex in self.vertices.items() if not self.above(key)]
 
 
 def build(
@@ -88,8 +88,8 @@ def build(
         sets: the metadata of its ReplicaSets. They stand for the Deployments that own them.
     """
     graph = Graph()
-    owners = {each.name: each for each in sets}
-    for pod in sorted(pods, key=lambda each: each.metadata.name):
+    owners = {owner.name: owner for owner in sets}
+    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         names = claim_names(pod)
         if names:
             _pod(graph, pod, owners, sorted(names))
@@ -111,15 +111,15 @@ def _pod(graph: Graph, pod: Pod, sets: dict[str, ObjectMeta], claims: Sequence[s
 
 
 def _claim(graph: Graph, view: ClaimView) -> None:
-    names = [f"{each.resource}/{each.name}" for each in view.workloads]
+    names = [f"{workload.resource}/{workload.name}" for workload in view.workloads]
     held = f", held by {' and '.join(names)}" if names else ""
     key = graph.add(Vertex(CLAIM, view.name, f"{view.state}{held}"))
-    for each in view.workloads:
-        kind = _KINDS.get((each.api_group, each.resource))
+    for workload in view.workloads:
+        kind = _KINDS.get((workload.api_group, workload.resource))
         if kind:
-            graph.connect(graph.add(Vertex(kind, each.name)), key, "holds")
-    for one in view.reservations:
-        ref = one.spec.workload_ref
+            graph.connect(graph.add(Vertex(kind, workload.name)), key, "holds")
+    for reservation in view.reservations:
+        ref = reservation.spec.workload_ref
         holder = graph.add(Vertex(ref.kind, ref.name))
         if not any(edge.target == key for edge in graph.below(holder)):
             graph.connect(holder, key, "reserves")
@@ -135,9 +135,9 @@ def _devices(claim: ResourceClaim, nodes: Sequence[str]) -> Iterator[tuple[str, 
 
     Pools of devices of one node have the node's name. Other pools may span all nodes of the claim.
     """
-    for each in claim.devices:
-        own = (each.pool,) if each.pool in nodes else tuple(nodes)
-        yield f"{each.pool}/{each.device}", own
+    for device in claim.devices:
+        own = (device.pool,) if device.pool in nodes else tuple(nodes)
+        yield f"{device.pool}/{device.device}", own
 
 
 def around(graph: Graph, keys: Iterable[str]) -> Graph:
@@ -149,37 +149,37 @@ def around(graph: Graph, keys: Iterable[str]) -> Graph:
     for key, vertex in graph.vertices.items():
         if key in kept:
             part.add(vertex)
-    for each in graph.edges:
-        if each.source in kept and each.target in kept:
-            part.connect(each.source, each.target, each.label)
+    for edge in graph.edges:
+        if edge.source in kept and edge.target in kept:
+            part.connect(edge.source, edge.target, edge.label)
     return part
 
 
 def _reached(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, None]:
-    found: dict[str, None] = {}
+    keys: dict[str, None] = {}
     left = list(start)
     while left:
         key = left.pop()
-        if key in found:
+        if key in keys:
             continue
-        found[key] = None
+        keys[key] = None
         edges = graph.above(key) if upward else graph.below(key)
-        left += [each.source if upward else each.target for each in edges]
-    return found
+        left += [edge.source if upward else edge.target for edge in edges]
+    return keys
 
 
 def merged(graph: Graph) -> Graph:
     """The graph with one vertex for more than ``FEW`` pods that hang together alike."""
     alike: dict[tuple[frozenset[str], frozenset[str]], list[Vertex]] = {}
     above, below = _neighbours(graph, upward=True), _neighbours(graph, upward=False)
-    for key, each in graph.vertices.items():
-        if each.kind == POD:
+    for key, vertex in graph.vertices.items():
+        if vertex.kind == POD:
             around_it = (above.get(key, frozenset()), below.get(key, frozenset()))
-            alike.setdefault(around_it, []).append(each)
+            alike.setdefault(around_it, []).append(vertex)
     names = {pod.key: _together(pods) for pods in alike.values() if len(pods) > FEW for pod in pods}
     drawn = Graph()
-    for key, each in graph.vertices.items():
-        drawn.add(names.get(key, each))
+    for key, vertex in graph.vertices.items():
+        drawn.add(names.get(key, vertex))
     for edge in graph.edges:
         source, target = names.get(edge.source), names.get(edge.target)
         drawn.connect(
@@ -191,15 +191,15 @@ def merged(graph: Graph) -> Graph:
 
 
 def _neighbours(graph: Graph, *, upward: bool) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for each in graph.edges:
-        key, other = (each.target, each.source) if upward else (each.source, each.target)
-        found.setdefault(key, set()).add(other)
-    return {key: frozenset(others) for key, others in found.items()}
+    neighbours: dict[str, set[str]] = {}
+    for edge in graph.edges:
+        key, other = (edge.target, edge.source) if upward else (edge.source, edge.target)
+        neighbours.setdefault(key, set()).add(other)
+    return {key: frozenset(others) for key, others in neighbours.items()}
 
 
 def _together(pods: Sequence[Vertex]) -> Vertex:
-    counts = Counter(each.note for each in pods)
+    counts = Counter(pod.note for pod in pods)
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    named = listed(each.name for each in pods)
+    named = listed(pod.name for pod in pods)
     return replace(pods[0], kind=f"{len(pods)} pods", name=named, note=states)

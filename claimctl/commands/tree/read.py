@@ -25,7 +25,7 @@ async def read(client: Client, namespace: str) -> Graph:
 async def _sets(client: Client, namespace: str) -> list[ObjectMeta]:
     """The ReplicaSets' metadata; none if the caller may not list them. Pods then name them."""
     try:
-        found = await client.list(REPLICASETS, namespace, partial=True)
+        listing = await client.list(REPLICASETS, namespace, partial=True)
     except Forbidden:
         return []
-    return [each.metadata for each in found.items]
+    return [replica_set.metadata for replica_set in listing.items]

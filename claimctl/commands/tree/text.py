@@ -54,8 +54,8 @@ def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Ite
 def _shown(graph: Graph, vertex: Vertex) -> Sequence[Edge]:
     """The edges to draw. A claim that a workload's pods use is drawn below the pods only."""
     edges = graph.below(vertex.key)
-    used = {each.target for edge in edges for each in graph.below(edge.target)}
-    return [each for each in edges if each.target not in used]
+    used = {lower.target for edge in edges for lower in graph.below(edge.target)}
+    return [lower for lower in edges if lower.target not in used]
 
 
 def _label(vertex: Vertex, how: str) -> str:

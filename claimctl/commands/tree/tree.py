@@ -38,7 +38,7 @@ def command(
 ) -> int:
     """Show how workloads, pods, claims, devices and nodes are connected."""
     kinds = (CLAIM, POD, NODE, *WORKLOADS)
-    wanted = ["/".join(parse(each, CLAIM, kinds)) for each in names or ()]
+    wanted = ["/".join(parse(name, CLAIM, kinds)) for name in names or ()]
 
     from claimctl.commands.tree.work import draw_tree
 

@@ -29,7 +29,6 @@ def draw_tree(
 async def run(
     session: Session, namespace: str, wanted: list[str], output: Output, *, every_pod: bool
 ) -> int:
-
     graph = await read(session.client, namespace)
     for key in wanted:
         if key not in graph.vertices:
@@ -45,7 +44,6 @@ async def run(
 
 
 def print_graph(graph: Graph, namespace: str, output: Output) -> None:
-
     match output:
         case Output.TABLE | Output.WIDE if not graph.vertices:
             typer.echo(f"No claims found in namespace {namespace}.", err=True)

@@ -53,11 +53,11 @@ def without_hold(
             if there was none.
     """
     own = own_holds(scanned.claim)
-    held = tuple(_held(each, scanned) for each in _reservable(scanned, own))
+    held = tuple(_held(hold, scanned) for hold in _reservable(scanned, own))
     if scanned.reserved or scanned.live.unreadable or not held:
         return None
     meta = scanned.claim.metadata
-    here = tuple(each for each in groups if each.metadata.namespace == meta.namespace)
+    here = tuple(group for group in groups if group.metadata.namespace == meta.namespace)
     write = decide(
         Snapshot(
             now=scanned.now,
@@ -76,18 +76,18 @@ def without_hold(
     ).write
     if not isinstance(write, WriteList) or write.deallocate or write.fence:
         return None
-    left = {each.uid for each in write.reserved_for}
+    left = {entry.uid for entry in write.reserved_for}
     ahead = listed_ahead(scanned.claim, Consumers.of(scanned.live.pods).pending)
     return write if left and not own | ahead <= left else None
 
 
 def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, ...]:
     """The holds that may go now; none if an annotation of a workload still asks for one."""
-    holds = tuple(each for each in scanned.claim.status.reserved_for if each.uid in own)
-    states = {scanned.answers.get(each.uid, NOT_READ).state for each in holds}
+    holds = tuple(entry for entry in scanned.claim.status.reserved_for if entry.uid in own)
+    states = {scanned.answers.get(hold.uid, NOT_READ).state for hold in holds}
     if states & {OwnerState.RESERVING, OwnerState.UNKNOWN}:
         return ()
-    return tuple(each for each in holds if (each.api_group, each.resource) in _KINDS)
+    return tuple(hold for hold in holds if (hold.api_group, hold.resource) in _KINDS)
 
 
 def _held(hold: Reference, scanned: ScannedClaim) -> Held:
@@ -120,10 +120,10 @@ def _held(hold: Reference, scanned: ScannedClaim) -> Held:
 
 def _evidence(scanned: ScannedClaim, groups: Iterable[PodGroup]) -> Evidence:
     """The answers of the live reads that a decision can ask for."""
-    there = scanned.live.uids | {each.metadata.uid for each in groups}
+    there = scanned.live.uids | {group.metadata.uid for group in groups}
     entries = scanned.claim.status.reserved_for
-    listed = {each.uid for each in entries if is_pod(each) or is_tombstone(each)}
-    listed |= {each.uid for each in entries if is_pod_group(each)}
+    listed = {entry.uid for entry in entries if is_pod(entry) or is_tombstone(entry)}
+    listed |= {entry.uid for entry in entries if is_pod_group(entry)}
     live = replace(scanned.live, claim_version=scanned.claim.metadata.resource_version)
     return Evidence(
         gone_pods=frozenset(listed - there), present_pods=frozenset(listed & there), live=live
@@ -140,8 +140,8 @@ def without_old_tombstones(scanned: ScannedClaim) -> WriteList | None:
         return None
     entries, bound = claim.status.reserved_for, Consumers.of(scanned.live.pods).bound
     kept = tuple(
-        each for each in entries if not is_tombstone(each) or each.uid in scanned.live.uids
+        entry for entry in entries if not is_tombstone(entry) or entry.uid in scanned.live.uids
     )
-    if kept == entries or not any(is_pod(each) and each.uid in bound for each in kept):
+    if kept == entries or not any(is_pod(entry) and entry.uid in bound for entry in kept):
         return None
     return WriteList(claim.metadata.resource_version, kept)

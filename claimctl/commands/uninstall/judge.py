@@ -78,20 +78,23 @@ def leftovers(
         watched: for how many seconds they have been watched.
         run: for how many seconds the run has watched PodGroups.
     """
-    claims = {_key(each.claim): each for each in scan.claims}
-    found = (
-        *(_workload(each) for each in scan.workloads),
-        *(_reservation(each, claims.get(_claim_key(each)), scan) for each in scan.reservations),
+    claims = {_key(claim.claim): claim for claim in scan.claims}
+    left = (
+        *(_workload(workload) for workload in scan.workloads),
+        *(
+            _reservation(reservation, claims.get(_claim_key(reservation)), scan)
+            for reservation in scan.reservations
+        ),
         *_claims(scan, times, watched, run),
-        *(_group(each, scan, run) for each in guarded_groups(scan)),
-        *(_plan(each) for each in scan.plans if not is_carried_out(each)),
+        *(_group(group, scan, run) for group in guarded_groups(scan)),
+        *(_plan(plan) for plan in scan.plans if not is_carried_out(plan)),
         *(_tainted(node, taint) for node, taint in scan.tainted),
         *(_avoiding(name) for name in scan.avoiding),
         *(_braked(pod) for pod in scan.braked),
         *((_RUNS,) if runs_without_crds(scan) else ()),
-        *(_unread(each) for each in scan.unreadable if each.resource.kind in _MAY_HAVE_OURS),
+        *(_unread(unread) for unread in scan.unreadable if unread.resource.kind in _MAY_HAVE_OURS),
     )
-    return tuple(sorted(found, key=lambda each: each.identity))
+    return tuple(sorted(left, key=lambda leftover: leftover.identity))
 
 
 def runs_without_crds(scan: Scan) -> bool:
@@ -134,10 +137,10 @@ def notes(scan: Scan) -> tuple[str, ...]:
 _MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
 
 
-def _unread(found: Unreadable) -> Leftover:
+def _unread(unread: Unreadable) -> Leftover:
     """An object that cannot be read, so that nobody knows what it has of claimctl."""
-    kind, text = found.resource.kind, found.describe()
-    return Leftover(kind, found.namespace, found.name, Reason.UNREADABLE, text)
+    kind, text = unread.resource.kind, unread.describe()
+    return Leftover(kind, unread.namespace, unread.name, Reason.UNREADABLE, text)
 
 
 def _workload(workload: AnnotatedWorkload) -> Leftover:
@@ -154,54 +157,54 @@ def _workload(workload: AnnotatedWorkload) -> Leftover:
 # -- ClaimReservations
 
 
-def _reservation(one: ClaimReservation, claim: ScannedClaim | None, scan: Scan) -> Leftover:
-    reason, message, after = _why_reserved(one, claim, scan)
-    meta = one.metadata
+def _reservation(reservation: ClaimReservation, claim: ScannedClaim | None, scan: Scan) -> Leftover:
+    reason, message, after = _why_reserved(reservation, claim, scan)
+    meta = reservation.metadata
     return Leftover(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, reason, message, after)
 
 
 def _why_reserved(
-    one: ClaimReservation, claim: ScannedClaim | None, scan: Scan
+    reservation: ClaimReservation, claim: ScannedClaim | None, scan: Scan
 ) -> tuple[str, str, float | None]:
-    meta = one.metadata
+    meta = reservation.metadata
     if not meta.deleting:
         return Why.NOT_WITHDRAWN, "is not deleted", None
-    if others := [each for each in meta.finalizers if each != FINALIZER]:
+    if others := [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]:
         return Reason.FOREIGN_FINALIZER, f"waits for the owner of {listed(others)}", None
     if not scan.tended:
         text = "no controller runs; without --verify and --dry-run this command does its work"
         return Why.NO_CONTROLLER, text, None
     if claim is None or claim.claim.status.allocation is None:
         return Reason.SETTLING, "goes when the settle time is over", None
-    if (ghost := _ghost(one, scan)) is not None:
+    if (ghost := _ghost(reservation, scan)) is not None:
         return ghost
-    holds = own_holds(claim.claim) | _recorded(one)
-    if not any(each.uid in holds for each in claim.claim.status.reserved_for):
+    holds = own_holds(claim.claim) | _recorded(reservation)
+    if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
         if (finished := _finished(claim)) is not None:
             return finished
     elif (using := _using(claim)) is not None:
         return using
-    return _reported(one)
+    return _reported(reservation)
 
 
-def _claim_key(one: ClaimReservation) -> tuple[str, str]:
-    return one.metadata.namespace, one.spec.resource_claim_name
+def _claim_key(reservation: ClaimReservation) -> tuple[str, str]:
+    return reservation.metadata.namespace, reservation.spec.resource_claim_name
 
 
 def _key(claim: ResourceClaim) -> tuple[str, str]:
     return claim.metadata.namespace, claim.metadata.name
 
 
-def _recorded(one: ClaimReservation) -> frozenset[str]:
-    held = one.status.reserved_for
+def _recorded(reservation: ClaimReservation) -> frozenset[str]:
+    held = reservation.status.reserved_for
     return frozenset((held.uid,)) if held is not None else frozenset()
 
 
-def _ghost(one: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
-    grace = one.spec.force_deleted_pod_grace_seconds
+def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
+    grace = reservation.spec.force_deleted_pod_grace_seconds
     ages = {
         ghost.name: (scan.now - ghost.since).total_seconds()
-        for ghost in one.status.force_deleted_pods
+        for ghost in reservation.status.force_deleted_pods
         if ghost.since is not None
     }
     left = {name: grace - age for name, age in ages.items() if age < grace}
@@ -224,13 +227,13 @@ def _finished(claim: ScannedClaim) -> tuple[str, str, None] | None:
 def finished_pods(claim: ScannedClaim) -> tuple[str, ...]:
     """Names of the pods that have a tombstone in the claim's list and still exist."""
     entries = filter(is_tombstone, claim.claim.status.reserved_for)
-    return tuple(sorted(each.name for each in entries if each.uid in claim.live.uids))
+    return tuple(sorted(entry.name for entry in entries if entry.uid in claim.live.uids))
 
 
 def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
     """The pods that run because of the hold. For pods that are not bound, the controller knows."""
     bound = Consumers.of(claim.live.pods).bound.values()
-    using = sorted(each.metadata.name for each in bound)
+    using = sorted(pod.metadata.name for pod in bound)
     if not using:
         return None
     name = claim.claim.metadata.name
@@ -243,14 +246,14 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
 _LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
 
 
-def _reported(one: ClaimReservation) -> tuple[str, str, float | None]:
+def _reported(reservation: ClaimReservation) -> tuple[str, str, float | None]:
     """What the controller reports about the release."""
-    found = find_condition(one.status.conditions, ConditionType.RELEASED)
-    if found is None or found.status == "True" or found.reason == Reason.HELD:
+    condition = find_condition(reservation.status.conditions, ConditionType.RELEASED)
+    if condition is None or condition.status == "True" or condition.reason == Reason.HELD:
         return Why.WITHDRAWN, f"the controller has not ended the hold yet (its log: {_LOG})", None
-    grace = float(one.spec.force_deleted_pod_grace_seconds)
-    after = grace if found.reason == Reason.HISTORY_UNKNOWN else None
-    return found.reason, found.message, after
+    grace = float(reservation.spec.force_deleted_pod_grace_seconds)
+    after = grace if condition.reason == Reason.HISTORY_UNKNOWN else None
+    return condition.reason, condition.message, after
 
 
 # -- claims without a ClaimReservation
@@ -298,7 +301,7 @@ def _freed(
     binding = max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
     if orphan.blockers:
         left = max(times.settle_seconds + binding - run, 0.0) if binding else 0.0
-        return "; ".join(each.message for each in orphan.blockers), left or None
+        return "; ".join(blocker.message for blocker in orphan.blockers), left or None
     left = max(times.settle_seconds + max(times.grace_seconds, binding) - watched, 0.0)
     goes = "they go" if orphan.cause is Cause.LISTED_AHEAD else "the claim is freed"
     return f"{orphan.message}; {goes} after it was watched", _longer(orphan.wait, left)
@@ -315,7 +318,7 @@ def lost_owners(
 
     If ClaimReservations are served again one day, garbage collection would delete the claim.
     """
-    known = {each.metadata.uid for each in reservations}
+    known = {reservation.metadata.uid for reservation in reservations}
     return tuple(
         owner
         for owner in claim.metadata.owner_references
@@ -339,7 +342,7 @@ def may_lose_finalizer(group: PodGroup, scan: Scan, watched: float) -> bool:
 
 
 def guarded_groups(scan: Scan) -> tuple[PodGroup, ...]:
-    return tuple(each for each in scan.groups if FINALIZER in each.metadata.finalizers)
+    return tuple(group for group in scan.groups if FINALIZER in group.metadata.finalizers)
 
 
 def _group(group: PodGroup, scan: Scan, watched: float) -> Leftover:
@@ -350,9 +353,9 @@ def _group(group: PodGroup, scan: Scan, watched: float) -> Leftover:
 
 def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, float | None]:
     if group.metadata.deleting and (using := group_pods(group, scan)):
-        names = listed(sorted(each.metadata.name for each in using))
+        names = listed(sorted(pod.metadata.name for pod in using))
         return f"is being deleted, and pods use it: {names}", None
-    if any(shares(group, one.spec.resource_claim_name) for one in _in(group, scan)):
+    if any(shares(group, reservation.spec.resource_claim_name) for reservation in _in(group, scan)):
         return "loses its finalizer with the ClaimReservations of its claims", None
     if listing(group, scan.claims) and not group_pods(group, scan):
         text = "pods of it may have vanished while running; its finalizer goes when the grace is"
@@ -362,7 +365,11 @@ def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, floa
 
 def _in(group: PodGroup, scan: Scan) -> Iterator[ClaimReservation]:
     namespace = group.metadata.namespace
-    return (each for each in scan.reservations if each.metadata.namespace == namespace)
+    return (
+        reservation
+        for reservation in scan.reservations
+        if reservation.metadata.namespace == namespace
+    )
 
 
 def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
@@ -370,9 +377,9 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
     namespace, claims = group.metadata.namespace, _claims_of(group)
     pods = {
         pod.metadata.uid: pod
-        for each in scan.claims
-        if each.claim.metadata.namespace == namespace
-        for pod in each.live.pods
+        for claim in scan.claims
+        if claim.claim.metadata.namespace == namespace
+        for pod in claim.live.pods
         if group_of(pod.spec) == group.metadata.name and claims & claim_names(pod)
     }
     return tuple(pod for pod in pods.values() if not is_done(pod))
@@ -380,7 +387,9 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
 
 def _claims_of(group: PodGroup) -> frozenset[str]:
     return frozenset(
-        each.resource_claim_name for each in group.spec.resource_claims if each.resource_claim_name
+        entry.resource_claim_name
+        for entry in group.spec.resource_claims
+        if entry.resource_claim_name
     )
 
 
@@ -388,7 +397,7 @@ def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference,
     """The entries of the group in the lists of claims."""
     uid = group.metadata.uid
     return tuple(
-        each for one in claims for each in one.claim.status.reserved_for if each.uid == uid
+        entry for claim in claims for entry in claim.claim.status.reserved_for if entry.uid == uid
     )
 
 

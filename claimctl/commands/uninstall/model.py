@@ -69,8 +69,8 @@ class AnnotatedWorkload:
 
 def own_annotations(meta: ObjectMeta) -> dict[str, str]:
     """claimctl's annotations of an object."""
-    found = (meta.annotations or {}).items()
-    return {key: value for key, value in found if key.startswith(ANNOTATIONS)}
+    annotations = (meta.annotations or {}).items()
+    return {key: value for key, value in annotations if key.startswith(ANNOTATIONS)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,36 +142,36 @@ class Uninstall:
         try:
             while True:
                 began = self._clock.monotonic()
-                found = await self._scan()
+                seen = await self._scan()
                 took = self._clock.monotonic() - began
-                result = self._judged(found)
-                if self._is_over(found, result.left):
+                result = self._judged(seen)
+                if self._is_over(seen, result.left):
                     return result
-                await self._act(found)
+                await self._act(seen)
                 await self._clock.sleep(max(POLL_SECONDS, took))
         finally:
             await self._close()
 
     async def _scan(self) -> Scan:
         """Scan the cluster. The controller of our own ends when the last CRD is gone."""
-        found = await scan(self._client, self._clock, self._wanted.namespaces)
-        if not found.served and self._successor.running:
+        seen = await scan(self._client, self._clock, self._wanted.namespaces)
+        if not seen.served and self._successor.running:
             await self._successor.close()
-            return replace(found, tended=False)
-        return replace(found, tended=found.tended or self._successor.leading)
+            return replace(seen, tended=False)
+        return replace(seen, tended=seen.tended or self._successor.leading)
 
     @property
     def _watched(self) -> float:
         """For how many seconds this run has watched the cluster."""
         return self._clock.monotonic() - self._began
 
-    def _judged(self, found: Scan) -> Result:
+    def _judged(self, scan: Scan) -> Result:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
-        left = leftovers(found, self._wanted.times, freed, self._watched)
-        return Result(left, notes(found), self._writer.removed)
+        left = leftovers(scan, self._wanted.times, freed, self._watched)
+        return Result(left, notes(scan), self._writer.removed)
 
-    def _is_over(self, found: Scan, left: tuple[Leftover, ...]) -> bool:
+    def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether to end. After writes, nothing may be left twice: a controller whose cache is late
         may make another ClaimReservation from an annotation that is gone."""
         now = self._clock.monotonic()
@@ -179,9 +179,9 @@ class Uninstall:
         if not left and clean:
             return True
         seen = (
-            {(each.identity, each.message) for each in left},
+            {(leftover.identity, leftover.message) for leftover in left},
             len(self._writer.removed),
-            found.tended,
+            scan.tended,
         )
         if seen != self._seen:
             self._seen, self._changed = seen, now
@@ -189,63 +189,67 @@ class Uninstall:
         if now - self._began >= self._wanted.timeout:
             return True
         waits = any(map(passes, left))
-        tended = found.tended or not _for_controller(found)
+        tended = scan.tended or not _for_controller(scan)
         return tended and not waits and now - self._changed >= STEADY_SECONDS
 
     # -- writing
 
-    async def _act(self, found: Scan) -> None:
+    async def _act(self, scan: Scan) -> None:
         writer = self._writer
-        await writer.each(writer.remove_annotations, found.workloads)
-        withdrawn = [each for each in found.reservations if not each.metadata.deleting]
-        await writer.each(writer.withdraw, withdrawn)
-        await writer.each(partial(writer.free_of_owner, found), found.claims)
+        await writer.for_all(writer.remove_annotations, scan.workloads)
+        withdrawn = [
+            reservation for reservation in scan.reservations if not reservation.metadata.deleting
+        ]
+        await writer.for_all(writer.withdraw, withdrawn)
+        await writer.for_all(partial(writer.free_of_owner, scan), scan.claims)
         self._successor.check()
-        if not found.tended and found.served and _for_controller(found):
+        if not scan.tended and scan.served and _for_controller(scan):
             await self._succeed()
-        await self._stop_avoiding(found)
-        await self._untaint(found)
-        if runs_without_crds(found):
+        await self._stop_avoiding(scan)
+        await self._untaint(scan)
+        if runs_without_crds(scan):
             return
-        await self._take_out(found)
-        if not found.served:
-            may = [g for g in guarded_groups(found) if may_lose_finalizer(g, found, self._watched)]
-            await writer.each(writer.unguard, may)
-        self._free_orphans(found)
+        await self._take_out(scan)
+        if not scan.served:
+            may = [g for g in guarded_groups(scan) if may_lose_finalizer(g, scan, self._watched)]
+            await writer.for_all(writer.unguard, may)
+        self._free_orphans(scan)
 
-    async def _stop_avoiding(self, found: Scan) -> None:
+    async def _stop_avoiding(self, scan: Scan) -> None:
         """Let the pods go that ``claimctl reschedule`` keeps off nodes."""
-        for name in found.avoiding:
+        for name in scan.avoiding:
             await Avoiding(self._client, self._clock, Records(self._client, name)).forget()
             self._writer.note(RESCHEDULERECORDS.kind, "", name, "avoidances")
-        for pod in found.braked:
+        for pod in scan.braked:
             avoiding = Avoiding(self._client, self._clock, Records(self._client))
             if await avoiding.release(pod):
                 gate = f"scheduling gate {BRAKE_GATE}"
                 self._writer.note(PODS.kind, pod.namespace, pod.name, gate)
 
-    async def _untaint(self, found: Scan) -> None:
+    async def _untaint(self, scan: Scan) -> None:
         """Remove the taints of ``claimctl reschedule`` from the nodes."""
-        if found.tainted:
+        if scan.tainted:
             taints = Taints(self._client, self._clock, Records(self._client))
             await taints.sweep(everything=True)
-            for node, taint in found.tainted:
+            for node, taint in scan.tainted:
                 self._writer.note(NODES.kind, "", node, f"taint {taint.key}={taint.value}")
 
-    async def _take_out(self, found: Scan) -> None:
+    async def _take_out(self, scan: Scan) -> None:
         """Take holds and tombstones without a ClaimReservation out of claims that stay."""
-        loose = [each for each in found.claims if not each.reserved and _has_ours(each)]
+        loose = [claim for claim in scan.claims if not claim.reserved and _has_ours(claim)]
         if not loose:
             return
         detected = await self._detected()
         rules = self._wanted.settings.rules(detected.dialect, detected.version)
-        closed = {each.claim.metadata.uid: self._closed_age(each) for each in loose}
+        closed = {
+            loose_claim.claim.metadata.uid: self._closed_age(loose_claim) for loose_claim in loose
+        }
         writes = {
-            each.claim.metadata.uid: without_hold(
-                each, found.groups, rules, closed[each.claim.metadata.uid]
+            loose_claim.claim.metadata.uid: without_hold(
+                loose_claim, scan.groups, rules, closed[loose_claim.claim.metadata.uid]
             )
-            or without_old_tombstones(each)
-            for each in loose
+            or without_old_tombstones(loose_claim)
+            for loose_claim in loose
         }
 
         async def write(scanned: ScannedClaim) -> None:
@@ -253,7 +257,7 @@ class Uninstall:
             if wanted is not None:
                 await self._writer.write_list(scanned, wanted)
 
-        await self._writer.each(write, loose)
+        await self._writer.for_all(write, loose)
 
     def _closed_age(self, scanned: ScannedClaim) -> float:
         """For how many seconds this run has seen no pod listed ahead in the claim's list."""
@@ -272,9 +276,9 @@ class Uninstall:
         """
         if self._successor.running:
             return
-        settings, found = self._wanted.settings, await self._detected()
-        groups = DIALECTS[found.dialect].groups
-        lacking = await missing_rights(self._client, binding=found.needs_binding, groups=groups)
+        settings, detection = self._wanted.settings, await self._detected()
+        groups = DIALECTS[detection.dialect].groups
+        lacking = await missing_rights(self._client, binding=detection.needs_binding, groups=groups)
         if lacking:
             raise NoSuccessor(
                 "no controller runs, and you may not do its work: not permitted: "
@@ -299,7 +303,7 @@ class Uninstall:
             self._detection = await DialectProbe(self._client, namespace=namespace).detect()
         return self._detection
 
-    def _free_orphans(self, found: Scan) -> None:
+    def _free_orphans(self, scan: Scan) -> None:
         """Watch the claims that only claimctl's own entries keep, and free them in the end.
 
         Raises:
@@ -308,8 +312,8 @@ class Uninstall:
         if self._reclaim is not None and self._reclaim.done():
             task, self._reclaim = self._reclaim, None
             task.result()
-        left = leftovers(found, self._wanted.times)
-        freed = any(each.reason in _FREED and each.after is not None for each in left)
+        left = leftovers(scan, self._wanted.times)
+        freed = any(leftover.reason in _FREED and leftover.after is not None for leftover in left)
         if self._reclaim is None and freed:
             self._watched_since = self._clock.monotonic()
             self._reclaim = asyncio.create_task(self._free(), name="orphans")
@@ -334,9 +338,9 @@ _FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))
 """The reasons of claims that the run frees as orphans, once no pod uses them."""
 
 
-def _for_controller(found: Scan) -> bool:
+def _for_controller(scan: Scan) -> bool:
     """Whether something is left that only a controller takes away."""
-    return found.served and bool(found.reservations or guarded_groups(found))
+    return scan.served and bool(scan.reservations or guarded_groups(scan))
 
 
 def _has_ours(scanned: ScannedClaim) -> bool:
@@ -345,6 +349,6 @@ def _has_ours(scanned: ScannedClaim) -> bool:
 
 
 def _progress(left: tuple[Leftover, ...]) -> str:
-    kinds = [each.kind for each in left]
+    kinds = [leftover.kind for leftover in left]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     return f"left: {counts}" if left else "nothing is left"

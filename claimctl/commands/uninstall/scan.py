@@ -92,45 +92,45 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         KubeError: a LIST failed.
     """
     scope = tuple(namespaces)
-    tended, found = await controller_runs(client, clock), _Found([], [], [], [], [])
+    tended, seen = await controller_runs(client, clock), _Found([], [], [], [], [])
     for namespace in scope or ("",):
-        await _read(client, clock, namespace, found)
+        await _read(client, clock, namespace, seen)
     reservations: list[ClaimReservation] = []
-    for each in found.claims:
-        reservations += each.reservations
-        found.unreadable += each.unreadable
+    for part in seen.claims:
+        reservations += part.reservations
+        seen.unreadable += part.unreadable
     tainted = () if scope else await _tainted(client)
     return Scan(
         now=clock.now(),
-        workloads=tuple(found.workloads),
+        workloads=tuple(seen.workloads),
         reservations=tuple(reservations),
-        claims=tuple(claim for each in found.claims for claim in each.claims),
-        groups=tuple(found.groups),
+        claims=tuple(claim for part in seen.claims for claim in part.claims),
+        groups=tuple(seen.groups),
         plans=() if scope else await _plans(client),
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
         avoiding=() if scope else await _avoiding(client),
         braked=() if scope else await _braked(client),
-        cron_jobs=tuple(found.cron_jobs),
-        unreadable=tuple(found.unreadable),
+        cron_jobs=tuple(seen.cron_jobs),
+        unreadable=tuple(seen.unreadable),
         served=await _served(client),
         tended=tended,
     )
 
 
-async def _read(client: Client, clock: Clock, namespace: str, found: _Found) -> None:
+async def _read(client: Client, clock: Clock, namespace: str, seen: _Found) -> None:
     for resource in WORKLOADS.values():
         for header in await _headers(client, resource, namespace):
             if own_annotations(header.metadata):
-                found.workloads.append(AnnotatedWorkload(resource, header.metadata))
+                seen.workloads.append(AnnotatedWorkload(resource, header.metadata))
     jobs = await client.list(CRONJOBS, namespace, partial=True)
-    found.cron_jobs += [
-        each.metadata for each in jobs.items if own_annotations(each.spec.job_template.metadata)
+    seen.cron_jobs += [
+        job.metadata for job in jobs.items if own_annotations(job.spec.job_template.metadata)
     ]
     groups = await client.list_if_served(PODGROUPS, namespace)
-    found.groups += groups.items
-    found.unreadable += groups.unreadable
-    found.claims.append(await scan_claims(client, clock, namespace))
+    seen.groups += groups.items
+    seen.unreadable += groups.unreadable
+    seen.claims.append(await scan_claims(client, clock, namespace))
 
 
 async def _headers(
@@ -158,7 +158,7 @@ async def _avoiding(client: Client) -> tuple[str, ...]:
         records = (await client.list_if_served(RESCHEDULERECORDS)).items
     except Forbidden:
         return ()
-    return tuple(each.metadata.name for each in records if each.status.avoidances)
+    return tuple(record.metadata.name for record in records if record.status.avoidances)
 
 
 async def _braked(client: Client) -> tuple[PodRef, ...]:

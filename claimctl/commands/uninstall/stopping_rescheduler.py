@@ -62,12 +62,14 @@ async def _suspend_jobs(client: Client, namespace: str) -> None:
 
 def _is_of_rescheduler(job: Job) -> bool:
     owners = job.metadata.owner_references
-    return any((each.kind, each.name) == (CRONJOBS.kind, RESCHEDULER) for each in owners)
+    return any((owner.kind, owner.name) == (CRONJOBS.kind, RESCHEDULER) for owner in owners)
 
 
 def _has_ended(job: Job) -> bool:
     ends = ("Complete", "Failed")
-    return any(each.type in ends and each.status == "True" for each in job.status.conditions)
+    return any(
+        condition.type in ends and condition.status == "True" for condition in job.status.conditions
+    )
 
 
 async def _running(client: Client, namespace: str) -> list[str]:

@@ -92,7 +92,6 @@ async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Resu
 
 async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
     """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
-
     namespace = wanted.settings.lease_namespace
     try:
         if await stop_rescheduler(session.client, session.clock, namespace):
@@ -119,12 +118,10 @@ def _tell(line: str) -> None:
 
 
 def exit_code(result: Result) -> int:
-
     return ExitCode.FINDINGS if result.left else ExitCode.OK
 
 
 def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_run: bool) -> None:
-
     state = "WouldRemove" if dry_run else "Left"
     render(output, table(result, state), document(result, wanted, dry_run=dry_run))
     for note in result.notes:
@@ -133,22 +130,28 @@ def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_r
 
 
 def table(result: Result, state: str) -> Table:
-
     titles = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
     return Table(
         columns=columns(*titles, text=("MESSAGE",), drop=("STATE",)),
         rows=tuple(
-            (one.namespace, one.kind, one.name, state, one.reason, _time(one), one.message)
-            for one in result.left
+            (
+                leftover.namespace,
+                leftover.kind,
+                leftover.name,
+                state,
+                leftover.reason,
+                _time(leftover),
+                leftover.message,
+            )
+            for leftover in result.left
         ),
-        names=tuple(resource_name(one.kind, one.name) for one in result.left),
+        names=tuple(resource_name(leftover.kind, leftover.name) for leftover in result.left),
         empty="Nothing of claimctl is left that would block anything.",
     )
 
 
-def _time(one: Leftover) -> str:
-
-    return duration(one.after) if one.after else ""
+def _time(leftover: Leftover) -> str:
+    return duration(leftover.after) if leftover.after else ""
 
 
 def document(result: Result, wanted: Wanted, *, dry_run: bool) -> UninstallReport:
@@ -164,7 +167,6 @@ def document(result: Result, wanted: Wanted, *, dry_run: bool) -> UninstallRepor
 
 def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:
     """One line: the result, and what to do next."""
-
     count = len(result.left)
     if not count and namespaces:
         return f"nothing of claimctl is left in {', '.join(namespaces)}"

@@ -42,7 +42,7 @@ class Writer:
         self._report = report
         self.removed: list[Removed] = []
 
-    async def each(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
+    async def for_all(self, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
         """Do the work for each item; one that another client changed is left to the next round."""
 
         async def guarded(item: T) -> None:
@@ -61,12 +61,14 @@ class Writer:
             meta.namespace,
             resource_version=meta.resource_version,
         )
-        told = ", ".join(f"{key}={value}" for key, value in sorted(workload.annotations.items()))
-        self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {told}")
+        annotations = ", ".join(
+            f"{key}={value}" for key, value in sorted(workload.annotations.items())
+        )
+        self.note(workload.resource.kind, meta.namespace, meta.name, f"annotations {annotations}")
 
-    async def withdraw(self, one: ClaimReservation) -> None:
+    async def withdraw(self, reservation: ClaimReservation) -> None:
         """Delete a ClaimReservation. A claim that it owns stays, because pods may use it."""
-        meta, owns = one.metadata, one.spec.resource_claim_template_name
+        meta, owns = reservation.metadata, reservation.spec.resource_claim_template_name
         await self._client.delete(
             CLAIMRESERVATIONS,
             meta.name,
@@ -74,17 +76,17 @@ class Writer:
             uid=meta.uid,
             propagation="Orphan" if owns else "Background",
         )
-        told = f"of claim {one.spec.resource_claim_name}"
+        text = f"of claim {reservation.spec.resource_claim_name}"
         if owns:
-            told += ", which stays: delete it with its workload"
-        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, told)
+            text += ", which stays: delete it with its workload"
+        self.note(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, text)
 
-    async def free_of_owner(self, found: Scan, scanned: ScannedClaim) -> None:
+    async def free_of_owner(self, scan: Scan, scanned: ScannedClaim) -> None:
         meta = scanned.claim.metadata
-        gone = {each.uid for each in lost_owners(scanned.claim, found.reservations)}
+        gone = {owner.uid for owner in lost_owners(scanned.claim, scan.reservations)}
         if not gone or scanned.reserved:
             return
-        owners = [to_plain(each) for each in meta.owner_references if each.uid not in gone]
+        owners = [to_plain(owner) for owner in meta.owner_references if owner.uid not in gone]
         await self._client.merge_patch(
             RESOURCECLAIMS,
             meta.name,
@@ -97,8 +99,8 @@ class Writer:
     async def write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
         meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
         await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
-        told = f"list of {before} entries: {len(write.reserved_for)} stay"
-        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, told)
+        text = f"list of {before} entries: {len(write.reserved_for)} stay"
+        self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, text)
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata
