@@ -68,7 +68,7 @@ class Election:
 class Trouble(Part, frozen=True, kw_only=False):
     sign: Sign = msgspec.field(name="reason")
     message: str
-    reservation: str = ""
+    reservation: str
 
     @property
     def lasting(self) -> bool:
@@ -156,7 +156,7 @@ def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
     """
     retentions = () if about_claim(assessment.snapshot.unreadable) else assessment.retentions
     return (
-        *([Trouble(Sign.NOT_ACTING, election.message)] * (election.state is State.NOT_ACTING)),
+        *([Trouble(Sign.NOT_ACTING, election.message, "")] * (election.state is State.NOT_ACTING)),
         *(
             Trouble(sign, f"ClaimReservation {retention.held.name} {message}", retention.held.name)
             for retention in retentions

@@ -232,7 +232,7 @@ def test_a_release_that_waits_for_a_ghost_is_not_stalled() -> None:
 
 
 def test_who_is_not_elected_is_named_before_what_follows_from_it() -> None:
-    signs = [Trouble(Sign.NOT_ACTING, ""), Trouble(Sign.STATUS_BEHIND, "", "a")]
+    signs = [Trouble(Sign.NOT_ACTING, "", ""), Trouble(Sign.STATUS_BEHIND, "", "a")]
     (one,) = advice(signs)
     assert one.startswith("Look at the controller")
     (one,) = advice(signs[1:])
