@@ -23,6 +23,7 @@ from claimctl.kube.informer import Change
 from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done, is_finished
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
+from claimctl.reservation.kinds.judging import verdict_of
 from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta
@@ -43,7 +44,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import Job, ReplicaSet, Workload
+from claimctl.wire.workloads import ReplicaSet, Workload, template_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ class Triggers:
             self._enqueue((ClaimKey.of(claim.metadata),))
 
     def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
-        name = group_of(workload.spec.template.spec) if workload is not None else ""
+        name = group_of(template_of(workload).spec) if workload is not None else ""
         if self._leading and name:
             key = GroupKey(namespace, name)
             missing = self._caches.groups.get(key) is None
@@ -351,5 +352,4 @@ def _essence(workload: Workload | None) -> Any:
         for key, value in (meta.annotations or {}).items()
         if key.startswith("claimctl.io/")
     }
-    status = workload.status.conditions if isinstance(workload, Job) else ()
-    return meta.uid, meta.deleting, ours, workload.spec, status
+    return meta.uid, meta.deleting, ours, template_of(workload), verdict_of(workload)

@@ -22,6 +22,7 @@ WARNINGS = frozenset(
         Reason.CLAIM_NOT_FOUND,
         Reason.WORKLOAD_NOT_FOUND,
         Reason.WORKLOAD_KIND_UNSUPPORTED,
+        Reason.WORKLOAD_STATE_UNKNOWN,
         Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
         Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
         Reason.ALREADY_RESERVED_FOR,

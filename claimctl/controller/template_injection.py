@@ -20,7 +20,7 @@ from claimctl.reservation.facts.pods import group_of
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
-from claimctl.wire.workloads import Job, Workload
+from claimctl.wire.workloads import CustomWorkload, Job, Workload, template_of
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Injector:
         asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
         if asked is None or workload.metadata.deleting:
             return True
-        if not DIALECTS[self._know.rules.dialect].groups or group_of(workload.spec.template.spec):
+        if not DIALECTS[self._know.rules.dialect].groups or group_of(template_of(workload).spec):
             return True
         claims = self._reserved(key, workload)
         if not claims:
@@ -73,7 +73,7 @@ class Injector:
             for reservation in self._caches.reservations_for(key)
             if not reservation.metadata.deleting
         }
-        return tuple(claim for claim in named_claims(workload.spec.template) if claim in reserved)
+        return tuple(claim for claim in named_claims(template_of(workload)) if claim in reserved)
 
     def _against(self, asked: str, workload: Workload) -> tuple[Reason, str] | None:
         if asked != INJECT:
@@ -82,6 +82,9 @@ class Injector:
         if isinstance(workload, Job):
             note = "a Job's pod template cannot be changed, also when suspended: recreate the Job"
             return Reason.POD_TEMPLATE_IMMUTABLE, f"{note} with spec.schedulingGroup"
+        if isinstance(workload, CustomWorkload):
+            note = "claimctl changes the pod templates of Deployments and StatefulSets only"
+            return Reason.TEMPLATE_INJECTION_OFF, f"{note}: set spec.schedulingGroup there yourself"
         if not self._allowed:
             return (
                 Reason.TEMPLATE_INJECTION_OFF,
@@ -107,7 +110,7 @@ class Injector:
             self._report(key, workload, Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
             raise
         self._tried[workload.metadata.uid] = None
-        if group_of(written.spec.template.spec) != group:
+        if group_of(template_of(written).spec) != group:
             note = "the API server drops spec.schedulingGroup from pod templates"
             self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
         log.info("pod template changed", group=group)

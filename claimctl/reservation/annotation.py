@@ -24,7 +24,7 @@ from claimctl.wire.reservations import (
     ClaimReservationSpec,
     WorkloadRef,
 )
-from claimctl.wire.workloads import Workload
+from claimctl.wire.workloads import Workload, template_of
 
 RETENTION_ANNOTATION = "claimctl.io/retention-policy"
 IDLE_TIMEOUT_ANNOTATION = "claimctl.io/idle-timeout-seconds"
@@ -134,7 +134,7 @@ def is_object_name(name: str) -> bool:
 
 def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """The claims to reserve, in the order of the annotation, and the problems of the others."""
-    template = annotated.workload.spec.template
+    template = template_of(annotated.workload)
     value = annotated.meta.annotation(RESERVE_ANNOTATION)
     if value is None:
         return (), ()

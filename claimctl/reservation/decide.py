@@ -31,13 +31,11 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.membership import needing_tombstones
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import (
-    WORKLOAD_RESOURCES,
     is_pod,
     is_tombstone,
     only_tombstones,
     same_name,
     unanswered,
-    workload_reference,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.unreadable import about_claim
@@ -239,15 +237,15 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
     created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
     named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
     for held in snapshot.reservations:
-        ref, workload = held.reservation.spec.workload_ref, held.workload
-        if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
+        workload = held.workload
+        if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
             continue
-        cached = workload_reference(ref, workload.uid)
+        cached = held.reference(workload.uid)
         doubtful = workload.exists and not workload.confirmed
         if workload.phase is WorkloadPhase.UNSEEN or (
             doubtful and any(same_name(n, cached) and n.uid != cached.uid for n in named)
         ):
-            yield ConfirmWorkload(workload_reference(ref, ""))
+            yield ConfirmWorkload(held.reference(""))
 
 
 def _is_group_unrecorded(facts: Assessment) -> bool:

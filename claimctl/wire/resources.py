@@ -13,6 +13,7 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.workload_kinds import WorkloadKind
 from claimctl.wire.workloads import Deployment, Job, ReplicaSet, StatefulSet
 
 T = TypeVar("T")
@@ -80,8 +81,11 @@ DOWNGRADEPLANS = Resource(
     DowngradePlan,
     namespaced=False,
 )
+WORKLOADKINDS = Resource(
+    "claimctl.io", "v1alpha1", "workloadkinds", "WorkloadKind", WorkloadKind, namespaced=False
+)
 
 WORKLOADS: Mapping[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)
 }
-"""The kinds of workloads that claims are reserved for, by API group and kind."""
+"""The kinds of workloads whose pod templates claimctl reads, by API group and kind."""

@@ -1,8 +1,10 @@
-"""Deployments, ReplicaSets, StatefulSets and Jobs: how many pods they want, how they end."""
+"""Workloads: the parts of them that a rule reads, and their pod templates."""
 
 from __future__ import annotations
 
-from claimctl.wire.base import Wire
+import msgspec
+
+from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.pods import PodTemplateSpec
 
@@ -42,4 +44,22 @@ class Job(ObjectHeader, frozen=True, kw_only=True):
     status: JobStatus = JobStatus()
 
 
-Workload = Deployment | StatefulSet | Job
+class CustomWorkload(ObjectHeader, frozen=True, kw_only=True):
+    """A workload of any other kind. Its pods name the claims; a pod template is not read."""
+
+    spec: msgspec.Raw = EMPTY
+    status: msgspec.Raw = EMPTY
+
+    def __post_init__(self) -> None:
+        null_is_empty(self, "spec", self.spec)
+        null_is_empty(self, "status", self.status)
+
+
+Workload = Deployment | StatefulSet | Job | CustomWorkload
+
+_NO_TEMPLATE = PodTemplateSpec()
+
+
+def template_of(workload: Workload) -> PodTemplateSpec:
+    """The workload's pod template; an empty one for a kind whose template is not read."""
+    return _NO_TEMPLATE if isinstance(workload, CustomWorkload) else workload.spec.template

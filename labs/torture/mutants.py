@@ -151,9 +151,9 @@ MUTANTS = (
     Mutant(
         "hold on when a Job has ended",
         "claimctl.reservation.facts.workloads",
-        "is_finished_job",
-        """{"Complete", "Failed"}""",
-        """{"Done"}""",
+        "_phase",
+        "if verdict.ended:",
+        "if False:",
     ),
     Mutant(
         "take a phase for the end of containers",

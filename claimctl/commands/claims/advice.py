@@ -27,7 +27,7 @@ _ABOUT_THE_HOLD = {
         "Name the claim in spec.template.spec.resourceClaims[].resourceClaimName of the workload."
     ),
     Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "Reserve for a Deployment, a StatefulSet or a Job.",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "Correct workloadRef in a new reservation.",
     Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
     Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
 }

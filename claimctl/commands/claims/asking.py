@@ -16,6 +16,7 @@ from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import REPLICASETS, WORKLOADS
+from claimctl.wire.workloads import template_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> t
         if any(reservation.spec.resource_claim_name == name for reservation in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
             asking.append(Asking(f"{kind} {meta.name} {text} ({RESERVE_ANNOTATION})"))
-        elif meta.uid in makers or name in named_claims(workload.spec.template):
+        elif meta.uid in makers or name in named_claims(template_of(workload)):
             place = f"-n {meta.namespace} annotate {kind.lower()}/{meta.name}"
             asking += [
                 Asking(f"{kind} {meta.name}: {problem.note}", _fix(problem, place))

@@ -68,8 +68,23 @@ _NOT_HELD = {
         "Create it, or delete the ClaimReservation and make one for another workload.",
     ),
     Reason.WORKLOAD_KIND_UNSUPPORTED: (
-        "claimctl holds claims for Deployments, StatefulSets and Jobs only.",
-        "Reserve the claim for one of these.",
+        "claimctl does not know the kind of `workloadRef`.",
+        "Correct `workloadRef` in a new ClaimReservation, or install the kind.",
+    ),
+    Reason.WORKLOAD_STATE_UNKNOWN: (
+        "claimctl cannot tell whether the workload wants pods: the rule of its kind fails, the "
+        "cluster does not serve the kind, or the controller may not read it. The claim stays held.",
+        "Follow the message: correct the WorkloadKind, or grant the right that it names. To give "
+        "the devices up all the same: `claimctl release CLAIM`.",
+    ),
+    Reason.CHILDREN_REMAIN: (
+        "The workload is over, and objects that it made are left. They may still make pods.",
+        "Wait for garbage collection, or delete the objects that the message names.",
+    ),
+    Reason.CLAIM_NOT_NAMED_BY_POD: (
+        "No pod of the workload has named the claim yet.",
+        "Start the workload, and name the claim in its pods: "
+        "`spec.resourceClaims[].resourceClaimName`.",
     ),
     Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
         "The workload's pod template does not name the claim.",

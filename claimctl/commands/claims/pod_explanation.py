@@ -30,6 +30,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from claimctl.wire.seams import Clock
+from claimctl.wire.workloads import template_of
 
 _WHOLE_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, SchedulingPod)
 """With the fields that tell why a node refused a pod."""
@@ -267,7 +268,7 @@ async def explain_workload(
     everyone = (await client.list(PODS, namespace, partial=True)).items
     pods = Consumers.of(pod for pod in everyone if _made_by(pod, state))
     known: dict[str, ClaimUse] = {}
-    for use in claim_uses(Pod(spec=workload.spec.template.spec)):
+    for use in claim_uses(Pod(spec=template_of(workload).spec)):
         if use.claim:
             known[use.claim] = await _with_claim(client, namespace, use, clock)
     waiting = [await _explained(client, pod, clock, known) for pod in _not_running(pods)[:SHOWN]]

@@ -36,7 +36,7 @@ from claimctl.wire.resources import (
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload
+from claimctl.wire.workloads import ReplicaSet, Workload, template_of
 
 WATCHED: tuple[Resource[Any], ...] = (
     NODES,
@@ -284,7 +284,7 @@ def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
 
 
 def _template_group(workload: Workload) -> Iterable[str]:
-    name = group_of(workload.spec.template.spec)
+    name = group_of(template_of(workload).spec)
     if name:
         yield f"{workload.metadata.namespace}/{name}"
 

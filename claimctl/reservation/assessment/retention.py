@@ -19,7 +19,7 @@ from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.reservation.users.waiting import evicts, list_full, stuck_since
-from claimctl.text import counted
+from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
@@ -27,6 +27,9 @@ from claimctl.wire.reservations import (
     ClaimReservation,
 )
 
+_RECENT, _CHILDREN_SOON, _CHILDREN_LATER = 60.0, 2.0, 30.0
+"""How often the children of a workload that is over are listed again: in the first seconds after
+its last pod, and later. Garbage collection needs a moment; a child that stays may stay for days."""
 _AT_ONCE = 0.001
 """Seconds to wait if the status that starts the idle time is yet to be written."""
 
@@ -71,23 +74,25 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     Args:
         groups: UIDs of the listed PodGroups that belong to the claim's workloads.
     """
-    claim, spec, status = snapshot.claim, held.reservation.spec, held.reservation.status
+    claim, status = snapshot.claim, held.reservation.status
     meta, workload = held.reservation.metadata, held.workload
     assert claim is not None
     # 1. Which reference was reserved for the reservation, and which is its present one?
-    supported = (spec.workload_ref.api_group, spec.workload_ref.kind) in WORKLOAD_RESOURCES
     recorded = status.reserved_for if status.claim_uid == claim.metadata.uid else None
     # if claimctl was killed before it wrote the status, the claim itself shows the reference
-    recorded = recorded or shown_reference(claim, held.reservation, snapshot.written_uids)
+    recorded = recorded or shown_reference(
+        claim, held.reservation, snapshot.written_uids, held.resource
+    )
     reference = recorded
-    if supported and workload.exists:
-        reference = workload_reference(spec.workload_ref, workload.uid)
+    if held.resource and workload.exists:
+        reference = held.reference(workload.uid)
     lent = longer_grace(snapshot, held) if meta.deleting else None
     listed = reference is not None and reference.uid in snapshot.listed_uids
     present = RetentionDecision(
         held, Action.NONE, Reason.WORKLOAD_NOT_FOUND, reference, recorded, listed, lent
     )
-    if not supported:
+    unknown = workload.phase is WorkloadPhase.UNKNOWN
+    if not held.resource and recorded is None and not unknown:
         return replace(present, reason=Reason.WORKLOAD_KIND_UNSUPPORTED)
     # 2. Is the claim released whatever the state of the workload?
     if claim.metadata.deleting:
@@ -102,6 +107,10 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
         if reference is not None and recorded is not None:
             return replace(undecided, action=Action.HOLD, reason=Reason.HELD)
         return replace(undecided, reason=Reason.UNREADABLE)
+    # An unknown state holds, also for a new hold, and ends none.
+    if unknown and reference is None:
+        blocker = Blocker(Reason.WORKLOAD_STATE_UNKNOWN, workload.problem)
+        return replace(present, reason=Reason.WORKLOAD_STATE_UNKNOWN, blocker=blocker)
     # 4. Has the workload left an allocation behind that no other component gives back?
     if recorded is None and workload.ended and _is_abandoned(snapshot, groups):
         return present.release(Reason.WORKLOAD_ENDED)
@@ -110,10 +119,11 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     # 5. May the reservation begin to hold the claim?
     if recorded is None:
         refusal = snapshot.dialect.refuses(claim, reference)
-        if workload.ended:
+        if workload.is_over:
             refusal = Reason.WORKLOAD_ENDED
         elif not workload.names_claim:
-            refusal = Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
+            by_pods = Reason.CLAIM_NOT_NAMED_BY_POD
+            refusal = by_pods if workload.by_pods else Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE
         if refusal not in (None, Reason.WORKLOAD_RECREATED):
             return replace(present, reason=refusal)
     # 6. What do the workload, its pods and the policy ask for?
@@ -130,20 +140,25 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
 
 
 def shown_reference(
-    claim: ResourceClaim, reservation: ClaimReservation, written: frozenset[str] | None = None
+    claim: ResourceClaim,
+    reservation: ClaimReservation,
+    written: frozenset[str] | None = None,
+    resource: str = "",
 ) -> Reference | None:
     """The listed reference that claimctl wrote for the reservation, by managedFields or spec.
 
     Args:
         written: UIDs of the entries that claimctl wrote, if they are known already.
+        resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
     """
     ref, created_for = reservation.spec.workload_ref, claim.spec.reserved_for
-    if (ref.api_group, ref.kind) not in WORKLOAD_RESOURCES:
+    resource = resource or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
+    if not resource:
         return None
     named = (
         listed
         for listed in claim.status.reserved_for
-        if same_name(listed, workload_reference(ref, ""))
+        if same_name(listed, workload_reference(ref, "", resource))
     )
     known = written if written is not None else uids_written_by(claim)
     return next(
@@ -173,6 +188,8 @@ def _by_workload(
 ) -> RetentionDecision:
     """What the state of the workload asks for, or the pods that wait in vain."""
     held, spec = present.held, present.held.reservation.spec
+    if held.workload.phase is WorkloadPhase.UNKNOWN:
+        return present.hold(Reason.WORKLOAD_STATE_UNKNOWN, held.workload.problem)
     known = spec.retention_policy in set(RetentionPolicy)
     # a policy that this version does not know counts as Manual
     policy = RetentionPolicy(spec.retention_policy) if known else RetentionPolicy.MANUAL
@@ -185,16 +202,20 @@ def _by_workload(
     unreachable = _give_up_if_unreachable(snapshot, present)
     if unreachable is not None and unreachable.action is Action.RELEASE:
         return unreachable
-    if held.workload.ended:
+    if held.workload.is_over and policy is RetentionPolicy.MANUAL:
         text = f"retentionPolicy {spec.retention_policy}: `claimctl release` frees it"
         wanted = present.hold(Reason.RETENTION, text)
-    elif held.workload.phase is WorkloadPhase.IDLE or not held.workload.names_claim:
+    elif held.workload.wants_nothing:
         wanted = _by_idle_time(snapshot, present, policy)
+    elif held.workload.phase in (WorkloadPhase.ABSENT, WorkloadPhase.ENDED) and not (
+        held.workload.orphaned_replica_sets
+    ):
+        wanted = _by_children(snapshot, present)
     elif held.workload.phase is WorkloadPhase.ABSENT:
         text = f"ReplicaSet {held.workload.orphaned_replica_sets[0]} still creates pods"
         wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
     else:
-        pods = counted(held.workload.wants, "pod")
+        pods = counted(held.workload.wants, "pod") if held.workload.wants else "pods"
         text = f"{spec.workload_ref.kind} {spec.workload_ref.name} wants {pods}"
         wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
     if unreachable is None or wanted.action is Action.RELEASE:
@@ -202,6 +223,19 @@ def _by_workload(
     # whichever time alone changes first
     choices = (unreachable, wanted)
     return min(choices, key=lambda choice: (choice.blocker and choice.blocker.after) or inf)
+
+
+def _by_children(snapshot: Snapshot, present: RetentionDecision) -> RetentionDecision:
+    """Hold the claim of a workload that is over, while objects that it made may make pods."""
+    children, since = present.held.workload.children, present.held.reservation.status
+    if not children:
+        using = counted(snapshot.consumers.count, "pod still uses", "pods still use")
+        return present.hold(Reason.CONSUMERS_LEFT, f"the workload is over, and {using} the claim")
+    last = since.last_consumer_time
+    soon = last is not None and (snapshot.now - last).total_seconds() < _RECENT
+    text = f"the workload is over, and objects that it made are left: {listed(children)}"
+    after = _CHILDREN_SOON if soon else _CHILDREN_LATER
+    return present.hold(Reason.CHILDREN_REMAIN, text, after)
 
 
 def _by_idle_time(

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 
+from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
@@ -29,12 +30,10 @@ LIMIT = 256
 NEAR_LIMIT = 240
 """A list with this many entries is reported as nearly full."""
 
-WORKLOAD_RESOURCES = {
-    ("apps", "Deployment"): "deployments",
-    ("apps", "StatefulSet"): "statefulsets",
-    ("batch", "Job"): "jobs",
+WORKLOAD_RESOURCES: Mapping[tuple[str, str], str] = {
+    key: rule.plural for key, rule in shipped_rules().items()
 }
-"""The kinds of workloads that can have reservations, with their resource names."""
+"""The kinds for which claimctl ships a rule, with their resource names."""
 
 POD_GROUP = ("scheduling.k8s.io", "podgroups")
 
@@ -82,13 +81,16 @@ def only_tombstones(before: Sequence[Reference], after: Sequence[Reference]) -> 
     return bool(before) and kept and bool(changed) and all(map(is_tombstone, changed))
 
 
-def workload_reference(ref: WorkloadRef, uid: str) -> Reference:
+def workload_reference(ref: WorkloadRef, uid: str, resource: str = "") -> Reference:
     """The reference to one incarnation of a workload.
 
+    Args:
+        resource: the kind's resource name; '' for a kind with a shipped rule.
+
     Raises:
-        KeyError: the kind is not in ``WORKLOAD_RESOURCES``.
+        KeyError: no rule is shipped for the kind, and the resource is not given.
     """
-    resource = WORKLOAD_RESOURCES[ref.api_group, ref.kind]
+    resource = resource or WORKLOAD_RESOURCES[ref.api_group, ref.kind]
     return Reference(api_group=ref.api_group, resource=resource, name=ref.name, uid=uid)
 
 
@@ -184,6 +186,8 @@ def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
     """
     refs = [reservation.spec.workload_ref for reservation in reservations]
     named = {(r.api_group, WORKLOAD_RESOURCES.get((r.api_group, r.kind)), r.name) for r in refs}
+    # the resource of a kind without a shipped rule is not known here
+    unshipped = {(group, name) for group, resource, name in named if resource is None}
     own = uids_written_by(claim)
     return frozenset(
         entry.uid
@@ -191,6 +195,7 @@ def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -
         if is_workload(entry)
         and entry.uid in own
         and (entry.api_group, entry.resource, entry.name) not in named
+        and (entry.api_group, entry.name) not in unshipped
     )
 
 

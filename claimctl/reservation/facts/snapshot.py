@@ -11,7 +11,13 @@ from math import inf
 from claimctl.reservation.facts.decision import Write
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
 from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
+from claimctl.reservation.facts.references import (
+    WORKLOAD_RESOURCES,
+    is_pod,
+    is_pod_group,
+    uids_written_by,
+    workload_reference,
+)
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -192,6 +198,19 @@ class Held:
     requests_met: tuple[str, ...] = ()
     """The annotations that asked for a release, and after which this process saw the claim
     deallocated."""
+    served_as: str = ""
+    """The resource name of the workload's kind, as the cluster serves it; '' for a kind with a
+    shipped rule, or if it is unknown."""
+
+    @property
+    def resource(self) -> str:
+        """The resource name of the workload's kind; '' if it is unknown."""
+        ref = self.reservation.spec.workload_ref
+        return self.served_as or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
+
+    def reference(self, uid: str) -> Reference:
+        """The reference to one incarnation of the workload, whose resource is known."""
+        return workload_reference(self.reservation.spec.workload_ref, uid, self.resource)
 
     @property
     def name(self) -> str:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.reservation.facts.pods import claim_names, group_of
+from claimctl.reservation.kinds.judging import JudgedWorkload, rule_for, verdict_of
+from claimctl.reservation.kinds.rules import Verdict
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
-from claimctl.wire.workloads import Deployment, Job, ReplicaSet, Workload
+from claimctl.wire.resources import REPLICASETS
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload, template_of
 
 INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
@@ -30,6 +33,9 @@ class WorkloadPhase(StrEnum):
     """The API server has confirmed that the workload does not exist."""
     UNREADABLE = "Unreadable"
     """The workload exists and cannot be read."""
+    UNKNOWN = "Unknown"
+    """The rule of the kind does not say whether the workload wants pods, or claimctl cannot read
+    the kind at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,8 @@ class WorkloadState:
     phase: WorkloadPhase
     uid: str = ""
     wants: int = 0
-    """The number of pods that the workload wants at the same time."""
+    """The number of pods that the workload wants at the same time. 0 for an active workload: its
+    rule does not say."""
     orphaned_replica_sets: tuple[str, ...] = ()
     """Names of ReplicaSets that may go on making pods after the workload is gone."""
     names_claim: bool = True
@@ -53,15 +60,32 @@ class WorkloadState:
     pod_owners: frozenset[str] = frozenset()
     """UIDs of the objects that control this incarnation's pods: the workload itself, or the
     ReplicaSets of a Deployment."""
+    by_pods: bool = False
+    """Whether the pods say which claims the workload uses, because its pod template is not read."""
+    children: tuple[str, ...] | None = ()
+    """For a workload that is over: the objects that it made and that may make pods. None if they
+    have not been listed live."""
     problem: str = ""
-    """For UNREADABLE: what cannot be read."""
+    """For UNREADABLE and UNKNOWN: what cannot be read, or why nothing can be said."""
 
     @property
     def exists(self) -> bool:
         return bool(self.uid)
 
     @property
+    def wants_nothing(self) -> bool:
+        """Whether the workload wants no pods with the claim now, as far as that is known."""
+        known = self.phase is not WorkloadPhase.UNKNOWN
+        return known and (self.phase is WorkloadPhase.IDLE or not self.names_claim)
+
+    @property
     def ended(self) -> bool:
+        """Whether it is over, and nothing that it made can make pods for it any more."""
+        return self.is_over and self.children == ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the workload itself will make nothing any more."""
         return self.phase is WorkloadPhase.ENDED or (
             self.phase is WorkloadPhase.ABSENT and not self.orphaned_replica_sets
         )
@@ -78,44 +102,47 @@ def observe(
     Args:
         replica_sets: the ReplicaSets that may make pods with the claim; None if unknown.
     """
-    wants, uid = wanted_pods(workload), workload.metadata.uid
-    owners = frozenset((uid,))
-    if isinstance(workload, Deployment):
+    verdict, uid = verdict_of(workload), workload.metadata.uid
+    wants = _wants(verdict, unknown=0 if isinstance(workload, JudgedWorkload) else 1)
+    owners, idle, by_pods = frozenset((uid,)), verdict.idle, isinstance(workload, CustomWorkload)
+    if not by_pods and (REPLICASETS.group, REPLICASETS.kind) in rule_for(workload).children:
         metas = [replica_set.metadata for replica_set in replica_sets or ()]
         owners = frozenset(m.uid for m in metas if (owner := m.controller()) and owner.uid == uid)
         if workload.metadata.deleting and replica_sets is not None:
-            wants = wants if orphaned_replica_sets_of(uid, claim_name, replica_sets) else 0
-    phase = WorkloadPhase.ACTIVE if wants else WorkloadPhase.IDLE
+            idle = idle or not orphaned_replica_sets_of(uid, claim_name, replica_sets)
+            wants = 0 if idle else wants
+    template = template_of(workload)
     return WorkloadState(
-        phase=WorkloadPhase.ENDED if is_finished_job(workload) else phase,
+        phase=_phase(verdict, idle=idle),
         uid=uid,
         wants=wants,
-        names_claim=template_names(workload.spec.template, claim_name),
-        pod_group=group_of(workload.spec.template.spec),
+        names_claim=by_pods or template_names(template, claim_name),
+        pod_group=group_of(template.spec),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         pod_owners=owners,
+        by_pods=by_pods,
+        problem=verdict.problem,
     )
+
+
+def _phase(verdict: Verdict, *, idle: bool | None) -> WorkloadPhase:
+    """The phase by the verdict. An end that is certain counts whatever else is unknown."""
+    if verdict.ended:
+        return WorkloadPhase.ENDED
+    if verdict.ended is None or idle is None:
+        return WorkloadPhase.UNKNOWN
+    return WorkloadPhase.IDLE if idle else WorkloadPhase.ACTIVE
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:
-    """The number of pods that may run at once. Unset replicas or parallelism mean 1 (API defaults).
+    """The number of pods that may run at once; 1 if the rule of the kind does not say."""
+    return _wants(verdict_of(workload), unknown=1)
 
-    The controllers of StatefulSets, ReplicaSets and Jobs make no pods for a deleted object.
-    """
-    if workload.metadata.deleting and not isinstance(workload, Deployment):
+
+def _wants(verdict: Verdict, *, unknown: int) -> int:
+    if verdict.idle:
         return 0
-    if isinstance(workload, Job):
-        number = 0 if workload.spec.suspend else workload.spec.parallelism
-    else:
-        number = workload.spec.replicas
-    return 1 if number is None else number
-
-
-def is_finished_job(workload: Workload) -> bool:
-    return isinstance(workload, Job) and any(
-        condition.type in {"Complete", "Failed"} and condition.status == "True"
-        for condition in workload.status.conditions
-    )
+    return unknown if verdict.pods is None else verdict.pods
 
 
 def template_names(template: PodTemplateSpec, claim_name: str) -> bool:

@@ -26,7 +26,7 @@ from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.workloads import ReplicaSet, Workload
+from claimctl.wire.workloads import ReplicaSet, Workload, template_of
 
 RESERVATIONS_COME = 0.5
 """Seconds to wait for the reservations that annotated workloads will get."""
@@ -116,7 +116,7 @@ def _asking(workloads: Iterable[Annotated]) -> Iterator[Asking]:
         owner = OwnerReference(
             api_version=annotated.api_version, kind=ref.kind, name=ref.name, uid=meta.uid
         )
-        yield Asking(owner, workload.spec.template, _claims(kept) | planned, bool(planned))
+        yield Asking(owner, template_of(workload), _claims(kept) | planned, bool(planned))
 
 
 def _claims(reservations: Iterable[ClaimReservation]) -> frozenset[str]:

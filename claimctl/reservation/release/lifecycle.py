@@ -14,9 +14,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
-    WORKLOAD_RESOURCES,
     is_tombstone,
-    workload_reference,
 )
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.users.withdrawal import is_left_to_group
@@ -39,10 +37,9 @@ def make(facts: Assessment, decision: Decision) -> None:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
             decision.again_within(left)
-        supported = (spec.workload_ref.api_group, spec.workload_ref.kind) in WORKLOAD_RESOURCES
-        wanted = bool(spec.resource_claim_template_name) and supported and not refused
+        wanted = bool(spec.resource_claim_template_name and held.resource) and not refused
         if wanted and _is_wanted(held):
-            reference = workload_reference(spec.workload_ref, held.workload.uid)
+            reference = held.reference(held.workload.uid)
             created_for = snapshot.dialect.created_for(reference)
             decision.write = CreateClaim(held.reservation, created_for)
             return

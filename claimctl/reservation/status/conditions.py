@@ -34,10 +34,11 @@ _ADVICE = {
     Reason.PENDING: "the reference is about to be written",
     Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
     Reason.WORKLOAD_ENDED: "the workload will create no more pods",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "workloadRef must be a Deployment, StatefulSet or Job",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "the kind of workloadRef is not known",
     Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
         "the workload's pod template does not name the claim by resourceClaimName"
     ),
+    Reason.CLAIM_NOT_NAMED_BY_POD: "no pod of the workload has named the claim yet",
     Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
         "the claim was created without spec.reservedFor, so its pods stay listed one by one; "
         "delete it and let claimctl create it: set spec.resourceClaimTemplateName"
@@ -72,6 +73,7 @@ _PROBLEMS = frozenset(
         Reason.TEMPLATE_INVALID,
         Reason.WORKLOAD_NOT_FOUND,
         Reason.WORKLOAD_KIND_UNSUPPORTED,
+        Reason.WORKLOAD_STATE_UNKNOWN,
         Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE,
         Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD,
         Reason.ALREADY_RESERVED_FOR,
@@ -119,7 +121,10 @@ def conditions(
     released = _released_state(facts, decision, retention)
     # Ready is a summary of the others
     ready = ConditionState(ConditionType.READY, True, Reason.READY, reserved.message)
-    if not reserved.holds and reserved.reason in _PROBLEMS:
+    blocker = retention.blocker
+    if blocker is not None and blocker.reason is Reason.WORKLOAD_STATE_UNKNOWN:
+        ready = ConditionState(ConditionType.READY, False, blocker.reason, blocker.message)
+    elif not reserved.holds and reserved.reason in _PROBLEMS:
         ready = ConditionState(ConditionType.READY, False, reserved.reason, reserved.message)
     elif not consistent.holds:
         ready = ConditionState(ConditionType.READY, False, consistent.reason, consistent.message)
@@ -172,7 +177,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
     message = _sentence(reason)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
-    elif reason is Reason.UNREADABLE:
+    elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
     return ConditionState(ConditionType.RESERVED, False, reason, message)
 

@@ -15,7 +15,6 @@ from claimctl.reservation.facts.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.reservation.facts.references import LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.status.conditions import conditions, shorten
 from claimctl.reservation.users.ghosts import MOST, ghosts_to_record
 from claimctl.wire.meta import Condition, find_condition
@@ -180,7 +179,7 @@ def desired_status(
             allocated_at = allocation.allocation_timestamp or known or now
     # while a fenced claim is still allocated, the recorded reference stays
     reserved_for = retention.recorded if snapshot.allocated else None
-    idle = held.workload.phase is WorkloadPhase.IDLE or not held.workload.names_claim
+    idle = held.workload.wants_nothing
     idle_since = None if held.idle_outdated else old.idle_since
     count = snapshot.consumers.count
     ghosts = ghosts_to_record(snapshot, old.force_deleted_pods) if snapshot.ghosts else ()

@@ -27,7 +27,7 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.membership import is_listed_by_group, made_by_claimctl
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod_group, is_tombstone, workload_reference
+from claimctl.reservation.facts.references import is_pod_group, is_tombstone
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER
@@ -112,7 +112,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     unconfirmed = tuple(group for group in groups if group.uid not in present | gone)
     needs = (
         *(
-            ConfirmWorkload(workload_reference(held.reservation.spec.workload_ref, ""))
+            ConfirmWorkload(held.reference(""))
             for held in snapshot.reservations
             if held.workload.exists and not held.workload.confirmed
         ),

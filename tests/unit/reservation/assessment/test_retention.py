@@ -307,3 +307,33 @@ def test_a_reservation_asks_for(found: RetentionDecision, action: Action, reason
     """With HOLD, ``reason`` is why the claim is not released."""
     said = found.blocker.reason if found.action is Action.HOLD and found.blocker else found.reason
     assert (found.action, said) == (action, reason)
+
+
+UNKNOWN = WorkloadState(WorkloadPhase.UNKNOWN, "uid-train", problem="ended fails: no such key")
+
+
+@pytest.mark.parametrize("policy", ["WhileRunning", "Persistent"])
+@pytest.mark.parametrize("kept", [(), (pending("late", unschedulable_at=NOW),)])
+def test_an_unknown_state_holds_and_says_why(policy: str, kept: tuple[Pod, ...]) -> None:
+    """Also beside pods that cannot be scheduled: nothing is given up for them."""
+    reserved = reservation(status=held_status(), retention_policy=policy)
+    on = stage(claim(WORKLOAD), UNKNOWN, reserved=reserved)
+    on.pods = {pod.metadata.name: pod for pod in kept}
+    assert lists(on.settle(seconds=100_000)) == []
+    assert condition(on, "Ready") == ("False", "WorkloadStateUnknown")
+    assert condition(on, "Reserved") == ("True", "Reserved")
+
+
+def test_an_unknown_state_does_not_keep_a_claim_from_becoming_held() -> None:
+    on = stage(claim(pod_ref("one")), UNKNOWN)
+    on.pods = {"one": running("one")}
+    assert lists(on.settle(seconds=10)) == [((pod_ref("one"), WORKLOAD), False)]
+
+
+def test_a_kind_that_cannot_be_read_keeps_its_hold_until_a_user_withdraws_it() -> None:
+    unread = WorkloadState(WorkloadPhase.UNKNOWN, problem="the cluster serves no JobSet")
+    on = stage(claim(WORKLOAD), unread, reserved=reservation(status=held_status()))
+    assert lists(on.settle(seconds=100_000)) == []
+    going = reservation(status=held_status(), deleting=True)
+    on.reservations["train-slice"] = (going, unread)
+    assert lists(on.settle(seconds=600))[-1] == ((), True)

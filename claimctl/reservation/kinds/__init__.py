@@ -1,0 +1,1 @@
+"""Rules that say when workloads of a kind want pods, are idle, or have ended."""

@@ -1,0 +1,155 @@
+"""The rule of one kind: what it says about a workload, and what is wrong with the rule itself.
+
+A rule says one of three things about each question: yes, no, or nothing. It says nothing where
+its expression fails or has a value of another type. Whatever depends on such a question stays as
+it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from claimctl.reservation.kinds.expressions import (
+    ExpressionError,
+    compiled,
+    reads_status,
+    subject_of,
+)
+from claimctl.wire.workload_kinds import WorkloadKind
+
+Kind = tuple[str, str]
+"""API group and kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When workloads of a kind are idle, have ended, and how many pods they want."""
+
+    group: str
+    kind: str
+    plural: str
+    idle: str = ""
+    ended: str = ""
+    pods: str = ""
+    children: tuple[Kind, ...] = ()
+    """The kinds between a workload and its pods."""
+    source: str = "shipped"
+    """Where the rule is from, for people."""
+
+    @property
+    def key(self) -> Kind:
+        return self.group, self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a rule says about one version of a workload. None: the rule says nothing."""
+
+    idle: bool | None = False
+    ended: bool | None = False
+    pods: int | None = None
+    problem: str = ""
+    """Why the rule says nothing, with the field of the WorkloadKind."""
+
+
+def rule_of(document: WorkloadKind, source: str) -> Rule:
+    """The rule of a WorkloadKind; its name is ``plural.group``."""
+    spec, name = document.spec, document.metadata.name
+    return Rule(
+        group=spec.group,
+        kind=spec.kind,
+        plural=name.removesuffix(f".{spec.group}"),
+        idle=spec.idle,
+        ended=spec.ended,
+        pods=spec.pods,
+        children=tuple((child.group, child.kind) for child in spec.children),
+        source=source,
+    )
+
+
+@lru_cache(maxsize=8192)
+def judge(rule: Rule, document: bytes) -> Verdict:
+    """What the rule says about a workload, given as JSON.
+
+    While the status belongs to an earlier generation of the spec, no expression that reads the
+    status is true: the controller of the workload has not seen the present spec.
+    """
+    subject = subject_of(msgspec.json.decode(document))
+    behind = _is_behind(subject)
+    problems: list[str] = []
+    ended = _answer(rule.ended, "ended", subject, behind, problems)
+    idle = _answer(rule.idle, "idle", subject, behind, problems)
+    pods = _count(rule.pods, subject)
+    return Verdict(idle, ended, pods, "; ".join(problems))
+
+
+def _is_behind(subject: dict[str, Any]) -> bool:
+    observed = subject["status"].get("observedGeneration") if _is_map(subject["status"]) else None
+    generation = subject["metadata"].get("generation", 0) if _is_map(subject["metadata"]) else 0
+    return isinstance(observed, int) and isinstance(generation, int) and observed < generation
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _answer(
+    source: str, field: str, subject: dict[str, Any], behind: bool, problems: list[str]
+) -> bool | None:
+    if not source or (behind and reads_status(source)):
+        return False
+    try:
+        value = compiled(source).value(subject)
+    except ExpressionError as error:
+        problems.append(f"{field} {error}")
+        return None
+    if isinstance(value, bool):
+        return value
+    problems.append(f"{field} has the value {str(value)[:40]!r}, which is not true or false")
+    return None
+
+
+def _count(source: str, subject: dict[str, Any]) -> int | None:
+    """The number of pods; None if it is unknown. No release depends on it."""
+    try:
+        value = compiled(source).value(subject) if source else None
+    except ExpressionError:
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def problems_of(document: WorkloadKind) -> Iterator[tuple[str, str]]:
+    """What is wrong with a WorkloadKind: the field, and the problem in one line."""
+    spec, name = document.spec, document.metadata.name
+    plural = name.removesuffix(f".{spec.group}")
+    if not spec.group or plural == name or not plural or "." in plural:
+        yield "metadata.name", f"{name!r} is not the plural of the kind, a dot, and {spec.group}"
+    for field, source in (("idle", spec.idle), ("ended", spec.ended), ("pods", spec.pods)):
+        if source and (problem := _problem(source)):
+            yield f"spec.{field}", problem
+    if spec.ended and _is_true_for_nothing(spec.ended):
+        yield "spec.ended", "is true for a workload that has neither spec nor status"
+
+
+def _problem(source: str) -> str:
+    try:
+        expression = compiled(source)
+        if "self" not in expression.variables:
+            return "does not use self"
+        expression.value(subject_of({}))
+    except ExpressionError as error:
+        # a field that this object lacks may be there in others
+        return str(error) if error.always else ""
+    return ""
+
+
+def _is_true_for_nothing(source: str) -> bool:
+    try:
+        return compiled(source).value(subject_of({})) is True
+    except ExpressionError:
+        return False

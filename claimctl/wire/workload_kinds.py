@@ -1,0 +1,91 @@
+"""claimctl.io/v1alpha1: WorkloadKind, the rule by which claimctl reads one kind of workload.
+
+Its CRD is made from these structs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from claimctl.wire.base import Wire
+from claimctl.wire.limits import (
+    IMMUTABLE,
+    OPTIONAL,
+    REQUIRED,
+    Count,
+    Version,
+    Word,
+    limit,
+    map_list,
+    rules,
+)
+from claimctl.wire.meta import Condition, ObjectHeader
+
+LONGEST_EXPRESSION = 1000
+"""The most characters of an expression."""
+
+ApiGroup = Annotated[
+    str,
+    limit(
+        minLength=1,
+        maxLength=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    ),
+]
+Kind = Annotated[str, limit(minLength=1, maxLength=63, pattern="^[A-Z][A-Za-z0-9]*$")]
+Expression = Annotated[str, limit(maxLength=LONGEST_EXPRESSION)]
+
+
+class ChildKind(Wire, frozen=True, kw_only=True):
+    """A kind of the objects that a workload makes."""
+
+    group: Annotated[str, limit(maxLength=253)] = ""
+    """The API group of the kind. Empty means the core group."""
+    kind: Annotated[Kind, REQUIRED] = ""
+    """The kind, like Job."""
+
+
+class WorkloadKindSpec(Wire, frozen=True, kw_only=True):
+    """The rule. Its expressions are CEL over 'self', the workload. An expression that fails, or
+    whose value is not of the expected type, decides nothing: then claims stay held."""
+
+    group: Annotated[ApiGroup, REQUIRED, rules((IMMUTABLE, "group is immutable"))] = ""
+    """The API group of the kind, like jobset.x-k8s.io. Immutable."""
+    kind: Annotated[Kind, REQUIRED, rules((IMMUTABLE, "kind is immutable"))] = ""
+    """The kind, like JobSet. Immutable."""
+    idle: Expression = ""
+    """True while a workload wants no pods and may want some later, like
+    'has(self.spec.suspend) && self.spec.suspend'. Empty means never."""
+    ended: Expression = ""
+    """True when a workload will never make pods again, like self.status.phase == 'Succeeded'.
+    Empty means never: then only its deletion ends it."""
+    pods: Expression = ""
+    """How many pods a workload wants at the same time, an integer. Empty means unknown."""
+    children: Annotated[tuple[ChildKind, ...], map_list("group", "kind", most=16)] = ()
+    """The kinds between the workload and its pods. Before claimctl releases a claim of a workload
+    that has ended or is gone, it looks whether objects of these kinds are left."""
+
+
+class WorkloadKindStatus(Wire, frozen=True, kw_only=True):
+    """What the controller has found."""
+
+    observed_generation: Annotated[Count, OPTIONAL] = 0
+    """The generation of the spec that the status belongs to."""
+    served: bool = False
+    """Whether the cluster serves the kind."""
+    version: Version = ""
+    """The version in which the controller reads the kind."""
+    permitted: bool = False
+    """Whether the controller may get, list and watch objects of the kind."""
+    problem: Word = ""
+    """The field that is wrong, or empty."""
+    conditions: Annotated[tuple[Condition, ...], map_list("type", most=16)] = ()
+    """Ready: whether claims are held for workloads of the kind by this rule."""
+
+
+class WorkloadKind(ObjectHeader, frozen=True, kw_only=True):
+    """WorkloadKind tells claimctl when workloads of one kind want pods, are idle, or have ended.
+    Its name is that of the kind's CustomResourceDefinition: plural.group."""
+
+    spec: Annotated[WorkloadKindSpec, REQUIRED] = WorkloadKindSpec()
+    status: WorkloadKindStatus = WorkloadKindStatus()
