@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from claimctl import __version__
+from claimctl.cli.access import connection_flags
 from claimctl.cli.main import build, load
-from claimctl.cli.registry import COMMANDS, Entry
+from claimctl.cli.registry import COMMANDS, Entry, Group
 
 FOLDER = Path("man")
 EXIT_CODES = (
@@ -31,7 +32,7 @@ VARIABLES = (
 
 def rendered() -> dict[Path, str]:
     """The text of each page, by its path in the repository."""
-    pages = {FOLDER / f"claimctl-{entry.name}.1": _command(entry) for entry in COMMANDS}
+    pages = {FOLDER / f"{entry.page}.1": _command(entry) for entry in COMMANDS}
     return {FOLDER / "claimctl.1": _program(), **pages}
 
 
@@ -41,12 +42,22 @@ def _program() -> str:
     parts = [
         *_head("claimctl", made.help.rstrip(".")),
         *_section("SYNOPSIS", ".B claimctl\n[options] command [arguments]"),
-        *_section("COMMANDS", *(_item(f"claimctl-{each.name}(1)", each.help) for each in COMMANDS)),
+        *_commands(),
         *_options(made, context),
         *_ends(),
-        *_section("SEE ALSO", *_see_also([each.name for each in COMMANDS])),
+        *_section("CONNECTION OPTIONS", *(_item(*each) for each in connection_flags())),
+        *_section("SEE ALSO", *_see_also([each.page for each in COMMANDS])),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _commands() -> Iterator[str]:
+    yield from _section("COMMANDS")
+    for group in Group:
+        yield f".SS {group}"
+        for entry in COMMANDS:
+            if entry.group is group:
+                yield _item(f"{entry.page}(1)", entry.help)
 
 
 def _command(entry: Entry) -> str:
@@ -56,13 +67,13 @@ def _command(entry: Entry) -> str:
     paragraphs = [_text(each) for each in command.help.split("\n\n")]
     examples = importlib.import_module(entry.module).EXAMPLES
     parts = [
-        *_head(f"claimctl-{entry.name}", entry.help.rstrip(".")),
+        *_head(entry.page, entry.help.rstrip(".")),
         *_section("SYNOPSIS", f".B claimctl {_escaped(entry.name)}\n{usage}"),
         *_section("DESCRIPTION", "\n.PP\n".join(paragraphs)),
         *_options(command, context),
         *_section("EXAMPLES", ".nf", *map(_text, examples), ".fi"),
         *_ends(),
-        *_section("SEE ALSO", *_see_also([""])),
+        *_section("SEE ALSO", *_see_also(["claimctl"])),
     ]
     return "\n".join(parts) + "\n"
 
@@ -87,7 +98,7 @@ def _options(command: Any, context: Any) -> Iterator[str]:
     hidden = [", ".join(each.opts) for each in command.params if getattr(each, "hidden", False)]
     if hidden:
         yield ".PP"
-        yield _text(f"As in kubectl: {', '.join(hidden)}.")
+        yield _text(f"Also: {', '.join(hidden)}.")
 
 
 def _ends() -> Iterator[str]:
@@ -95,8 +106,7 @@ def _ends() -> Iterator[str]:
     yield from _section("ENVIRONMENT", *(_item(*each) for each in VARIABLES))
 
 
-def _see_also(names: Sequence[str]) -> Iterator[str]:
-    pages = [f"claimctl-{each}" if each else "claimctl" for each in names]
+def _see_also(pages: Sequence[str]) -> Iterator[str]:
     last = len(pages) - 1
     for number, page in enumerate(pages):
         yield f".BR {_escaped(page)} (1){',' if number < last else ''}"

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from claimctl.cli.main import load
-from claimctl.cli.registry import COMMANDS, Entry
+from claimctl.cli.access import connection_flags
+from claimctl.cli.registry import COMMANDS
 from claimctl.commands.claims.meanings import MEANINGS, Topic
 from claimctl.reschedule.plan.reasons import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
 from generate.crds import custom_resource_definitions
 
 FOLDER = Path("docs/reference")
-_WIDTH = 90
 
 
 def rendered() -> dict[Path, str]:
@@ -42,20 +41,18 @@ def _cell(text: str) -> str:
 
 
 def _cli() -> str:
-    rows = ((f"[`{each.name}`](#{each.name})", each.help) for each in COMMANDS)
+    rows = ((f"`{each.name}`", str(each.group), each.help) for each in COMMANDS)
+    flags = ((f"`{name}`", text) for name, text in connection_flags())
     parts = [
-        "[Commands](../commands.md) explains the output. `kubectl claim` is the same program.",
-        _table(("command", "what it does"), rows),
-        *map(_command, COMMANDS),
+        "`claimctl COMMAND --help` and `man claimctl-COMMAND` list the flags of a command, with "
+        "examples. [Commands](../commands.md) explains the output. `kubectl claim` is the same "
+        "program.",
+        _table(("command", "group", "what it does"), rows),
+        "Every command that asks a cluster has kubectl's connection flags:",
+        _table(("flag", "what it does"), flags),
+        "A duration is a number of seconds, or like 30s, 500ms, 5m or 1h30m.",
     ]
     return _page("Command line", "the commands", *parts)
-
-
-def _command(entry: Entry) -> str:
-    command = load(entry)
-    context = command.make_context(f"claimctl {entry.name}", [], resilient_parsing=True)
-    context.terminal_width = _WIDTH
-    return f"## {entry.name}\n\n```text\n{command.get_help(context).rstrip()}\n```"
 
 
 def _api() -> str:

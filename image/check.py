@@ -27,7 +27,7 @@ PACKED_BYTES = 45e6
 START_SECONDS = 1.5
 ENVIRONMENT = ("PATH=/opt/claimctl/bin:/usr/bin", "PYTHONDONTWRITEBYTECODE=1")
 SHELLS = ("sh", "ash", "bash", "busybox", "dash", "perl")
-COMMANDS = (("claimctl", "version"), ("claimctl", "controller", "--help"))
+COMMANDS = (("claimctl", "--version"), ("claimctl", "controller", "--help"))
 # loads every extension module, so a library that is missing in the image shows
 EXTENSIONS = """
 import ctypes, pathlib

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -88,16 +88,21 @@ _FLAGS: dict[str, Any] = {
             metavar="DURATION",
             callback=seconds,
             help="How long a request may take, with its repetitions; 0: no limit.",
+            hidden=True,
         ),
     ],
 }
 
 
-HIDDEN = (
-    "kubectl's other connection flags work, too: --cluster, --user, --server, --token, "
-    "--certificate-authority, --insecure-skip-tls-verify, --tls-server-name, --as-group, --as-uid."
-)
-"""What the help of a command says about the flags that it does not list."""
+def connection_flags() -> list[tuple[str, str]]:
+    """The flags of every command that asks a cluster, and their help, for ``claimctl --help``."""
+    options = [get_args(each)[1] for each in _FLAGS.values()]
+    # typer takes the first name for the default
+    names = [", ".join([*each.param_decls, each.default]) for each in options]
+    return [
+        (f"{name} {each.metavar or ''}".strip(), each.help)
+        for name, each in zip(names, options, strict=True)
+    ]
 
 
 def connecting(
@@ -136,7 +141,6 @@ def connecting(
         "return": int | None
     }
     command.__doc__, command.__module__ = function.__doc__, function.__module__
-    command.epilog = HIDDEN  # type: ignore[attr-defined]  # main reads it
     return command
 
 

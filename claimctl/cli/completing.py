@@ -11,8 +11,10 @@ NAMES = frozenset({"namespace", "namespaces", "context", "cluster", "user"})
 
 
 def attach(command: Any) -> None:
-    """Let a command's arguments and options complete names."""
+    """Let a command's arguments and options complete names. Connection flags are offered, too."""
     for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            parameter.hidden = False
         kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
         if kind in METAVARS | NAMES:
             parameter._custom_shell_complete = _completing(kind)

@@ -1,4 +1,4 @@
-"""``claimctl completion``: the scripts that let a shell complete claimctl's commands."""
+"""``claimctl install completion``: the scripts that let a shell complete claimctl's commands."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ VARIABLE = "_CLAIMCTL_COMPLETE"
 
 
 EXAMPLES = (
-    "source <(claimctl completion bash)",
-    "claimctl completion fish > ~/.config/fish/completions/claimctl.fish",
+    "source <(claimctl install completion bash)",
+    "claimctl install completion fish > ~/.config/fish/completions/claimctl.fish",
 )
 
 
 def command(
     shell: Annotated[Shell, typer.Argument(help="The shell to print the script for.")],
 ) -> int:
-    """Print a completion script to source, as in ``source <(claimctl completion bash)``."""
+    """Print a completion script to source, as in ``source <(claimctl install completion bash)``."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="claimctl", complete_var=VARIABLE, shell=shell.value)

@@ -22,7 +22,14 @@ def seconds(value: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-def duration_option(flag: str, help_: str, *, least: float = 0.0, most: float | None = None) -> Any:
+def duration_option(
+    flag: str,
+    help_: str,
+    *,
+    least: float = 0.0,
+    most: float | None = None,
+    hidden: bool = False,
+) -> Any:
     """An option that takes a duration between two numbers of seconds."""
 
     def parsed(value: str | float) -> float:
@@ -34,4 +41,4 @@ def duration_option(flag: str, help_: str, *, least: float = 0.0, most: float | 
             raise typer.BadParameter(f"{value!r} is too long: {most:g}s or less is expected")
         return number
 
-    return typer.Option(flag, metavar="DURATION", parser=parsed, help=help_)
+    return typer.Option(flag, metavar="DURATION", parser=parsed, help=help_, hidden=hidden)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
@@ -14,11 +15,20 @@ import typer
 import typer.core
 import typer.main
 
+from claimctl.cli.access import connection_flags
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
-from claimctl.cli.registry import BY_NAME, COMMANDS, Entry
+from claimctl.cli.registry import (
+    FAMILIES,
+    Entry,
+    Group,
+    entry_of,
+    meant_by,
+    parts_of,
+    top_level,
+)
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -27,31 +37,63 @@ class LazyGroup(typer.core.TyperGroup):
     """A group of commands. Each is a placeholder with name and help until it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        entry = BY_NAME.get(args[0])
-        if entry is not None:
-            command = load(entry)
-            if ctx.resilient_parsing:  # a shell asks for completions
-                from claimctl.cli.completing import attach
+        entry = entry_of(args)
+        if entry is None:
+            return self._without_command(ctx, args)
+        command = load(entry)
+        if ctx.resilient_parsing:  # a shell asks for completions
+            from claimctl.cli.completing import attach
 
-                attach(command)
-            self.add_command(command, entry.name)
+            attach(command)
+        return entry.name, command, args[len(entry.name.split()) :]
+
+    def _without_command(self, ctx: Any, args: list[str]) -> Any:
+        word = args[0]
+        if word in FAMILIES:
+            return word, _family(word), args[1:]
+        meant = meant_by(word)
+        if meant and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {word!r}. Did you mean {meant!r}?")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        """The commands in their groups, then the flags that most of them have."""
+        for group in Group:
+            rows = [(word, help_) for each, word, help_ in top_level() if each is group]
+            with formatter.section(group.value):
+                formatter.write_dl(rows)
+        with formatter.section("Connection flags, as in kubectl, after the command"):
+            formatter.write_dl(connection_flags())
+
+
+def _family(word: str) -> Any:
+    """What stands for a first word alone: it lists the commands that begin with it."""
+    app = typer.Typer(
+        add_completion=False, rich_markup_mode=None, context_settings=SETTINGS, no_args_is_help=True
+    )
+    app.callback(help=FAMILIES[word])(lambda: None)
+    for entry in parts_of(word):
+        app.command(entry.name.split()[1], help=entry.help)(_placeholder)
+    return typer.main.get_command(app)
 
 
 def load(entry: Entry) -> Any:
     """Import a command's module and turn its function ``command`` into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     module = importlib.import_module(entry.module)
-    single.command(entry.name, context_settings=SETTINGS, epilog=_epilog(module))(module.command)
-    return typer.main.get_command(single)
+    single.command(entry.name, context_settings=SETTINGS)(module.command)
+    command: Any = typer.main.get_command(single)
+    command.epilog = _epilog(module, command)
+    return command
 
 
-def _epilog(module: ModuleType) -> str:
-    """The end of a command's help: its examples, and the flags that are not listed."""
+def _epilog(module: ModuleType, command: Any) -> str:
+    """The end of a command's help: its examples, and where the connection flags are listed."""
     examples = "\n".join(f"  {line}" for line in getattr(module, "EXAMPLES", ()))
+    connects = any(each.name == "kubeconfig" and each.hidden for each in command.params)
     parts = (
         f"\b\nExamples:\n{examples}" if examples else "",
-        getattr(module.command, "epilog", ""),
+        "Connection flags, as in kubectl: see `claimctl --help`." if connects else "",
     )
     return "\n\n".join(filter(None, parts))
 
@@ -85,8 +127,8 @@ def build() -> Callable[..., object]:
         cls=LazyGroup, add_completion=False, rich_markup_mode=None, context_settings=SETTINGS
     )
     app.callback()(_root)
-    for entry in COMMANDS:
-        app.command(entry.name, help=entry.help)(_placeholder)
+    for _, word, help_ in top_level():
+        app.command(word, help=help_)(_placeholder)
     return typer.main.get_command(app)
 
 
@@ -115,15 +157,20 @@ def _in_order(arguments: list[str]) -> list[str]:
     """Take common words where people type them.
 
     ``--color`` and ``--debug`` may stand after the command. ``--version`` and ``help COMMAND`` are
-    other words for ``version --client`` and ``COMMAND --help``.
+    other words for ``doctor version --client`` and ``COMMAND --help``.
     """
     if arguments[:1] == ["--version"]:
-        return ["version", "--client", *arguments[1:]]
+        return ["doctor", "version", "--client", *arguments[1:]]
     if arguments[:1] == ["help"]:
         return [*arguments[1:], "--help"]
+    if len(arguments) == 1 and arguments[0] in FAMILIES:
+        return [*arguments, "--help"]
     if arguments[:1] and arguments[0] in _FLAGS_OF_COMMANDS:
         flag = arguments[0]
         raise UsageError(f"{flag}: put it after the command, as in `claimctl get {flag} ...`")
+    verbose = next((each for each in arguments if _VERBOSITY.fullmatch(each)), "")
+    if verbose:
+        raise UsageError(f"{verbose}: there are no levels; --debug prints tracebacks of errors")
     first: list[str] = []
     rest = list(arguments)
     end = rest.index("--") if "--" in rest else len(rest)
@@ -136,6 +183,8 @@ def _in_order(arguments: list[str]) -> list[str]:
     return first + rest
 
 
+_VERBOSITY = re.compile(r"-v=?[0-9]+|--v=[0-9]+")
+"""kubectl's flag for the level of its log."""
 _FLAGS_OF_COMMANDS = ("-n", "--namespace", "-A", "--context", "--kubeconfig", "-o", "--output")
 
 

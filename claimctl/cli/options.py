@@ -56,17 +56,21 @@ KubeconfigOption = Annotated[
         "--kubeconfig",
         metavar="FILE",
         help="The kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+        hidden=True,
     ),
 ]
 ContextOption = Annotated[
     str | None,
     typer.Option(
-        "--context", metavar="NAME", help="Context in the kubeconfig. [default: the current one]"
+        "--context",
+        metavar="NAME",
+        help="Context in the kubeconfig. [default: the current one]",
+        hidden=True,
     ),
 ]
 AsOption = Annotated[
     str | None,
-    typer.Option("--as", metavar="USER", help="User to impersonate. [default: none]"),
+    typer.Option("--as", metavar="USER", help="User to impersonate. [default: none]", hidden=True),
 ]
 NamespaceOption = Annotated[
     str | None,

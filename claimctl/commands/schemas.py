@@ -10,6 +10,7 @@ from claimctl.cli.documents import Document, kind_of, schema
 
 MODULES = (
     "claimctl.commands.claims.documents",
+    "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
     "claimctl.commands.downgrade.documents",
     "claimctl.commands.orphans.work",

@@ -208,7 +208,7 @@ def _help(claim: ResourceClaim, obstacle: Obstacle) -> str:
 def prepare_command(spec: DowngradePlanSpec) -> str:
     """The command that runs a plan of this scope again."""
     if spec.upgrade_to:
-        return f"claimctl upgrade-prepare --to {spec.upgrade_to}"
+        return f"claimctl upgrade prepare --to {spec.upgrade_to}"
     words = [PREPARE_COMMAND]
     for namespace in spec.namespaces:
         words += ["-n", namespace]

@@ -25,7 +25,7 @@ from claimctl.text import listed
 from claimctl.wire.reservations import RESTORE, DowngradePlan
 
 RESTORE_COMMAND = "claimctl downgrade-restore"
-UPGRADE_RESTORE_COMMAND = "claimctl upgrade-restore"
+UPGRADE_RESTORE_COMMAND = "claimctl upgrade restore"
 
 
 class Switch(StrEnum):
@@ -46,7 +46,7 @@ class Step(StrEnum):
     SWITCH_OFF_KUBELETS = "SwitchOffKubelets"
     SWITCH_OFF_API_SERVER = "SwitchOffAPIServer"
     UPGRADE = "Upgrade"
-    """After upgrade-prepare: the cluster itself."""
+    """After ``claimctl upgrade prepare``: the cluster itself."""
     DONE = "Done"
     RESTORE = "Restore"
 

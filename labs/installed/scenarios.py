@@ -187,7 +187,7 @@ async def test_a_leader_that_hangs_is_replaced_and_restarted(installed: Site) ->
 async def test_an_uninstallation_leaves_nothing(installed: Site) -> None:
     await installed.train("left")
     pods = {pod["metadata"]["uid"] for pod in await installed.client.list(objects.POD, "default")}
-    done = await installed.claimctl("uninstall-prepare", "--stop-controller")
+    done = await installed.claimctl("uninstall", "prepare", "--stop-controller")
     assert done.code == 0, done.err
     assert not await installed.is_held("left")
     assert pods == {

@@ -120,7 +120,7 @@ async def test_from_install_to_uninstall_with_running_holds(release: Release) ->
         assert "orbidden" not in output, output
     train = await cluster.client.get(DEPLOYMENT, "ml", TRAIN.name)
     assert "claimctl.io/" not in str(train["metadata"].get("annotations"))
-    verified = ["uninstall-prepare", "--verify", "--kubeconfig", str(cluster.kubeconfig)]
+    verified = ["uninstall", "verify", "--kubeconfig", str(cluster.kubeconfig)]
     assert await asyncio.to_thread(claimctl, verified) == 0
 
 

@@ -185,7 +185,7 @@ def test_values_reach_the_controller(helm: Helm) -> None:
 
 def test_the_hooks_run_commands_that_claimctl_takes(helm: Helm) -> None:
     from claimctl.cli.main import load
-    from claimctl.cli.registry import BY_NAME
+    from claimctl.cli.registry import entry_of
 
     rendered = helm("template", "claimctl", str(CHART), "-n", "gpus")
     hooks = [
@@ -196,9 +196,11 @@ def test_the_hooks_run_commands_that_claimctl_takes(helm: Helm) -> None:
     pods = [each["spec"] for each in hooks if each["kind"] == "Pod"]
     pods += [each["spec"]["template"]["spec"] for each in hooks if each["kind"] == "Job"]
     commands = [pod["containers"][0]["args"] for pod in pods]
-    assert sorted(name for name, *_ in commands) == ["doctor", "uninstall-prepare"]
-    for name, *flags in commands:
-        parameters = load(BY_NAME[name]).make_context(name, flags).params
+    called = [entry for arguments in commands if (entry := entry_of(arguments)) is not None]
+    assert sorted(entry.name for entry in called) == ["doctor", "uninstall prepare"]
+    for entry, arguments in zip(called, commands, strict=True):
+        flags = arguments[len(entry.name.split()) :]
+        parameters = load(entry).make_context(entry.name, flags).params
         assert parameters.get("lease_namespace", "gpus") == "gpus"
     assert {each["metadata"].get("namespace", "gpus") for each in hooks} == {"gpus"}
 

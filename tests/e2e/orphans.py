@@ -45,7 +45,7 @@ def freeing(
     grace: float | None = None,
     settle: float = 5.0,
 ) -> Reclaim:
-    """One run of ``claimctl orphans`` as an administrator."""
+    """One run of ``claimctl doctor orphans`` as an administrator."""
     client = Client(transport or connection(stage), stage.clock)
     client.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     told: list[str] = []
@@ -298,7 +298,7 @@ MAKERS: dict[str, Maker] = {
     "OrphanedTombstones": orphaned_tombstones,
     "ListedAhead": listed_ahead,
 }
-"""By the cause that ``claimctl orphans`` must report."""
+"""By the cause that ``claimctl doctor orphans`` must report."""
 
 
 @asynccontextmanager

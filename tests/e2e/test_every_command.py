@@ -17,7 +17,7 @@ from kube_in_process.http.listener import serve
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.serving.kubeconfig import Access, write_kubeconfig
 
-from claimctl.cli.registry import BY_NAME
+from claimctl.cli.registry import BY_NAME, entry_of
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
@@ -30,9 +30,10 @@ from tests.e2e.scenes import hold_for_deployment
 
 LEFT_OUT = {
     "demo": "it starts clusters of its own: test_demo.py",
-    "embedded": "it is a cluster of its own: test_kubectl.py",
-    "upgrade-status": "it follows a plan of upgrade-prepare: test_upgrade_command.py",
-    "upgrade-restore": "the same",
+    "demo cluster": "it is a cluster of its own: test_kubectl.py",
+    "upgrade status": "it follows a plan of upgrade prepare: test_upgrade_command.py",
+    "upgrade restore": "the same",
+    "uninstall run": "it takes everything away: test_uninstall_command.py",
 }
 TRAIN = Workload("ml", "train", "slice", 3)
 VERSIONS = [
@@ -61,7 +62,9 @@ class Shell:
 
     async def says(self, line: str, *words: str, code: int = 0) -> Answer:
         """Run a line; it must print all words and end with this exit code."""
-        self.played.add(line.split()[0])
+        entry = entry_of(line.split())
+        assert entry is not None
+        self.played.add(entry.name)
         answer = await run(f"claimctl {line}", self.kubeconfig)
         missing = [each for each in words if each not in answer.out + answer.err]
         assert (answer.code, missing) == (code, []), f"claimctl {line}: {answer}"
@@ -95,20 +98,21 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
 async def _read(shell: Shell, acts: Acts, directory: Path) -> None:
     pod = acts.pods(TRAIN)[0].metadata.name
     (directory / "policy.yaml").write_text(POLICY)
-    await shell.says("version", "Kubernetes:", "Dialect:")
+    await shell.says("doctor version", "Kubernetes:", "Dialect:")
     await shell.says("doctor", "no problems")
+    await shell.says("reserve deploy/train -n ml --dry-run", "claim slice would be reserved")
     await shell.says("get -n ml", "slice", "Held", "deployments/train")
     await shell.says("explain slice -n ml", "deployments/train is listed (claimctl's)")
     await shell.says(f"explain pod/{pod} -n ml", "slice")
     await shell.says("tree deploy/train -n ml", "ResourceClaim/slice (Held", pod)
     await shell.says("timeline slice -n ml", "deployments/train")
     await shell.says("downgrade-status", "next step")
-    await shell.says(f"report -n ml -f {directory}/report.zip", "report.zip")
+    await shell.says(f"doctor report -n ml -f {directory}/report.zip", "report.zip")
     with ZipFile(directory / "report.zip") as bundle:
         assert any("resourceclaims" in each for each in bundle.namelist()), bundle.namelist()
     await shell.says(f"reschedule --policy-config-file {directory}/policy.yaml --dry-run=client")
-    await shell.says("manifests", "kind: Deployment")
-    await shell.says("completion bash", "claimctl")
+    await shell.says(f"install --image {IMAGE} --dry-run -o yaml", "kind: Deployment")
+    await shell.says("install completion bash", "claimctl")
 
 
 async def _downgrade(shell: Shell, acts: Acts) -> None:
@@ -123,13 +127,13 @@ async def _downgrade(shell: Shell, acts: Acts) -> None:
 async def _upgrade(shell: Shell, *, groups: bool) -> None:
     """Only PodGroups have to be prepared."""
     said, code = ("1 PodGroups would be prepared", 0) if groups else ("does not serve", 2)
-    await shell.says("upgrade-prepare --to 1.37 --dry-run", said, code=code)
+    await shell.says("upgrade prepare --to 1.37 --dry-run", said, code=code)
 
 
 async def _free_an_orphan(shell: Shell, served: Cluster) -> None:
     await served.create_allocated("emptied")
-    await shell.says("orphans -n ml", "emptied", "AllocatedToNobody", code=3)
-    await shell.says(f"orphans -n ml --yes {QUICK}", "ml/emptied: deallocated")
+    await shell.says("doctor orphans -n ml", "emptied", "AllocatedToNobody", code=3)
+    await shell.says(f"doctor orphans -n ml --yes {QUICK}", "ml/emptied: deallocated")
     claim = await served.stage.user.get(served.claims, "ml", "emptied")
     assert "allocation" not in claim.get("status", {})
 
@@ -173,13 +177,13 @@ async def _release(shell: Shell, acts: Acts) -> None:
 async def _uninstall(shell: Shell, acts: Acts, *, under_pods: bool) -> None:
     """``under_pods``: whether a hold can be withdrawn while pods run."""
     await shell.says(f"install --image {IMAGE}", "Deployment claimctl-system/claimctl-controller")
-    await shell.says("uninstall-prepare --verify", "NotWithdrawn", "is not deleted", code=3)
+    await shell.says("uninstall verify", "NotWithdrawn", "is not deleted", code=3)
     if not under_pods:
         why = "3 pods use claim slice", "in Kubernetes before 1.34", "stays until they have ended"
-        await shell.says("uninstall-prepare --timeout 10", *why, code=3)
+        await shell.says("uninstall prepare --timeout 10", *why, code=3)
         await acts.change(TRAIN, {"replicas": 0})
-    await shell.says("uninstall-prepare", "claimctl can be deleted")
-    await shell.says("uninstall-prepare --verify", "claimctl can be deleted")
+    await shell.says("uninstall prepare", "claimctl can be deleted")
+    await shell.says("uninstall verify", "claimctl can be deleted")
     await acts.stage.look_closely()
     assert len(acts.pods(TRAIN)) == (TRAIN.pods if under_pods else 0)
 

@@ -20,11 +20,11 @@ from tests.e2e.commands import Answer, Cluster, cluster
 pytestmark = pytest.mark.alone
 
 NOT_RUN = {
-    "embedded": "it serves until a signal: test_kubectl.py",
+    "demo cluster": "it serves until a signal: test_kubectl.py",
     "demo": "it takes a minute: test_demo.py",
     "controller": "it runs until a signal: test_controller_command.py",
     "install": "it needs an image: test_install.py plays it",
-    "upgrade-prepare": "it needs a cluster with PodGroups: test_upgrade_command.py",
+    "upgrade prepare": "it needs a cluster with PodGroups: test_upgrade_command.py",
 }
 WATCH_SECONDS = 5
 POLICY = """\

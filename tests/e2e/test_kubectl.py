@@ -1,4 +1,4 @@
-"""The stock kubectl against ``claimctl embedded``; each is a process."""
+"""The stock kubectl against ``claimctl demo cluster``; each is a process."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Kubectl:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "claimctl.cli.main", "embedded", *arguments]
+    return [sys.executable, "-m", "claimctl.cli.main", "demo", "cluster", *arguments]
 
 
 @contextmanager

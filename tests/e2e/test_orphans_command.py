@@ -51,7 +51,7 @@ async def revision(served: Cluster) -> int:
 
 
 async def orphans(served: Cluster, *arguments: str) -> Answer:
-    return await served.claimctl("orphans", *arguments)
+    return await served.claimctl("doctor", "orphans", *arguments)
 
 
 def rows(answer: Answer) -> list[tuple[str, str, str]]:
@@ -81,7 +81,7 @@ async def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(
     ]
     found = [one for one in doctor.document["findings"] if one["check"] == "orphans"]
     assert [one["object"] for one in found] == ["emptied", "theirs"]
-    assert all("see `claimctl orphans -n ml`" in one["message"] for one in found)
+    assert all("see `claimctl doctor orphans -n ml`" in one["message"] for one in found)
     assert (dry.document["dryRun"], dry.document["kind"]) == (True, "OrphanList")
     assert yaml.safe_load(dry_too.out) == dry.document
     assert table.out.splitlines()[0].split() == [
@@ -97,7 +97,7 @@ async def test_doctor_and_the_dry_run_name_the_same_claims_and_write_nothing(
         "No orphans found in namespace default.\n",
     )
     assert "Orphan:     allocated and reserved for nobody" in told.out
-    assert "claimctl orphans -n ml" in told.out
+    assert "claimctl doctor orphans -n ml" in told.out
     assert left.document["orphan"]["reason"] == "UnknownReference"
     assert left.document["orphan"]["blockers"][0]["reason"] == "UnknownReferences"
 
@@ -127,7 +127,7 @@ async def test_with_yes_they_are_freed_and_what_is_held_is_not(directory: Path) 
 
 async def _started(served: Cluster, *arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *command_line("orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
+        *command_line("doctor", "orphans", *arguments, "--kubeconfig", str(served.kubeconfig)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

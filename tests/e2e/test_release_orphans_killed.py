@@ -1,4 +1,4 @@
-"""``claimctl orphans --yes`` is killed, cut off or interrupted, and then run again."""
+"""``claimctl doctor orphans --yes`` is killed, cut off or interrupted, and then run again."""
 
 from __future__ import annotations
 

@@ -56,14 +56,14 @@ async def test_an_administrator_prepares_a_downgrade(tmp_path: Path) -> None:
 async def test_an_uninstall_is_for_those_with_its_role(tmp_path: Path) -> None:
     async with office(tmp_path) as made:
         for user in ("view", "edit", "admin", "nobody"):
-            refused = await made.ask(user, "uninstall-prepare")
+            refused = await made.ask(user, "uninstall", "prepare")
             assert (refused.code, refused.err.count("\n")) == (1, 1), refused
             assert "cannot list resource" in refused.err
-        before = await made.ask("remover", "uninstall-prepare", "--verify")
+        before = await made.ask("remover", "uninstall", "verify")
         assert before.code == 3, before
-        done = await made.ask("remover", "uninstall-prepare", "-o", "json")
+        done = await made.ask("remover", "uninstall", "prepare", "-o", "json")
         assert (done.code, done.document["left"]) == (0, []), done
-        after = await made.ask("remover", "uninstall-prepare", "--verify")
+        after = await made.ask("remover", "uninstall", "verify")
         assert after.code == 0, after
         assert len(await made.stage.running()) == 1
 
@@ -73,7 +73,7 @@ async def test_an_uninstall_without_a_controller_names_the_rights_for_its_work(
 ) -> None:
     async with office(tmp_path) as made:
         await made.stage.stop()
-        refused = await made.ask("remover", "uninstall-prepare")
+        refused = await made.ask("remover", "uninstall", "prepare")
         assert refused.code == 1, refused
         last = refused.err.splitlines()[-1]
         assert last.startswith("error: ")
@@ -87,7 +87,7 @@ async def test_a_right_that_is_lost_on_the_way_ends_an_uninstall_with_one_line(
         role = made.stage.embedded.admin.get("clusterroles", "", "claimctl-uninstall")
         rules = [rule for rule in role["rules"] if "delete" not in rule["verbs"]]
         made.stage.embedded.admin.patch("clusterroles", "", "claimctl-uninstall", {"rules": rules})
-        refused = await made.ask("remover", "uninstall-prepare")
+        refused = await made.ask("remover", "uninstall", "prepare")
         assert refused.code == 1, refused
         errors = [line for line in refused.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1
@@ -163,11 +163,11 @@ async def test_who_may_not_free_a_leftover_is_told_which_right_is_missing(
     async with office(tmp_path) as made:
         await _leave_over(made.stage)
         await _almost(made.stage)
-        seen = await made.ask(user, "orphans", "-n", NAMESPACE)
+        seen = await made.ask(user, "doctor", "orphans", "-n", NAMESPACE)
         assert (seen.code, "AllocatedToNobody   WouldFree" in seen.out) == (3, True), seen
-        done = await made.ask(user, "orphans", "-n", NAMESPACE, "--yes")
+        done = await made.ask(user, "doctor", "orphans", "-n", NAMESPACE, "--yes")
         assert (done.code, "Failed" in done.out) == (1, True), done
         assert told in done.err, done
         assert "watched" not in done.err
-        everywhere = await made.ask(user, "orphans", "-A")
+        everywhere = await made.ask(user, "doctor", "orphans", "-A")
         assert (everywhere.code, everywhere.err.count("\n")) == (1, 1), everywhere

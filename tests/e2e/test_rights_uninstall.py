@@ -1,4 +1,4 @@
-"""``claimctl uninstall-prepare`` uses each right of its role and needs no other."""
+"""``claimctl uninstall prepare`` uses each right of its role and needs no other."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_every_right_is_used_and_no_other_is_asked_for(tmp_path: Path) -> 
         await _reserved_of_each_kind(made.stage)
         await _rescheduling(made.stage)
         register = watched(made.stage.embedded, "remover")
-        done = await made.ask("remover", "uninstall-prepare", "--stop-controller", "-o", "json")
+        done = await made.ask("remover", "uninstall", "prepare", "--stop-controller", "-o", "json")
         assert (done.code, done.document["left"]) == (0, []), done
         assert "claimctl reschedule is stopped" in done.err
         assert await taints(made.stage) == []
@@ -89,7 +89,7 @@ async def test_every_right_is_used_and_no_other_is_asked_for(tmp_path: Path) -> 
         assert pod.spec.scheduling_gates == ()
         (job,) = (await made.stage.client.list(JOBS, CONTROLLER_NAMESPACE)).items
         assert job.spec.suspend
-        named = await made.ask("remover", "uninstall-prepare", "-n", NAMESPACE, "--verify")
+        named = await made.ask("remover", "uninstall", "verify", "-n", NAMESPACE)
         assert named.code == 0, named
         assert list(register.refused) == []
         given = [each for each in permissions("users.yaml") if each.role == ROLE]

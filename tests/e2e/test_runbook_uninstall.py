@@ -123,7 +123,7 @@ async def test_claimctl_goes_and_running_pods_stay(options: ClusterOptions, tmp_
         await furnished(served, made)
         pods, book = uids(made), Runbook(PAGE, served.kubeconfig)
         await book.play("1. Look")
-        first = await served.claimctl("uninstall-prepare", "-o", "json")
+        first = await served.claimctl("uninstall", "prepare", "-o", "json")
         finished = {each["reason"] for each in first.document["left"]}
         assert finished <= {"FinishedPodsLeft"}, first
         await book.play("Finished pods have tombstones (`FinishedPodsLeft`)")

@@ -138,7 +138,7 @@ async def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
             if later and step.text == "claimctl get":
                 await until_told(typed, later)
             await typed.type(step)
-            if "embedded" in step.text:
+            if "demo cluster" in step.text:
                 await until(tmp_path / "tutorial.kubeconfig", "server:")
         expect_what_the_page_says(typed)
         await until_only(tmp_path, {"tutorial.kubeconfig"})

@@ -1,4 +1,4 @@
-"""``claimctl uninstall-prepare``: nothing of claimctl stays that would block anything."""
+"""``claimctl uninstall prepare``: nothing of claimctl stays that would block anything."""
 
 from __future__ import annotations
 

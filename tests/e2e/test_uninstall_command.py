@@ -1,4 +1,4 @@
-"""``claimctl uninstall-prepare`` as a process: without a controller, interrupted, in a hurry."""
+"""``claimctl uninstall prepare`` as a process: without a controller, interrupted, in a hurry."""
 
 from __future__ import annotations
 
@@ -45,19 +45,39 @@ async def test_a_run_that_is_interrupted_ends_quietly_and_the_next_one_continues
         await acts.held(TRAIN)
         pods = {pod.metadata.uid for pod in acts.pods(TRAIN)}
         await served.stage.dismiss_controller()
-        process = await _started(served, "uninstall-prepare")
+        process = await _started(served, "uninstall", "prepare")
         await _until_told(process, TAKES_OVER)
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(SECONDS):
             _, told = await process.communicate()
         assert (process.returncode, b"Traceback" in told) == (130, False), told
-        hurried = await served.claimctl("uninstall-prepare", "--timeout", "1", "-o", "json")
+        hurried = await served.claimctl("uninstall", "prepare", "--timeout", "1", "-o", "json")
         assert hurried.code == 3, hurried
         assert {each["kind"] for each in hurried.document["left"]} == {"ClaimReservation"}
-        done = await served.claimctl("uninstall-prepare", "-o", "json")
+        done = await served.claimctl("uninstall", "prepare", "-o", "json")
         assert (done.code, done.document["clean"]) == (0, True), done
         served.stage.look()
         assert {pod.metadata.uid for pod in acts.pods(TRAIN)} == pods
-        unknown = await served.claimctl("uninstall-prepare", "-n", "nowhere")
+        unknown = await served.claimctl("uninstall", "prepare", "-n", "nowhere")
         told_in_one_line = "error: --namespace: the cluster has no namespace nowhere\n"
         assert (unknown.code, unknown.err) == (2, told_in_one_line)
+
+
+async def test_one_command_takes_everything_away_and_pods_stay(tmp_path: Path) -> None:
+    async with cluster(HOLD, tmp_path) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        await acts.held(TRAIN)
+        pods = {pod.metadata.uid for pod in acts.pods(TRAIN)}
+        await served.stage.dismiss_controller()
+        look = await served.claimctl("uninstall", "run", "--dry-run")
+        assert look.code == 3, look
+        assert "CustomResourceDefinition claimreservations.claimctl.io would be deleted" in look.err
+        done = await served.claimctl("uninstall", "run")
+        assert done.code == 0, done
+        assert done.err.endswith("claimctl is uninstalled\n")
+        served.stage.look()
+        assert {pod.metadata.uid for pod in acts.pods(TRAIN)} == pods
+        assert acts.workloads(TRAIN) == ()
+        again = await served.claimctl("uninstall", "run")
+        assert (again.code, "Definition" in again.err) == (0, False), again

@@ -1,4 +1,4 @@
-"""upgrade-prepare, upgrade-status and upgrade-restore as processes."""
+"""``claimctl upgrade prepare``, ``status`` and ``restore`` as processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
 
 GROUPS = ClusterOptions(preset=Preset.POD_GROUPS, kubernetes_version=(1, 36))
 TRAIN = Workload("ml", "train", "slice", 3)
-TO = ("upgrade-prepare", "--to", "1.37")
+TO = ("upgrade", "prepare", "--to", "1.37")
 
 
 async def furnished(served: Cluster, workload: Workload = TRAIN) -> None:
@@ -45,9 +45,9 @@ async def test_there_and_back(tmp_path: Path) -> None:
         assert await plans(served) == ()
         done = await served.claimctl(*TO, "-o", "json")
         names = [each.resource for each in (await slice_of(served)).reserved_for]
-        status = await served.claimctl("upgrade-status")
+        status = await served.claimctl("upgrade", "status")
         ready = await served.claimctl("doctor")
-        back = await served.claimctl("upgrade-restore")
+        back = await served.claimctl("upgrade", "restore")
         assert (await slice_of(served)).allocation == before
     assert "not ready for 1.37" in doctor.out
     assert "1 PodGroup must be gone before" in doctor.out
@@ -60,7 +60,7 @@ async def test_there_and_back(tmp_path: Path) -> None:
     assert (done.code, done.document["phase"]) == (0, "Prepared")
     assert done.err.splitlines() == [
         "1 of 1 claims are listed pod by pod, and no object of scheduling.k8s.io/v1alpha2 is left",
-        "next step: upgrade the cluster to 1.37, then run `claimctl upgrade-restore`",
+        "next step: upgrade the cluster to 1.37, then run `claimctl upgrade restore`",
     ]
     assert sorted(names) == ["deployments", "pods", "pods", "pods"]
     assert (status.code, "upgrade the cluster to 1.37" in status.out + status.err) == (0, True)

@@ -1,4 +1,4 @@
-"""Runs ``claimctl uninstall-prepare`` in a scenario, on the scenario's clock."""
+"""Runs ``claimctl uninstall prepare`` in a scenario, on the scenario's clock."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     if explanation.unreadable or explanation.left_alone:
         yield UNREADABLE
     if explanation.orphan is not None:
-        yield f"See what would be done, without a write: claimctl orphans -n {view.namespace}"
+        yield f"See what is to be done: claimctl doctor orphans -n {view.namespace}"
     elif any(not asker.fix for asker in explanation.asking):
         yield "See whether claimctl is installed and runs: claimctl doctor"
     reasons = list(_reasons(explanation))

@@ -10,6 +10,15 @@ import typer
 from claimctl.cli.access import Access
 from claimctl.cli.durations import duration_option
 from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
+from claimctl.cli.timing import (
+    BindingOption,
+    DeadReferenceOption,
+    SettleOption,
+    SlowBindingOption,
+    Timing,
+    TimingOption,
+    waits,
+)
 from claimctl.telemetry.logs import Format, Level, configure
 
 EXAMPLES = (
@@ -56,13 +65,14 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         ),
     ] = "claimctl-controller",
     lease_seconds: Annotated[
-        int,
-        typer.Option(
+        float,
+        duration_option(
             "--lease-seconds",
-            help="Seconds without a renewal after which another replica takes the Lease over. The "
-            "leader stops its work when it could not renew the Lease for two thirds of them.",
+            "Time without a renewal after which another replica takes the Lease over. The leader "
+            "stops its work when it could not renew the Lease for two thirds of it.",
+            hidden=True,
         ),
-    ] = 15,
+    ] = 15.0,
     namespaces: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,28 +89,11 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "--dialect", help="Reservation API of the cluster: auto, native, podgroup or hold."
         ),
     ] = "auto",
-    settle_seconds: Annotated[
-        float,
-        duration_option(
-            "--settle-seconds",
-            "Seconds to wait after the fence; must exceed the lag of schedulers' caches.",
-        ),
-    ] = 5.0,
-    binding_seconds: Annotated[
-        float,
-        duration_option(
-            "--binding-seconds",
-            "Seconds within which a scheduler binds a pod after it has read the claim.",
-        ),
-    ] = 60.0,
-    slow_binding_seconds: Annotated[
-        float,
-        duration_option(
-            "--slow-binding-seconds",
-            "The same, in seconds, for pods with volumes, of gangs, and of schedulers that "
-            "--known-scheduler does not name.",
-        ),
-    ] = 600.0,
+    timing: TimingOption = Timing.NORMAL,
+    settle_seconds: SettleOption = None,
+    binding_seconds: BindingOption = None,
+    slow_binding_seconds: SlowBindingOption = None,
+    dead_reference_seconds: DeadReferenceOption = None,
     known_scheduler: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,14 +103,6 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             "[default: default-scheduler]",
         ),
     ] = None,
-    dead_reference_seconds: Annotated[
-        float,
-        duration_option(
-            "--dead-reference-seconds",
-            "Seconds that kube-controller-manager has to remove a dead reference; "
-            "then claimctl removes it.",
-        ),
-    ] = 10.0,
     list_ahead: Annotated[
         bool,
         typer.Option(
@@ -148,13 +133,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         float,
         duration_option(
             "--batch-seconds",
-            "Seconds in which changes of a claim are collected into one reconcile.",
+            "Time in which changes of a claim are collected into one reconcile.",
+            hidden=True,
         ),
     ] = 0.2,
     drain_seconds: Annotated[
         float,
         duration_option(
-            "--drain-seconds", "Seconds that running reconciles have to finish after SIGTERM."
+            "--drain-seconds",
+            "Time that running reconciles have to finish after SIGTERM.",
+            hidden=True,
         ),
     ] = 10.0,
     bind_address: Annotated[
@@ -207,18 +195,21 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         leader_elect=leader_elect,
         lease_namespace=lease_namespace,
         lease_name=lease_name,
-        lease_seconds=lease_seconds,
+        lease_seconds=round(lease_seconds),
         namespaces=frozenset(namespaces or ()),
         dialect=dialect,
-        settle_seconds=settle_seconds,
-        binding_seconds=binding_seconds,
-        slow_binding_seconds=slow_binding_seconds,
         known_schedulers=frozenset(known_scheduler or ["default-scheduler"]),
-        dead_reference_seconds=dead_reference_seconds,
         list_ahead=list_ahead,
         checkpoint=checkpoint,
         allow_template_injection=allow_template_injection,
         workers=workers,
         batch_seconds=batch_seconds,
         drain_seconds=drain_seconds,
+        **waits(
+            timing,
+            settle_seconds=settle_seconds,
+            binding_seconds=binding_seconds,
+            slow_binding_seconds=slow_binding_seconds,
+            dead_reference_seconds=dead_reference_seconds,
+        ),
     )

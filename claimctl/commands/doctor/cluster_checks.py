@@ -165,7 +165,7 @@ def _upgrade(observed: Observed) -> Iterator[Finding]:
         text = (
             f"not ready for {TARGET}, which does not serve scheduling.k8s.io/{OLD}: "
             f"{counted(observed.old_groups, 'PodGroup')} must be gone before. "
-            f"`claimctl upgrade-prepare --to {TARGET} --dry-run` says what is in the way"
+            f"`claimctl upgrade prepare --to {TARGET} --dry-run` says what is in the way"
         )
         yield Finding("upgrade", text, verdict=Verdict.FACT)
 
@@ -250,13 +250,13 @@ def _places(claim: ResourceClaim) -> Iterator[Finding]:
 
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
-    """The orphans by claim UID, as ``claimctl orphans`` finds them."""
+    """The orphans by claim UID, as ``claimctl doctor orphans`` finds them."""
     judged = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
     return {uid: orphan for uid, orphan in judged.items() if orphan is not None}
 
 
 def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
-    command = f"claimctl orphans -n {claim.metadata.namespace}"
+    command = f"claimctl doctor orphans -n {claim.metadata.namespace}"
     if orphan.cause is Cause.LISTED_AHEAD:
         yield _about(claim, "listed-ahead", f"{orphan.message}; take them out: `{command} --yes`")
         return

@@ -70,7 +70,7 @@ class ServerVersion(Part, frozen=True):
 
 
 class Version(Document, frozen=True):
-    """``claimctl version``"""
+    """``claimctl doctor version``"""
 
     claimctl: str
     python: str

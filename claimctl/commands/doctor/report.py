@@ -1,4 +1,4 @@
-"""``claimctl report``: a bundle for a bug report, without secrets."""
+"""``claimctl doctor report``: a bundle for a bug report, without secrets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from claimctl.cli.errors import UsageError
 from claimctl.cli.options import AllNamespacesOption, NamespaceOption
 
 EXAMPLES = (
-    "claimctl report -n ml",
-    "claimctl report -A --file report.zip",
+    "claimctl doctor report -n ml",
+    "claimctl doctor report -A --file report.zip",
 )
 
 

@@ -1,4 +1,4 @@
-"""``claimctl report``: a bundle for a bug report, without secrets."""
+"""``claimctl doctor report``: a bundle for a bug report, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``claimctl version``: the versions of the client, and of what runs in the cluster."""
+"""``claimctl doctor version``: the versions of the client, and of what runs in the cluster."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import FactsOption, Output
 
 EXAMPLES = (
-    "claimctl version",
-    "claimctl version --client",
-    "claimctl version -o json",
+    "claimctl doctor version",
+    "claimctl doctor version --client",
+    "claimctl doctor version -o json",
 )
 
 

@@ -1,4 +1,4 @@
-"""``claimctl upgrade-prepare``: takes claims and PodGroups out of the way of an upgrade."""
+"""``claimctl upgrade prepare``: takes claims and PodGroups out of the way of an upgrade."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ToOption = Annotated[
 
 
 EXAMPLES = (
-    "claimctl upgrade-prepare --to 1.37 --dry-run",
-    "claimctl upgrade-prepare --to 1.37",
+    "claimctl upgrade prepare --to 1.37 --dry-run",
+    "claimctl upgrade prepare --to 1.37",
 )
 
 
@@ -38,7 +38,7 @@ def command(
 ) -> int:
     """Replace PodGroup references by pod references, and remove claimctl's PodGroups of v1alpha2.
 
-    Workloads keep their claims. Until upgrade-restore, new pods of a PodGroup wait. Exit code 3:
+    Workloads keep their claims. Until `upgrade restore`, new pods of a PodGroup wait. Exit code 3:
     something is in the way, and it is named; with a claim that has too many pods, or with PodGroups
     of others, nothing is written.
     """

@@ -1,4 +1,4 @@
-"""``claimctl upgrade-restore``: puts PodGroups and their references back after an upgrade."""
+"""``claimctl upgrade restore``: puts PodGroups and their references back after an upgrade."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption
 from claimctl.commands.downgrade.flags import ParallelismOption, TimeoutOption
 
-EXAMPLES = ("claimctl upgrade-restore --dry-run", "claimctl upgrade-restore")
+EXAMPLES = ("claimctl upgrade restore --dry-run", "claimctl upgrade restore")
 
 
 @connecting_patiently
@@ -18,7 +18,7 @@ def command(
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:
-    """Let the PodGroups return that upgrade-prepare removed, and end its freeze.
+    """Let the PodGroups return that `upgrade prepare` removed, and end its freeze.
 
     Use it when the whole cluster is upgraded. The controller makes the PodGroups again. Exit code
     3: some references cannot return yet; they stay on record, and another run goes on.

@@ -1,11 +1,11 @@
-"""``claimctl upgrade-status``: the next step of an upgrade that upgrade-prepare has begun."""
+"""``claimctl upgrade status``: the next step of an upgrade that ``upgrade prepare`` has begun."""
 
 from __future__ import annotations
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
 
-EXAMPLES = ("claimctl upgrade-status", "claimctl upgrade-status -o json")
+EXAMPLES = ("claimctl upgrade status", "claimctl upgrade status -o json")
 
 
 @connecting_patiently

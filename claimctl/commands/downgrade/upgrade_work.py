@@ -1,4 +1,4 @@
-"""``claimctl upgrade-prepare``: takes claims and PodGroups out of the way of an upgrade."""
+"""``claimctl upgrade prepare``: takes claims and PodGroups out of the way of an upgrade."""
 
 from __future__ import annotations
 
@@ -112,5 +112,5 @@ def conclusion(result: Result, old: OldObjects) -> list[str]:
     return [
         f"{states.count(State.EXPANDED)} of {len(states)} claims are listed pod by pod, and no "
         f"object of scheduling.k8s.io/{OLD} is left",
-        f"next step: upgrade the cluster to {TARGET}, then run `claimctl upgrade-restore`",
+        f"next step: upgrade the cluster to {TARGET}, then run `claimctl upgrade restore`",
     ]

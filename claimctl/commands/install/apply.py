@@ -16,8 +16,8 @@ MANAGER = "claimctl-install"
 CRD: Version = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 DEPLOYMENT: Version = ("apps/v1", "Deployment")
 VERSION_LABEL = "app.kubernetes.io/version"
-_HELM_RELEASE = "meta.helm.sh/release-name"
-_HELM_NAMESPACE = "meta.helm.sh/release-namespace"
+HELM_RELEASE = "meta.helm.sh/release-name"
+HELM_NAMESPACE = "meta.helm.sh/release-namespace"
 _POLL_SECONDS = 0.5
 _NOT_COMPARED = ("managedFields", "resourceVersion", "generation")
 
@@ -176,9 +176,9 @@ def version_of(text: str) -> tuple[int, ...]:
 
 def _check_helm(existing: Object) -> None:
     annotations = existing["metadata"].get("annotations", {})
-    release = annotations.get(_HELM_RELEASE)
+    release = annotations.get(HELM_RELEASE)
     if release is not None:
-        namespace = annotations.get(_HELM_NAMESPACE, "")
+        namespace = annotations.get(HELM_NAMESPACE, "")
         raise NotOurs(
             f"the Helm release {release} in namespace {namespace} has installed claimctl: "
             f"use helm upgrade {release} -n {namespace}"

@@ -1,9 +1,8 @@
-"""What the flags of ``claimctl install`` and ``claimctl manifests`` choose."""
+"""What the flags of ``claimctl install`` choose."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -25,7 +24,6 @@ from claimctl.commands.install.components import (
 )
 from claimctl.commands.install.rescheduling import SCHEDULE, Rescheduling
 from claimctl.reschedule.command.runner import policy_of
-from claimctl.wire.base import Object
 
 _CRON = re.compile(
     r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
@@ -70,19 +68,15 @@ def _is_duration(text: str) -> bool:
 
 
 def print_choice(choice: Choice, output: Output) -> None:
-    """Print the manifests of a choice.
+    """Print the manifests of a choice: as a stream in YAML, and as a List in other formats.
 
     Raises:
         CommandFailed: this installation of claimctl has none.
     """
     try:
-        print_manifests(chosen(choice), output)
+        documents = chosen(choice)
     except ManifestsMissing as missing:
         raise CommandFailed(str(missing)) from missing
-
-
-def print_manifests(documents: Sequence[Object], output: Output) -> None:
-    """Print manifests: as a stream in YAML, and as a List for other formats."""
     if output == Output.YAML:
         typer.echo(as_yaml(documents), nl=False)
     else:

@@ -102,6 +102,15 @@ def documents(component: str) -> list[Object]:
     return [document for name in _resources(folder) for document in _parsed(folder / name)]
 
 
+def every_document(namespace: str) -> list[Object]:
+    """The documents of all components and of all parts of the rescheduler, in their order."""
+    return [
+        _moved(document, namespace)
+        for component in FOLDERS | RESCHEDULER_FOLDERS
+        for document in documents(component)
+    ]
+
+
 def as_yaml(documents: Sequence[Object]) -> str:
     """The documents as one YAML stream for ``kubectl apply -f -``."""
     return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

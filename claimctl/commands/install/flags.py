@@ -1,4 +1,4 @@
-"""The flags that ``claimctl install`` and ``claimctl manifests`` share."""
+"""The flags of ``claimctl install``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.formats import Output, output_option
 from claimctl.cli.options import namespace_name
 
 ComponentOption = Annotated[
@@ -39,7 +38,6 @@ RunbookOption = Annotated[
         "{alert} stands for the name of an alert. [default: alerts name the page without a link]",
     ),
 ]
-ManifestsOption = Annotated[Output, output_option("name")]
 RescheduleOption = Annotated[
     Path | None,
     typer.Option(

@@ -21,7 +21,8 @@ from claimctl.commands.install.flags import (
 )
 
 EXAMPLES = (
-    "claimctl install --dry-run -o yaml --image registry.example.com/claimctl:0.1.0",
+    "claimctl install --image registry.example.com/claimctl:0.1.0 --dry-run -o yaml",
+    "claimctl install --component crds --dry-run -o yaml | kubectl apply --server-side -f -",
     "claimctl install --image registry.example.com/claimctl:0.1.0 --wait",
     "claimctl install --image registry.example.com/claimctl:0.1.0 --reschedule policy.yaml",
 )
@@ -56,7 +57,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
 ) -> None:
     """Install or upgrade claimctl: CRDs, rights and controller, by server-side apply.
 
-    With --dry-run, -o json and the like print the manifests.
+    --dry-run says what would change. With -o yaml or json it prints the manifests, for `kubectl
+    apply -f -` or your repository; it needs no cluster then.
 
     It needs the rights of a cluster administrator. Running it again changes only what differs.
     """
@@ -64,7 +66,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError(f"--output {output}: only with --dry-run")
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    from claimctl.commands.install.choice import choose
+    from claimctl.commands.install.choice import choose, print_choice
     from claimctl.commands.install.work import Plan, install
 
     choice = choose(components, namespace, image, runbook_url, (reschedule, schedule, evict))
@@ -73,4 +75,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--image is missing: name the image of the controller, in a registry that the cluster "
             "can pull from (`make image` builds it)"
         )
-    install(access, Plan(choice, seconds=timeout if wait else 0, dry_run=dry_run, output=output))
+    if not output.for_people:
+        print_choice(choice, output)
+        return
+    install(access, Plan(choice, seconds=timeout if wait else 0, dry_run=dry_run))

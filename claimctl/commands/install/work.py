@@ -10,11 +10,9 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed
-from claimctl.cli.formats import Output
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.install.apply import MANAGER, Applied, Installer, InstallFailed, NotOurs
-from claimctl.commands.install.choice import print_manifests
 from claimctl.commands.install.components import Choice, ManifestsMissing, chosen
 from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import ApiError, NotServed
@@ -31,7 +29,6 @@ class Plan:
     choice: Choice
     seconds: float
     dry_run: bool
-    output: Output
 
 
 def install(access: Access, plan: Plan) -> None:
@@ -51,22 +48,15 @@ def install(access: Access, plan: Plan) -> None:
 
 async def _carried_out(session: Session, plan: Plan, documents: list[Object]) -> None:
     client = DocumentClient(session.transport, MANAGER)
-    silent = not plan.output.for_people
-    installer = Installer(client, session.clock, _ignore if silent else _teller(plan.dry_run))
+    installer = Installer(client, session.clock, _teller(plan.dry_run))
     async with asyncio.timeout(ANSWER_SECONDS):
         await installer.check(documents)
         await installer.apply(documents, dry_run=plan.dry_run)
-    if silent:
-        print_manifests(documents, plan.output)
     if plan.seconds:
         with progress("waiting until the controller is available"):
             async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
                 await installer.wait(documents, plan.seconds)
         typer.echo("claimctl is installed and runs", err=True)
-
-
-def _ignore(applied: Applied) -> None:
-    return None
 
 
 def _teller(dry_run: bool) -> Callable[[Applied], None]:

@@ -1,4 +1,4 @@
-"""The data of ``claimctl orphans``: a scanned claim, and the judgement that it is an orphan.
+"""The data of ``claimctl doctor orphans``: a scanned claim, and the judgement that it is an orphan.
 
 All data is read live, because no process has watched the claims before.
 """

@@ -1,26 +1,29 @@
-"""``claimctl orphans``: finds allocated claims that no component will release, and frees them."""
+"""``claimctl doctor orphans``: finds and frees claims that nothing else will free."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption
-
-
-def _seconds(flag: str, help_: str) -> Any:
-    return duration_option(flag, help_, most=3600)
-
+from claimctl.cli.timing import (
+    BindingOption,
+    GraceOption,
+    SettleOption,
+    SlowBindingOption,
+    Timing,
+    TimingOption,
+    waits,
+)
 
 EXAMPLES = (
-    "claimctl orphans -A                     # list them; nothing is written",
-    "claimctl orphans -n ml --yes            # free them",
-    "claimctl orphans -A -o name",
+    "claimctl doctor orphans -A              # list them; nothing is written",
+    "claimctl doctor orphans -n ml --yes     # free them",
+    "claimctl doctor orphans -A -o name",
 )
 
 
@@ -33,39 +36,11 @@ def command(  # noqa: PLR0913 - one parameter per flag
     all_namespaces: AllNamespacesOption = False,
     dry_run: DryRunOption = False,
     output: OutputOption = Output.TABLE,
-    grace_seconds: Annotated[
-        float | None,
-        duration_option(
-            "--force-deleted-pod-grace-seconds",
-            "How long a vanished pod may still be running. Claims are watched for as long first. "
-            "With less time such a pod may lose its device. [default: 300]",
-            most=86400,
-        ),
-    ] = None,
-    settle_seconds: Annotated[
-        float | None,
-        _seconds(
-            "--settle-seconds",
-            "Seconds to wait after a claim's last change; must exceed the lag of schedulers' "
-            "caches. [default: 5]",
-        ),
-    ] = None,
-    binding_seconds: Annotated[
-        float | None,
-        _seconds(
-            "--binding-seconds",
-            "Seconds within which a scheduler binds a pod after it has read the claim. "
-            "[default: 60]",
-        ),
-    ] = None,
-    slow_binding_seconds: Annotated[
-        float | None,
-        _seconds(
-            "--slow-binding-seconds",
-            "The same, in seconds, for pods with volumes, of gangs and of other schedulers. "
-            "[default: 600]",
-        ),
-    ] = None,
+    grace_seconds: GraceOption = 300.0,
+    timing: TimingOption = Timing.NORMAL,
+    settle_seconds: SettleOption = None,
+    binding_seconds: BindingOption = None,
+    slow_binding_seconds: SlowBindingOption = None,
     access: Access = DEFAULT,
 ) -> int:
     """List the allocated claims that no component will release; free them with --yes.
@@ -75,13 +50,17 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if namespace is not None and all_namespaces:
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
 
-    from claimctl.commands.orphans.work import Wanted, handle_orphans, watch_times
+    from claimctl.commands.orphans.model import WatchTimes
+    from claimctl.commands.orphans.work import Wanted, handle_orphans
 
-    times = watch_times(
+    times = WatchTimes(
         grace_seconds=grace_seconds,
-        settle_seconds=settle_seconds,
-        binding_seconds=binding_seconds,
-        slow_binding_seconds=slow_binding_seconds,
+        **waits(
+            timing,
+            settle_seconds=settle_seconds,
+            binding_seconds=binding_seconds,
+            slow_binding_seconds=slow_binding_seconds,
+        ),
     )
     place = "" if all_namespaces else namespace
     return handle_orphans(access, place, Wanted("", yes and not dry_run, times), output)

@@ -1,4 +1,4 @@
-"""``claimctl orphans``: finds allocated claims that no component will release, and frees them."""
+"""``claimctl doctor orphans``: finds and frees claims that nothing else will free."""
 
 from __future__ import annotations
 
@@ -28,11 +28,6 @@ class Wanted:
     namespace: str
     write: bool
     times: WatchTimes
-
-
-def watch_times(**asked: float | None) -> WatchTimes:
-    """Durations in seconds; None means the default."""
-    return WatchTimes(**{name: value for name, value in asked.items() if value is not None})
 
 
 def handle_orphans(access: Access, namespace: str | None, wanted: Wanted, output: Output) -> int:
@@ -116,7 +111,7 @@ class OrphanClaim(ReasonText, frozen=True):
 
 
 class OrphanList(Document, frozen=True):
-    """``claimctl orphans``"""
+    """``claimctl doctor orphans``"""
 
     dry_run: bool
     items: tuple[OrphanClaim, ...]

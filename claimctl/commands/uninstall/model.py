@@ -1,4 +1,4 @@
-"""The data of ``claimctl uninstall-prepare``: a scan of the cluster, and what is left in it."""
+"""The data of ``claimctl uninstall prepare``: a scan of the cluster, and what is left in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Why(StrEnum):
     WITHDRAWN = "Withdrawn"
     """The ClaimReservation is deleted, and a controller is at work on its claim."""
     NO_CONTROLLER = "NoController"
-    """The same, but no controller runs. ``claimctl uninstall-prepare`` does its work."""
+    """The same, but no controller runs. ``claimctl uninstall prepare`` does its work."""
     HOLD = "HoldWithoutReservation"
     """claimctl's hold is in the list, and no ClaimReservation names the claim."""
     TOMBSTONES = "TombstonesWithoutReservation"
@@ -133,7 +133,7 @@ class Leftover(Part, frozen=True, kw_only=False):
 
 
 class UninstallReport(Document, frozen=True):
-    """``claimctl uninstall-prepare``"""
+    """``claimctl uninstall prepare``"""
 
     dry_run: bool
     namespaces: Names

@@ -86,7 +86,7 @@ class Result:
 
 
 class Uninstall:
-    """One run of ``claimctl uninstall-prepare``.
+    """One run of ``claimctl uninstall prepare``.
 
     Args:
         make_manager: makes a controller with the given settings, on the command's own connection.

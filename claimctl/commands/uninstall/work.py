@@ -1,4 +1,4 @@
-"""``claimctl uninstall-prepare``: leaves nothing of claimctl that would block anything."""
+"""Runs the commands of ``claimctl uninstall``, and prints what is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from claimctl.cli.output import Table, columns, render
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import Progress, progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.orphans.model import WatchTimes
+from claimctl.commands.install.components import ManifestsMissing
+from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
+from claimctl.commands.uninstall.deletion import Deletion, OfHelm, name_of
 from claimctl.commands.uninstall.model import Leftover, UninstallReport
 from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
 from claimctl.commands.uninstall.scan import NoSuchNamespace
@@ -26,33 +28,45 @@ from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.telemetry.logs import Level, configure
 from claimctl.text import counted, duration
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """What the command does beside its task: the flags of the same names."""
+    """What the command does.
 
-    verify: bool
-    dry_run: bool
-    stop: bool
+    Attributes:
+        verify: only look, and say whether claimctl can be deleted.
+        dry_run: only look, and say what would be done.
+        stop: stop the controller when nothing is left.
+        delete: delete claimctl when nothing is left.
+    """
+
+    verify: bool = False
+    dry_run: bool = False
+    stop: bool = False
+    delete: bool = False
 
     @property
     def writes(self) -> bool:
         return not self.verify and not self.dry_run
 
 
+_NORMAL: Mapping[str, float] = {}
+
+
 def wanted_by(
     namespaces: Sequence[str],
-    lease_namespace: str,
-    times: Mapping[str, float],
-    grace_seconds: float,
-    timeout: float,
+    lease_namespace: str = "claimctl-system",
+    times: Mapping[str, float] = _NORMAL,
+    grace_seconds: float = GRACE_SECONDS,
+    timeout: float = 900.0,
 ) -> Wanted:
     """What the flags ask for. Times are in seconds."""
     scope = tuple(dict.fromkeys(namespaces))
     return Wanted(
         settings=Settings.checked(
-            identity=f"uninstall-prepare_{who_am_i()}",
+            identity=f"uninstall_{who_am_i()}",
             lease_namespace=lease_namespace,
             retires=True,
             namespaces=frozenset(scope),
@@ -64,16 +78,30 @@ def wanted_by(
     )
 
 
-def prepare(access: Access, wanted: Wanted, output: Output, mode: Mode) -> int:
-    """Remove what may go, print what is left, and return the exit code."""
+def uninstall(access: Access, wanted: Wanted, output: Output, mode: Mode) -> int:
+    """Do what the mode says, print what is left, and return the exit code."""
 
-    async def work(session: Session) -> Result:
+    async def work(session: Session) -> int:
+        present: list[Object] = []
+        deletion = Deletion(session.transport, wanted.settings.lease_namespace)
+        if mode.delete:
+            present = await deletion.present()
         result = await _carried_out(session, wanted, write=mode.writes)
-        return await _stopped(session, wanted, result) if mode.stop and not result.left else result
+        if mode.stop and not result.left:
+            result = await _stopped(session, wanted, result)
+        _show(result, wanted, output, mode)
+        if mode.delete and mode.dry_run:
+            for each in present:
+                _tell(f"{name_of(each)} would be deleted")
+        elif mode.delete and not result.left:
+            await deletion.delete(present, lambda name: _tell(f"{name} deleted"))
+            _tell("claimctl is uninstalled")
+        return exit_code(result)
 
-    result = in_session(access, work)
-    _show(result, wanted, output, verify=mode.verify, dry_run=mode.dry_run)
-    return exit_code(result)
+    try:
+        return in_session(access, work)
+    except (OfHelm, ManifestsMissing) as error:
+        raise CommandFailed(str(error)) from error
 
 
 async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
@@ -121,12 +149,12 @@ def exit_code(result: Result) -> int:
     return ExitCode.FINDINGS if result.left else ExitCode.OK
 
 
-def _show(result: Result, wanted: Wanted, output: Output, *, verify: bool, dry_run: bool) -> None:
-    state = "WouldRemove" if dry_run else "Left"
-    render(output, table(result, state), document(result, wanted, dry_run=dry_run))
+def _show(result: Result, wanted: Wanted, output: Output, mode: Mode) -> None:
+    state = "WouldRemove" if mode.dry_run else "Left"
+    render(output, table(result, state), document(result, wanted, dry_run=mode.dry_run))
     for note in result.notes:
         _tell(f"note: {note}")
-    _tell(conclusion(result, wanted.namespaces, verify=verify, dry_run=dry_run))
+    _tell(conclusion(result, wanted.namespaces, verify=mode.verify, dry_run=mode.dry_run))
 
 
 def table(result: Result, state: str) -> Table:
@@ -174,6 +202,6 @@ def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry
         return "claimctl can be deleted"
     if dry_run:
         return f"{counted(count, 'object')} would be changed or deleted; nothing was written"
-    advice = "run `claimctl uninstall-prepare`" if verify else "do what MESSAGE says, and run again"
+    advice = "run `claimctl uninstall prepare`" if verify else "do what MESSAGE says, and run again"
     where = counted(count, "object")
     return f"claimctl cannot be deleted yet: something of it is left in {where}; {advice}"

@@ -13,9 +13,9 @@ from claimctl.cli.registry import BY_NAME
 
 FLAGS = [
     ("install", "timeout"),
-    ("uninstall-prepare", "timeout"),
-    ("uninstall-prepare", "settle_seconds"),
-    ("orphans", "grace_seconds"),
+    ("uninstall prepare", "timeout"),
+    ("uninstall prepare", "settle_seconds"),
+    ("doctor orphans", "grace_seconds"),
     ("downgrade-prepare", "timeout"),
     ("downgrade-restore", "timeout"),
     ("release", "timeout"),
@@ -46,7 +46,7 @@ def test_each_flag_has_the_one_grammar(command: str, flag: str) -> None:
 
 
 def test_a_bound_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["orphans", "--settle-seconds", "2h"]) == 2
+    assert run(["doctor", "orphans", "--settle-seconds", "2h"]) == 2
     assert "'2h' is too long: 3600s or less is expected" in capsys.readouterr().err
     assert run(["install", "--timeout", "0"]) == 2
     assert "'0' is too short: 1s or more is expected" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import typer
 from claimctl.cli.main import load, run
 from claimctl.cli.registry import BY_NAME, COMMANDS
 
-SHOW_NOTHING = {"controller", "embedded", "report", "completion"}
+SHOW_NOTHING = {"controller", "demo cluster", "doctor report", "install completion"}
 DATA = ["json", "yaml"]
 
 
@@ -29,8 +29,8 @@ def test_every_command_that_shows_something_takes_the_same_values(name: str) -> 
     assert (found is None) == (name in SHOW_NOTHING)
     if found is None:
         return
-    people = [] if name == "manifests" else ["table", "wide"]
-    names = [] if name in {"doctor", "version", "demo"} else ["name"]
+    people = ["table", "wide"]
+    names = [] if name in {"doctor", "doctor version", "demo"} else ["name"]
     for value in (*DATA, *people, *names):
         assert str(converted(name, value)) == value
 
@@ -46,12 +46,12 @@ def test_other_values_are_bad_input_before_a_cluster_is_asked(
 
 
 def test_data_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version", "--client", "-o", "yaml"]) == 0
+    assert run(["doctor", "version", "--client", "-o", "yaml"]) == 0
     assert capsys.readouterr().out.startswith(
         "apiVersion: cli.claimctl.io/v1alpha1\nkind: Version\n"
     )
 
 
 def test_manifests_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["manifests", "-o", "name"]) == 0
+    assert run(["install", "--image", "i:1", "--dry-run", "-o", "name"]) == 0
     assert "deployment.apps/claimctl-controller\n" in capsys.readouterr().out

@@ -13,8 +13,10 @@ from claimctl import __version__
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, ExitCode
 from claimctl.cli.main import run
-from claimctl.cli.registry import BY_NAME, COMMANDS
+from claimctl.cli.registry import BY_NAME, COMMANDS, FAMILIES, Group
 
+MOST_WORDS = 16
+"""At most so many commands can be surveyed at the top level."""
 HEAVY = ("aiohttp", "kubernetes", "pydantic", "rich", "opentelemetry", "yaml", "cel", "msgspec")
 
 
@@ -42,11 +44,41 @@ def test_no_arguments_mean_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert bare.err == ""
 
 
-def test_help_lists_every_command_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands_in_four_groups(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     run(["--help"])
-    listed = capsys.readouterr().out.partition("Commands:")[2].splitlines()
-    lines = [line.split(maxsplit=1) for line in listed if line.strip()]
-    assert lines == [[entry.name, entry.help] for entry in COMMANDS]
+    out = capsys.readouterr().out
+    places = [out.index(f"\n{group}:\n") for group in Group]
+    assert places == sorted(places)
+    assert len({entry.name.split()[0] for entry in COMMANDS}) <= MOST_WORDS
+    listed = out[places[0] :].partition("Connection flags")[0].split()
+    assert {word for entry in COMMANDS for word in entry.name.split()} <= {
+        word.strip(",.") for word in listed
+    }
+
+
+def test_help_lists_the_connection_flags_once(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["--help"])
+    assert "-s, --server URL" in capsys.readouterr().out
+    run(["get", "--help"])
+    out = capsys.readouterr().out
+    assert "--server" not in out
+    assert "see `claimctl --help`" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("word", FAMILIES)
+def test_a_first_word_alone_lists_its_commands(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([word]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert [entry.help in out for entry in COMMANDS if entry.name.startswith(f"{word} ")] == [
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -54,27 +86,34 @@ def test_every_command_in_the_table_is_there_and_explains_itself(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert importlib.import_module(BY_NAME[name].module).command.__doc__
-    assert run([name, "--help"]) == ExitCode.OK
+    assert run([*name.split(), "--help"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(f"Usage: claimctl {name} ")
 
 
 def test_the_plugin_speaks_as_kubectl_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version", "--help"], "kubectl claim") == ExitCode.OK
-    assert capsys.readouterr().out.startswith("Usage: kubectl claim version ")
+    assert run(["doctor", "version", "--help"], "kubectl claim") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("Usage: kubectl claim doctor version ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["vers"], "No such command 'vers'. Did you mean 'version'? (see 'claimctl --help')"),
+        (["explan"], "No such command 'explan'. Did you mean 'explain'? (see 'claimctl --help')"),
+        (["version"], "No such command 'version'. Did you mean 'doctor version'?"),
+        (["uninstall-prepare"], "'uninstall-prepare'. Did you mean 'uninstall prepare'?"),
+        (["uninstall", "now"], "No such command 'now' (see 'claimctl uninstall --help')"),
+        (["get", "-v6"], "-v6: there are no levels; --debug prints tracebacks of errors"),
         (["-n", "ml", "get"], "-n: put it after the command, as in `claimctl get -n ...`"),
         (["get", "-n", "ml", "-A"], "--all-namespaces (-A) and --namespace (-n) exclude"),
         (["--nonsense"], "No such option: --nonsense (see 'claimctl --help')"),
-        (["version", "extra"], "Got unexpected extra argument(s) (extra)"),
-        (["version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
-        (["version", "-o"], "Option '-o' requires an argument"),
-        (["completion"], "Missing argument"),
-        (["completion", "csh"], "'csh' is not one of 'bash', 'zsh', 'fish', 'powershell'"),
+        (["doctor", "version", "extra"], "Got unexpected extra argument(s) (extra)"),
+        (["doctor", "version", "-o", "xml"], "'xml' is not one of table, wide, json, yaml"),
+        (["doctor", "version", "-o"], "Option '-o' requires an argument"),
+        (["install", "completion"], "Missing argument"),
+        (
+            ["install", "completion", "csh"],
+            "'csh' is not one of 'bash', 'zsh', 'fish', 'powershell'",
+        ),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(
@@ -93,8 +132,8 @@ def test_bad_usage_is_one_line_and_exit_code_2(
     [
         (["--version"], "claimctl "),
         (["help"], "Usage: claimctl "),
-        (["help", "version"], "Usage: claimctl version "),
-        (["version", "--client", "--debug"], "claimctl "),
+        (["help", "doctor", "version"], "Usage: claimctl doctor version "),
+        (["doctor", "version", "--client", "--debug"], "claimctl "),
     ],
 )
 def test_common_words_are_taken(
@@ -112,13 +151,13 @@ def test_debug_prints_the_traceback_of_an_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DEBUG_VARIABLE, "")
-    assert run(["--debug", "version", "-o", "xml"]) == ExitCode.USAGE
+    assert run(["--debug", "doctor", "version", "-o", "xml"]) == ExitCode.USAGE
     assert "Traceback (most recent call last):" in capsys.readouterr().err
 
 
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl.cli.main", "version", "--client"],
+        [sys.executable, "-m", "claimctl.cli.main", "doctor", "version", "--client"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -149,7 +188,7 @@ def test_a_reader_that_goes_away_makes_no_noise() -> None:
 )
 def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m claimctl.cli.main version --client {redirection}",
+        f"{sys.executable} -m claimctl.cli.main doctor version --client {redirection}",
         shell=True,
         capture_output=True,
         text=True,
@@ -161,9 +200,9 @@ def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--color", "always", "version", "--client"],
-        ["version", "--client", "--color", "always"],
-        ["version", "--client", "--color=always"],
+        ["--color", "always", "doctor", "version", "--client"],
+        ["doctor", "version", "--client", "--color", "always"],
+        ["doctor", "version", "--client", "--color=always"],
     ],
 )
 def test_color_may_stand_before_and_after_the_command(

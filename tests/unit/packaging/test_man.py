@@ -18,7 +18,7 @@ PAGES = sorted(FOLDER.glob("*.1"))
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_a_page_names_every_option_and_has_the_examples(entry: Entry) -> None:
-    text = (FOLDER / f"claimctl-{entry.name}.1").read_text().replace("\\-", "-")
+    text = (FOLDER / f"{entry.page}.1").read_text().replace("\\-", "-")
     for parameter in load(entry).params:
         if parameter.param_type_name == "option":
             assert all(each in text for each in parameter.opts)
@@ -26,7 +26,7 @@ def test_a_page_names_every_option_and_has_the_examples(entry: Entry) -> None:
 
 
 def test_each_page_belongs_to_a_command() -> None:
-    names = {"claimctl", *(f"claimctl-{entry.name}" for entry in COMMANDS)}
+    names = {"claimctl", *(entry.page for entry in COMMANDS)}
     assert {page.stem for page in PAGES} == names
 
 

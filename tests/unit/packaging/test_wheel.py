@@ -131,7 +131,8 @@ def test_it_carries_the_manual_pages(contents: dict[str, bytes]) -> None:
 def test_the_command_runs_from_it_and_prints_manifests_without_a_clone(wheel: Path) -> None:
     script = (
         "import claimctl; from claimctl.cli.main import run; print(claimctl.__file__); "
-        "run(['version', '--client']); run(['manifests'])"
+        "run(['--version']); "
+        "run(['install', '--image', 'i:1', '--dry-run', '-o', 'yaml'])"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],

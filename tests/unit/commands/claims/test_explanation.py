@@ -169,7 +169,7 @@ async def test_waiting_pods_that_claimctl_left_in_a_list_are_named_with_the_way_
         "Orphan:     lists 2 waiting pods for claimctl, which does not hold the claim any more: "
         "b, c; their entries may keep the devices where no pod can use them (ListedAhead)"
     ) in told
-    assert told[-1] == "  See what would be done, without a write: claimctl orphans -n ml"
+    assert told[-1] == "  See what is to be done: claimctl doctor orphans -n ml"
 
 
 async def test_a_reservation_without_its_workload_says_so() -> None:

@@ -68,7 +68,7 @@ def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
     assert one.message == (
         "lists 2 waiting pods for claimctl, which does not hold the claim any more: a, b; their "
         "entries may keep the devices where no pod can use them; take them out: "
-        "`claimctl orphans -n train --yes`"
+        "`claimctl doctor orphans -n train --yes`"
     )
 
 

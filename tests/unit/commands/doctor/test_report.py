@@ -92,5 +92,5 @@ def test_the_file_is_new_and_for_its_owner_alone(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", *arguments]) == 2
+    assert run(["doctor", "report", *arguments]) == 2
     assert line in capsys.readouterr().err

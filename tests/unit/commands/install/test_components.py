@@ -1,4 +1,4 @@
-"""What ``claimctl manifests`` prints is what the repository's files and kustomize say."""
+"""What ``claimctl install --dry-run`` prints is what the repository's files and kustomize say."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_without_the_files_one_line_says_so(
 ) -> None:
     monkeypatch.setattr(components, "files", lambda _package: tmp_path)
     monkeypatch.setattr(components, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
-    assert run(["manifests"]) == 1
+    assert run(["install", "--image", "i:1", "--dry-run", "-o", "yaml"]) == 1
     assert capsys.readouterr().err == (
         "error: this installation of claimctl has no manifests: install its wheel\n"
     )

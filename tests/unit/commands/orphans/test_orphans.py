@@ -8,7 +8,7 @@ from claimctl.cli import main
 from claimctl.commands.orphans import work
 from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
-from claimctl.commands.orphans.work import Wanted, watch_times
+from claimctl.commands.orphans.work import Wanted
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules
@@ -22,21 +22,24 @@ DO = Wanted("", write=True, times=WatchTimes())
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("orphans slice", "unexpected extra argument(s) (slice)"),
-        ("orphans -A -n ml", "--all-namespaces (-A) and --namespace (-n) exclude each other"),
-        ("orphans -o tables", "'tables' is not one of"),
-        ("orphans --settle-seconds nan", "is not a duration like"),
-        ("orphans --settle-seconds -1", "is not a duration like"),
-        ("orphans --slow-binding-seconds -1", "is not a duration like"),
+        ("doctor orphans slice", "unexpected extra argument(s) (slice)"),
         (
-            "orphans --force-deleted-pod-grace-seconds -1",
+            "doctor orphans -A -n ml",
+            "--all-namespaces (-A) and --namespace (-n) exclude each other",
+        ),
+        ("doctor orphans -o tables", "'tables' is not one of"),
+        ("doctor orphans --settle-seconds nan", "is not a duration like"),
+        ("doctor orphans --settle-seconds -1", "is not a duration like"),
+        ("doctor orphans --slow-binding-seconds -1", "is not a duration like"),
+        (
+            "doctor orphans --force-deleted-pod-grace-seconds -1",
             "is not a duration like",
         ),
         (
-            "orphans --force-deleted-pod-grace-seconds soon",
+            "doctor orphans --force-deleted-pod-grace-seconds soon",
             "'--force-deleted-pod-grace-seconds': 'soon' is not a duration",
         ),
-        ("orphans -n Team", "'Team' is not a DNS label"),
+        ("doctor orphans -n Team", "'Team' is not a DNS label"),
         ("release", "Missing argument 'CLAIM'"),
         ("release Slice", "'Slice' is not a DNS name"),
         ("release slice --yes", "No such option: --yes"),
@@ -58,8 +61,6 @@ def test_what_the_help_says_is_the_default() -> None:
     rules = Rules()
     assert usual.binding_seconds == rules.binding_seconds
     assert usual.slow_binding_seconds == rules.slow_binding_seconds
-    assert watch_times(grace_seconds=None) == WatchTimes()
-    assert watch_times(grace_seconds=0, settle_seconds=0) == WatchTimes(0, 0)
 
 
 def candidate(outcome: Outcome, *blockers: Blocker, note: str = "") -> Candidate:

@@ -93,7 +93,7 @@ def test_a_hold_goes_beside_a_pending_pod_that_a_scheduler_listed() -> None:
 @pytest.mark.parametrize(
     ("on", "groups", "rules"),
     [
-        # No pod keeps the claim: `claimctl orphans` frees it.
+        # No pod keeps the claim: `claimctl doctor orphans` frees it.
         (scanned(held()), (), RULES),
         (scanned(held(pod_ref("a"))), (), RULES),
         (scanned(held(pod_ref("a")), finished("a")), (), RULES),

@@ -1,4 +1,4 @@
-"""``claimctl embedded``: a cluster in one process, served over HTTP."""
+"""``claimctl demo cluster``: a cluster in one process, served over HTTP."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class AuthorizationName(StrEnum):
 
 
 EXAMPLES = (
-    "claimctl embedded --kubeconfig ./embedded.kubeconfig",
-    "claimctl embedded --kubeconfig ./embedded.kubeconfig --nodes 1 --devices 2",
+    "claimctl demo cluster --kubeconfig ./embedded.kubeconfig",
+    "claimctl demo cluster --kubeconfig ./embedded.kubeconfig --nodes 1 --devices 2",
 )
 
 

@@ -1,4 +1,4 @@
-"""``uninstall-prepare``: flags that do not go together, exit codes, and what is printed."""
+"""``uninstall prepare``: flags that do not go together, exit codes, and what is printed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ WANTED = Wanted(Settings(identity="me"), ("ml",))
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--verify --dry-run", "--verify and --dry-run exclude each other"),
-        ("--stop-controller --verify", "--stop-controller: not with --verify"),
-        ("--stop-controller -n ml", "--stop-controller: not with --verify, --dry-run or --names"),
+        ("--stop-controller -n ml", "--stop-controller: not with --dry-run or --namespace"),
+        ("--timing fast", "'fast' is not one of 'normal', 'slow'"),
         ("-n Team", "'Team' is not a DNS label"),
         ("--lease-namespace Team", "'Team' is not a DNS label"),
         ("--timeout 0", "'0' is too short: 1s or more is expected"),
@@ -35,7 +34,7 @@ WANTED = Wanted(Settings(identity="me"), ("ml",))
 def test_bad_input_is_one_line_that_names_the_flag(
     arguments: str, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main.run(["uninstall-prepare", *arguments.split()]) == 2
+    assert main.run(["uninstall", "prepare", *arguments.split()]) == 2
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1
@@ -72,7 +71,7 @@ def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     ("left", "verify", "dry_run", "told"),
     [
         ((), False, False, "claimctl can be deleted"),
-        ((STUCK,), True, False, "run `claimctl uninstall-prepare`"),
+        ((STUCK,), True, False, "run `claimctl uninstall prepare`"),
         ((STUCK,), False, True, "1 object would be changed or deleted; nothing was written"),
         ((STUCK,), False, False, "do what MESSAGE says, and run again"),
     ],

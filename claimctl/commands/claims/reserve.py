@@ -1,0 +1,83 @@
+"""``claimctl reserve WORKLOAD``: reserves a workload's claims for it, by annotation."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from claimctl.cli.access import DEFAULT, Access, connecting
+from claimctl.cli.durations import duration_option
+from claimctl.cli.errors import UsageError
+from claimctl.cli.formats import Output, OutputOption
+from claimctl.cli.objects import parse
+from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names
+
+EXAMPLES = (
+    "claimctl reserve deploy/train --dry-run # what would be written, and which claims it reaches",
+    "claimctl reserve deploy/train",
+    "claimctl reserve deploy/train -n ml --claim train-slice --idle-timeout 1h",
+)
+KINDS = ("Deployment", "StatefulSet", "Job")
+
+
+class Retention(StrEnum):
+    """The policies that an annotation can ask for."""
+
+    WHILE_RUNNING = "WhileRunning"
+    PERSISTENT = "Persistent"
+
+
+@connecting
+def command(  # noqa: PLR0913 - one parameter per flag
+    workload: Annotated[
+        str,
+        typer.Argument(metavar="WORKLOAD", help="The workload: deploy/NAME, sts/NAME or job/NAME."),
+    ],
+    namespace: NamespaceOption = None,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claim",
+            metavar="NAME",
+            help="A claim to reserve; may be repeated. [default: all that the pod template names]",
+            callback=claim_names,
+        ),
+    ] = None,
+    retention: Annotated[
+        Retention | None,
+        typer.Option(
+            "--retention-policy",
+            help="WhileRunning: until the workload has been idle for --idle-timeout. Persistent: "
+            "until it is deleted. [default: as it is annotated, else WhileRunning]",
+            show_default=False,
+        ),
+    ] = None,
+    idle_timeout: Annotated[
+        float | None,
+        duration_option(
+            "--idle-timeout",
+            "How long devices are kept for a workload without pods. [default: as it is annotated, "
+            "else 0]",
+            most=2**31 - 1,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    output: OutputOption = Output.TABLE,
+    access: Access = DEFAULT,
+) -> int:
+    """Keep the devices of a workload's claims for the workload, through restarts and rollouts.
+
+    It writes the annotation claimctl.io/reserve; the pods go on. It refuses what would reserve
+    nothing, such as a claim that the pod template does not name.
+    """
+    if "/" not in workload:
+        raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
+    kind, name = parse(workload, "", KINDS)
+    from claimctl.commands.claims.reserve_work import Wanted, reserve
+
+    timeout = None if idle_timeout is None else round(idle_timeout)
+    policy = retention.value if retention else None
+    wanted = Wanted(kind, name, tuple(claims or ()), policy, timeout, dry_run)
+    return reserve(access, namespace, wanted, output)

@@ -1,0 +1,148 @@
+"""Annotates a workload, once it is sure that the annotation reserves something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from claimctl.cli.access import Access
+from claimctl.cli.documents import Document, says
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.formats import Output
+from claimctl.cli.objects import resource_name
+from claimctl.cli.output import print_text
+from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims.explain_work import naming
+from claimctl.kube.client import Changed
+from claimctl.reservation.annotation import (
+    IDLE_TIMEOUT_ANNOTATION,
+    RETENTION_ANNOTATION,
+    plan,
+)
+from claimctl.reservation.annotation import (
+    Annotated as AnnotatedWorkload,
+)
+from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
+from claimctl.wire.resources import WORKLOADS
+
+
+class Reserving(Document, frozen=True, kw_only=True):
+    """``claimctl reserve``"""
+
+    dry_run: bool
+    workload_kind: str
+    namespace: str
+    name: str
+    claims: Annotated[tuple[str, ...], says("names of the claims that are reserved")]
+    annotations: Annotated[dict[str, str], says("what is written")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the flags ask for; None leaves an annotation as it is.
+
+    Attributes:
+        claims: the names of the claims; () for all that the pod template names.
+        idle_timeout: in seconds.
+    """
+
+    kind: str
+    name: str
+    claims: tuple[str, ...] = ()
+    retention: str | None = None
+    idle_timeout: int | None = None
+    dry_run: bool = False
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        given = {
+            RESERVE_ANNOTATION: ",".join(self.claims) or "*",
+            RETENTION_ANNOTATION: self.retention,
+            IDLE_TIMEOUT_ANNOTATION: None if self.idle_timeout is None else str(self.idle_timeout),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def reserve(access: Access, namespace: str | None, wanted: Wanted, output: Output) -> int:
+    """Annotate the workload, and print what that reserves; the exit code."""
+
+    async def work(session: Session) -> Reserving:
+        return await annotate(session, wanted)
+
+    done = in_session(access, work, namespace)
+    print_text(output, lines(done), done, (resource_name(done.workload_kind, done.name),))
+    return ExitCode.OK
+
+
+async def annotate(session: Session, wanted: Wanted) -> Reserving:
+    """Write the annotations.
+
+    Raises:
+        UsageError: they would reserve nothing, or less than is asked for.
+        CommandFailed: there is no such workload.
+    """
+    (group,) = (group for group, kind in WORKLOADS if kind == wanted.kind)
+    resource = WORKLOADS[group, wanted.kind]
+    place, claims = session.namespace, tuple[str, ...]()
+
+    def patch(current: Any) -> dict[str, Any]:
+        nonlocal claims
+        ref = WorkloadRef(api_group=group, kind=wanted.kind, name=wanted.name)
+        claims = reserved(ref, resource.api_version, current, wanted)
+        present = current.metadata.annotations or {}
+        if wanted.dry_run or wanted.annotations.items() <= present.items():
+            return {}
+        return {"metadata": {"annotations": wanted.annotations}}
+
+    async with naming(session.client, wanted.kind, place, wanted.name):
+        outcome = await session.client.change(resource, wanted.name, patch, place)
+    if outcome is Changed.GONE:
+        raise CommandFailed(f"{wanted.kind} {place}/{wanted.name} not found")
+    return Reserving(
+        dry_run=wanted.dry_run,
+        workload_kind=wanted.kind,
+        namespace=place,
+        name=wanted.name,
+        claims=claims,
+        annotations=wanted.annotations,
+    )
+
+
+def reserved(ref: WorkloadRef, api_version: str, workload: Any, wanted: Wanted) -> tuple[str, ...]:
+    """The claims that the workload gets by the wanted annotations.
+
+    Raises:
+        UsageError: one of the annotations is of no use, or no claim is reserved.
+    """
+    annotations = {**(workload.metadata.annotations or {}), **wanted.annotations}
+    meta = msgspec.structs.replace(workload.metadata, annotations=annotations)
+    annotated = AnnotatedWorkload(
+        ref, api_version, msgspec.structs.replace(workload, metadata=meta)
+    )
+    intended = plan(annotated)
+    if intended.problems:
+        raise UsageError("; ".join(problem.note for problem in intended.problems))
+    claims = tuple(one.spec.resource_claim_name for one in intended.create)
+    if not claims:
+        raise UsageError(
+            f"{ref.kind} {ref.name} has ended or is being deleted: nothing can be reserved for it"
+        )
+    return claims
+
+
+def lines(done: Reserving) -> list[str]:
+    """What was written, and how to look and to undo it."""
+    target = f"{done.workload_kind.lower()}/{done.name}"
+    count = "claim" if len(done.claims) == 1 else "claims"
+    verb = "would be reserved (dry run)" if done.dry_run else "reserved"
+    head = f"{count} {', '.join(done.claims)} {verb} for {target} in {done.namespace}"
+    if done.dry_run:
+        written = " ".join(f"{name}={value}" for name, value in done.annotations.items())
+        return [head, f"it would be annotated: {written}"]
+    return [
+        head,
+        f"To see it: claimctl explain {target} -n {done.namespace}",
+        f"To end it: kubectl -n {done.namespace} annotate {target} {RESERVE_ANNOTATION}-",
+    ]
