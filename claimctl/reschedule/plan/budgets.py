@@ -50,7 +50,7 @@ class Budgets:
 
     def of(self, pod: WorldPod) -> list[DisruptionBudget]:
         """The budgets that select the pod."""
-        return [each for each in self._near(pod) if selects(each.spec.selector, pod.labels)]
+        return [budget for budget in self._near(pod) if selects(budget.spec.selector, pod.labels)]
 
     def _near(self, pod: WorldPod) -> Iterator[DisruptionBudget]:
         yield from self._others.get(pod.namespace, ())

@@ -106,9 +106,8 @@ class KnownClaim:
         own = uids_written_by(self.claim)
         for reservation in self.reservations:
             recorded = reservation.status.reserved_for
-            own |= (
-                {recorded.uid} if recorded and reservation.status.claim_uid == self.uid else set()
-            )
+            if recorded and reservation.status.claim_uid == self.uid:
+                own |= {recorded.uid}
         if self.claim.spec.reserved_for is not None and self.reservations:
             own |= {self.claim.spec.reserved_for.uid}
         return tuple(
@@ -128,7 +127,7 @@ class KnownClaim:
         return any(map(is_pod_group, self.claim.status.reserved_for))
 
     def lists(self, uid: str) -> bool:
-        return self.shared or any(each.uid == uid for each in self.claim.status.reserved_for)
+        return self.shared or any(entry.uid == uid for entry in self.claim.status.reserved_for)
 
     def owned_by(self, pods: frozenset[str]) -> bool:
         """Whether the claim was generated for one of the pods, and goes with it."""
@@ -224,13 +223,10 @@ def shares_group(pod: SchedulingPod) -> ClaimKey | None:
 
 def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
     reservations: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
-    for reservation in sorted(
-        observed.reservations, key=lambda reservation: reservation.metadata.name
-    ):
-        reservations[reservation.metadata.namespace, reservation.spec.resource_claim_name].append(
-            reservation
-        )
-    return {key: tuple(each) for key, each in reservations.items()}
+    for reservation in sorted(observed.reservations, key=lambda known: known.metadata.name):
+        key = reservation.metadata.namespace, reservation.spec.resource_claim_name
+        reservations[key].append(reservation)
+    return {key: tuple(known) for key, known in reservations.items()}
 
 
 def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:

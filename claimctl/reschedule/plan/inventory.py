@@ -65,7 +65,7 @@ class Inventory:
         if unschedulable_since(pod) is None or pod.spec.node_name:
             return False
         wanted = self._claims.named_by(pod)
-        return any(not (isinstance(each, KnownClaim) and each.allocated) for each in wanted)
+        return any(not (isinstance(claim, KnownClaim) and claim.allocated) for claim in wanted)
 
     # moves
 
@@ -74,7 +74,7 @@ class Inventory:
         for pod in pods:
             self._left[pod.metadata.uid] = pod
             self._log.append(_forget(self._left, pod.metadata.uid))
-        known = {each.key: each for pod in pods for each in self._claims.of(pod)}
+        known = {claim.key: claim for pod in pods for claim in self._claims.of(pod)}
         for key in sorted(known):
             claim = known[key]
             if claim.owned_by(uids) or (source_closed and claim.used_only_by(uids)):
@@ -154,7 +154,7 @@ class Inventory:
     ) -> Obstacle | None:
         """Whether a claim that this plan allocates elsewhere can be used on the node, too."""
         known = (self._catalogue.by_id.get(device) for device in devices)
-        if all(each is not None and each.on(self._nodes[node]) for each in known):
+        if all(device is not None and device.on(self._nodes[node]) for device in known):
             return self._room_in(claim)
         return Obstacle(Reason.PINNED, f"claim {claim.name} goes to another node")
 

@@ -85,11 +85,9 @@ class Account:
 
     def free(self, without: Collection[str] = ()) -> Amounts:
         """What nobody holds once these pods (UIDs) have gone."""
-        here = [each for uid, each in self.held.items() if uid not in without]
-        cpu, memory = (
-            there - sum(each[at] for each in here) for at, there in enumerate(self.allocatable)
-        )
-        return cpu, memory
+        here = [amounts for uid, amounts in self.held.items() if uid not in without]
+        cpu, memory = self.allocatable
+        return cpu - sum(used for used, _ in here), memory - sum(used for _, used in here)
 
     def granted(self, without: Collection[str] = ()) -> set[str]:
         """The pods whose resizes get room once these pods have gone."""
@@ -123,10 +121,11 @@ def _waiting(pods: Iterable[WorldPod], amounts: Mapping[str, Amounts]) -> Iterat
 
 
 def _in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
-    def rank(each: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
-        pod = each.pod.pod
+    def rank(resize: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
+        pod = resize.pod.pod
         guaranteed = pod.status.qos_class == _GUARANTEED
-        return each.grows, -(pod.spec.priority or 0), not guaranteed, each.since, each.pod.key
+        priority = pod.spec.priority or 0
+        return resize.grows, -priority, not guaranteed, resize.since, resize.pod.key
 
     return sorted(waiting, key=rank)
 
@@ -142,9 +141,9 @@ def in_vain(
 
     A run of ``claimctl reschedule`` removes the rounds of pods that wait no longer.
     """
-    for each in rounds:
-        if each.since is None or now < each.since + LATE:
+    for resize in rounds:
+        if resize.since is None or now < resize.since + LATE:
             continue
-        minutes = (now - each.since).total_seconds() // 60
-        left = f"{counted(len(each.victims), 'pod')} left for it {minutes:.0f} minutes ago"
-        yield each, f"its resize waits although {left}"
+        minutes = (now - resize.since).total_seconds() // 60
+        left = f"{counted(len(resize.victims), 'pod')} left for it {minutes:.0f} minutes ago"
+        yield resize, f"its resize waits although {left}"

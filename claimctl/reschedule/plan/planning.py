@@ -129,10 +129,7 @@ def _run(
     world = World(
         observed.nodes,
         observed.pods,
-        {
-            namespace.metadata.name: namespace.metadata.labels or {}
-            for namespace in observed.namespaces
-        },
+        {known.metadata.name: known.metadata.labels or {} for known in observed.namespaces},
         _doubtful(observed),
     )
     fitter = Fitter(world, volumes, _by_devices(observed))
@@ -157,10 +154,9 @@ def _doubtful(observed: Observed) -> Iterator[str]:
 
 def _by_devices(observed: Observed) -> frozenset[str]:
     """The extended resources that stand for devices: the class's own name, and the implicit one."""
-    named = (device_class.spec.extended_resource_name for device_class in observed.device_classes)
-    implicit = (
-        DEVICE_CLASS_PREFIX + device_class.metadata.name for device_class in observed.device_classes
-    )
+    classes = observed.device_classes
+    named = (known.spec.extended_resource_name for known in classes)
+    implicit = (DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
     return frozenset(name for name in (*named, *implicit) if name)
 
 
@@ -209,12 +205,7 @@ def _apply(
         case RemoveDuplicates():
             remove_duplicates(run, context, strategy)
         case LowNodeUtilization():
-            spreads = any(
-                isinstance(strategy, RemoveDuplicates)
-                for profile in policy.profiles
-                for strategy in (*profile.deschedule, *profile.balance)
-            )
-            balance_usage(run, context, strategy, keep_spread=spreads)
+            balance_usage(run, context, strategy, keep_spread=policy.names(RemoveDuplicates))
         case CriticalPods():
             rescue_critical(run, context, strategy, observed)
         case DeferredResizes():

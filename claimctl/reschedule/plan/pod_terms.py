@@ -53,9 +53,9 @@ class PodTerms:
         """The terms, of pods on nodes, that mean a pod with these labels."""
         if self._by_corner:
             for corner in corners_of(namespace, labels):
-                for each in self._by_corner.get(corner, ()):
-                    if each.per_node and selects(each.term.label_selector, labels):
-                        yield each
+                for known in self._by_corner.get(corner, ()):
+                    if known.per_node and selects(known.term.label_selector, labels):
+                        yield known
 
 
 def corners(namespaces: frozenset[str] | None, selector: LabelSelector | None) -> list[Corner]:

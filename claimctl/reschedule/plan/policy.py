@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -237,31 +237,32 @@ class Policy:
 
     def names(self, strategy: type[Strategy]) -> bool:
         """Whether a profile has such a strategy."""
-        return any(
-            isinstance(each, strategy)
-            for profile in self.profiles
-            for each in (*profile.deschedule, *profile.balance)
-        )
+        return any(isinstance(known, strategy) for known in self.strategies)
+
+    @property
+    def strategies(self) -> Iterator[Strategy]:
+        """Those of all profiles."""
+        for profile in self.profiles:
+            yield from (*profile.deschedule, *profile.balance)
 
     def only(self, strategy: type[Strategy]) -> Policy:
         """The policy with the strategies of this kind alone."""
-        chosen = tuple(
-            replace(
-                profile,
-                deschedule=tuple(one for one in profile.deschedule if isinstance(one, strategy)),
-                balance=tuple(one for one in profile.balance if isinstance(one, strategy)),
-            )
+
+        def of(strategies: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+            return tuple(known for known in strategies if isinstance(known, strategy))
+
+        profiles = (
+            replace(profile, deschedule=of(profile.deschedule), balance=of(profile.balance))
             for profile in self.profiles
         )
-        return replace(self, profiles=chosen)
+        return replace(self, profiles=tuple(profiles))
 
     @property
     def system_namespaces(self) -> frozenset[str]:
         """Where nobody evicts a pod with the annotation of 2018, whatever the strategy is."""
         named = (
             namespace
-            for profile in self.profiles
-            for strategy in (*profile.deschedule, *profile.balance)
+            for strategy in self.strategies
             if isinstance(strategy, CriticalPods)
             for namespace in strategy.system_namespaces
         )

@@ -56,9 +56,9 @@ def _room(pod: WorldPod, node: WorldNode) -> int:
     if len(asked) == 1:
         # only a place: BalancedAllocation does not judge pods without requests
         return left // 2
-    one = (used.get(CPU, 0) + asked.get(CPU, 0)) / cpu
-    other = (used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory
-    apart = abs((one if one < 1 else 1) - (other if other < 1 else 1)) / 2
+    of_cpu = (used.get(CPU, 0) + asked.get(CPU, 0)) / cpu
+    of_memory = (used.get(MEMORY, 0) + asked.get(MEMORY, 0)) / memory
+    apart = abs((of_cpu if of_cpu < 1 else 1) - (of_memory if of_memory < 1 else 1)) / 2
     return left // 2 + int((1 - apart) * TOP)
 
 
@@ -124,17 +124,17 @@ def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int
         judged = []
     if not judged:
         return None
-    parts = [_shares(nodes, *each) for each in judged]
+    parts = [_shares(nodes, *rule) for rule in judged]
     sums = [round(sum(shares)) for shares in zip(*parts, strict=True)]
     keys = [key for key, _, _ in judged] if soft else []
     known = [all(key in node.labels for key in keys) for node in nodes]
-    most = max((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
-    least = min((each for each, known_ in zip(sums, known, strict=True) if known_), default=0)
+    counted = [total for total, counts in zip(sums, known, strict=True) if counts]
+    most, least = max(counted, default=0), min(counted, default=0)
     if not most:
-        return [TOP * each for each in known]
+        return [TOP * counts for counts in known]
     return [
-        TOP * (most + least - each) // most if known_ else 0
-        for each, known_ in zip(sums, known, strict=True)
+        TOP * (most + least - total) // most if counts else 0
+        for total, counts in zip(sums, known, strict=True)
     ]
 
 
@@ -222,8 +222,8 @@ def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
     if affinity is not None:
         for preference in _preferred(affinity.pod_affinity):
             yield preference.pod_affinity_term, preference.weight
-        for each in _preferred(affinity.pod_anti_affinity):
-            yield each.pod_affinity_term, -each.weight
+        for preference in _preferred(affinity.pod_anti_affinity):
+            yield preference.pod_affinity_term, -preference.weight
 
 
 def _preferred(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:

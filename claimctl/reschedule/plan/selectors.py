@@ -200,20 +200,20 @@ def _quantity(text: str) -> int | float:
     return number
 
 
-def _compared(one: Any, other: Any) -> int:
+def _compare(left: Any, right: Any) -> int:
     """The sign of a comparison of two quantities or of two versions."""
-    versions = [isinstance(each, list) for each in (one, other)]
-    if any(versions) and not (all(versions) and len(one) == len(other) == 4):
+    versions = [isinstance(value, list) for value in (left, right)]
+    if any(versions) and not (all(versions) and len(left) == len(right) == 4):
         raise TypeError("cannot be compared")
-    return int(one > other) - int(one < other)
+    return int(left > right) - int(left < right)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantity": _quantity,
     "semver": _semver,
-    "compareTo": _compared,
-    "isGreaterThan": lambda one, other: _compared(one, other) > 0,
-    "isLessThan": lambda one, other: _compared(one, other) < 0,
+    "compareTo": _compare,
+    "isGreaterThan": lambda left, right: _compare(left, right) > 0,
+    "isLessThan": lambda left, right: _compare(left, right) < 0,
     "lowerAscii": str.lower,
     "upperAscii": str.upper,
 }

@@ -73,8 +73,8 @@ class ClaimUnits:
         if obstacle is not None or not pinned:
             return Unit(pods, name if len(pods) > 1 else "", obstacle=obstacle)
         leads = self._controller.since
-        asked = tuple(_reallocation(claim, name, leads) for claim in pinned)
-        return Unit(pods, name, True, tuple(one for each in asked for one in each))
+        asked = (asked for claim in pinned for asked in _reallocation(claim, name, leads))
+        return Unit(pods, name, True, tuple(asked))
 
     # members
 
@@ -88,14 +88,14 @@ class ClaimUnits:
         linked: Pods = {}
         waiting = [pod]
         while waiting:
-            each = waiting.pop()
-            if each.metadata.uid in linked:
+            member = waiting.pop()
+            if member.metadata.uid in linked:
                 continue
-            linked[each.metadata.uid] = each
-            waiting += self._comrades(each)
+            linked[member.metadata.uid] = member
+            waiting += self._comrades(member)
             if whole:
-                for claim in self._claims.of(each):
-                    if self._is_pinned(claim, each, frozenset(linked)):
+                for claim in self._claims.of(member):
+                    if self._is_pinned(claim, member, frozenset(linked)):
                         waiting += self._claims.users(claim)
         return linked
 

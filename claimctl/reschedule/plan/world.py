@@ -154,8 +154,8 @@ class World:
         doubtful: Iterable[str] = (),
     ) -> None:
         self.nodes: dict[str, WorldNode] = {
-            each.metadata.name: _node(each)
-            for each in sorted(nodes, key=lambda node: node.metadata.name)
+            node.metadata.name: _node(node)
+            for node in sorted(nodes, key=lambda node: node.metadata.name)
         }
         for name in doubtful:
             if name in self.nodes:
@@ -243,24 +243,21 @@ class World:
             self._by_namespace.setdefault(pod.namespace, {}),
             self.by_owner.setdefault(pod.owner_uid, {}),
         )
-        for each in maps:
+        for known in maps:
             if sign > 0:
-                each[pod.uid] = pod
+                known[pod.uid] = pod
             else:
-                del each[pod.uid]
-        self._change_ports(node, pod, sign)
-        pod.node = name if sign > 0 else ""
-        if pod.group is not None:
-            count(self.groups.setdefault(pod.group, {}), name, sign)
-            count(self.owned.setdefault(pod.owner_uid, {}), name, sign)
-        self._count_terms(pod, name, sign)
-
-    def _change_ports(self, node: WorldNode, pod: WorldPod, sign: int) -> None:
+                del known[pod.uid]
         if ports := host_ports(pod.pod):
             if sign > 0:
                 node.ports[pod.uid] = ports
             else:
                 del node.ports[pod.uid]
+        pod.node = name if sign > 0 else ""
+        if pod.group is not None:
+            count(self.groups.setdefault(pod.group, {}), name, sign)
+            count(self.owned.setdefault(pod.owner_uid, {}), name, sign)
+        self._count_terms(pod, name, sign)
 
     def _count_terms(self, pod: WorldPod, node: str, sign: int) -> None:
         if self._watching:
@@ -322,15 +319,11 @@ class World:
         """The namespaces that a term of a pod in ``namespace`` means; None for all."""
         if term.namespace_selector is None:
             return frozenset(term.namespaces or (namespace,))
-        if not term.namespace_selector.match_labels and (
-            not term.namespace_selector.match_expressions
-        ):
+        selector = term.namespace_selector
+        if not selector.match_labels and not selector.match_expressions:
             return None
-        chosen = (
-            name
-            for name, labels in self.namespaces.items()
-            if selects(term.namespace_selector, labels)
-        )
+        known = self.namespaces.items()
+        chosen = (name for name, labels in known if selects(selector, labels))
         return frozenset((*term.namespaces, *chosen))
 
     def _in(self, namespaces: frozenset[str] | None) -> Iterator[WorldPod]:
@@ -370,22 +363,15 @@ def wishes(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
     near, away = affinity.pod_affinity, affinity.pod_anti_affinity
     if near is not None:
         yield from ((term, 1) for term in near.required)
-        yield from (
-            (preference.pod_affinity_term, preference.weight) for preference in near.preferred
-        )
+        yield from ((wish.pod_affinity_term, wish.weight) for wish in near.preferred)
     if away is not None:
-        yield from (
-            (preference.pod_affinity_term, -preference.weight) for preference in away.preferred
-        )
+        yield from ((wish.pod_affinity_term, -wish.weight) for wish in away.preferred)
 
 
 def host_ports(pod: SchedulingPod) -> tuple[Port, ...]:
     """The host ports of all containers and sidecars."""
-    sidecars = (
-        init_container
-        for init_container in pod.spec.init_containers
-        if init_container.restart_policy == "Always"
-    )
+    inits = pod.spec.init_containers
+    sidecars = (container for container in inits if container.restart_policy == "Always")
     return tuple(
         (port.protocol, port.host_ip or ANY_ADDRESS, port.host_port)
         for container in (*pod.spec.containers, *sidecars)

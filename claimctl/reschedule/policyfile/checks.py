@@ -114,10 +114,10 @@ def _protections(given: PodProtections, path: Path) -> Iterator[str]:
 
 
 def _selector(given: LabelSelector | None, path: Path) -> Iterator[str]:
-    for index, each in enumerate(given.match_expressions if given is not None else ()):
-        needs = each.operator in ("In", "NotIn")
-        if needs != bool(each.values):
-            text = f"{each.operator} needs values" if needs else f"{each.operator} has no values"
+    for index, rule in enumerate(given.match_expressions if given is not None else ()):
+        needs = rule.operator in ("In", "NotIn")
+        if needs != bool(rule.values):
+            text = f"{rule.operator} {'needs' if needs else 'has no'} values"
             yield at((*path, "matchExpressions", index, "values"), text)
 
 

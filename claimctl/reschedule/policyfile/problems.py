@@ -97,9 +97,9 @@ def as_go_reads(model: type[BaseModel] | None, given: Any) -> Any:
 def _lines(
     error: ValidationError, model: type[BaseModel], path: Path, places: Mapping[str, str]
 ) -> Iterator[str]:
-    for each in error.errors(include_url=False):
-        where = (*path, *each["loc"])
-        yield at(where, _problem(each, _siblings(model, each["loc"]), places))
+    for fault in error.errors(include_url=False):
+        location = fault["loc"]
+        yield at((*path, *location), _problem(fault, _siblings(model, location), places))
 
 
 def _problem(error: Any, siblings: Sequence[str], places: Mapping[str, str]) -> str:
@@ -155,8 +155,8 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     """The models in an annotation such as ``tuple[Model, ...] | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for each in getattr(annotation, "__args__", ()):
-        yield from _models(each)
+    for part in getattr(annotation, "__args__", ()):
+        yield from _models(part)
 
 
 def names(model: type[BaseModel]) -> list[str]:

@@ -109,11 +109,12 @@ def mapping(text: str) -> dict[str, Any]:
         PolicyError: the text is no YAML, or not exactly one mapping.
     """
     try:
-        documents = [each for each in yaml.load_all(text, Loader=_Loader) if each is not None]
+        loaded = list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         raise PolicyError(_where(error)) from None
     except yaml.YAMLError as error:
         raise PolicyError(f"is not YAML: {' '.join(str(error).split())}") from None
+    documents = [document for document in loaded if document is not None]
     if not documents:
         raise PolicyError("is empty: a DeschedulerPolicy is expected")
     if len(documents) > 1:

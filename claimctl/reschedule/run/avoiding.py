@@ -142,15 +142,12 @@ def with_avoidances(
     """The status with these entries in place of those of the same owners."""
     known = {avoidance.owner_uid: avoidance for avoidance in status.avoidances}
     known |= {entry.owner_uid: entry for entry in entries}
-    kept = [each for each in known.values() if not is_empty(each)]
-    kept.sort(key=lambda each: (bool(each.nodes or each.braked), _latest(each)))
-    chosen = {each.owner_uid for each in kept[-MAX_AVOIDANCES:]}
-    ordered = tuple(known[uid] for uid in sorted(chosen))
-    return with_fields(status, avoidances=ordered)
+    kept = [entry for entry in known.values() if not is_empty(entry)]
+    kept.sort(key=lambda entry: (bool(entry.nodes or entry.braked), _latest(entry)))
+    ordered = sorted(kept[-MAX_AVOIDANCES:], key=lambda entry: entry.owner_uid)
+    return with_fields(status, avoidances=tuple(ordered))
 
 
 def _latest(entry: RecordedAvoidance) -> float:
-    times = [refusal.at for refusal in entry.refusals] + [
-        avoided_node.since for avoided_node in entry.avoided
-    ]
+    times = [refusal.at for refusal in entry.refusals] + [past.since for past in entry.avoided]
     return max((time.timestamp() for time in times if time is not None), default=0.0)

@@ -15,14 +15,13 @@ from random import Random
 import structlog
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, KubeError
-from claimctl.reschedule.plan.own_taints import MOVING_TAINT
+from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
-from claimctl.reschedule.run.controller_lease import read_controller
+from claimctl.reschedule.run.closings import Closings
 from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
 from claimctl.reschedule.run.groups import Group, groups_of
 from claimctl.reschedule.run.helping import see_help
@@ -30,28 +29,26 @@ from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import MoveMemory
 from claimctl.reschedule.run.pod_watch import PodWatch
-from claimctl.reschedule.run.reallocating import FOR_AVOIDANCE, ask, waits, withdraw
+from claimctl.reschedule.run.reallocating import (
+    FOR_AVOIDANCE,
+    against_reallocations,
+    ask,
+    waits,
+    withdraw,
+)
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Result, RunReport, Step
-from claimctl.reschedule.run.taints import Closed, End, Taints
+from claimctl.reschedule.run.taints import Taints
+from claimctl.reschedule.run.turns import has_its_turn
 from claimctl.reschedule.run.waiting import wait_any
-from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
 _COALESCE = 0.1
 """Seconds after a change of a pod, for which others are waited for."""
-
-
-@dataclass(slots=True)
-class _Open:
-    """A taint that is set, and the group that it is for."""
-
-    entry: RecordedTaint
-    group: Group
 
 
 @dataclass(slots=True)
@@ -81,9 +78,8 @@ class Execution:
     _pods: PodWatch = field(init=False)
     _landings: Landings = field(init=False)
     _judgement: Judgement = field(init=False)
-    _taints: Taints = field(init=False)
+    _closings: Closings = field(init=False)
     _memory: MoveMemory = field(init=False)
-    _open: list[_Open] = field(default_factory=list)
     _asked: list[tuple[Reallocation, str]] = field(default_factory=list)
     """The requests to give claims up, with the values of the taints that they are for."""
     _standing: list[Reallocation] = field(default_factory=list)
@@ -102,7 +98,8 @@ class Execution:
         self._pods = PodWatch(self.client, self.clock, self.rng)
         self._landings = Landings(self.client, self.clock, self._pods)
         self._judgement = Judgement(self._landings, self.report, self.judge_again)
-        self._taints = Taints(self.client, self.clock, self.records)
+        taints = Taints(self.client, self.clock, self.records)
+        self._closings = Closings(taints, self._landings, self.signs, self.settings.landing)
         self._memory = MoveMemory(self.records, self.clock, self.report)
 
     async def run(self) -> RunReport:
@@ -141,9 +138,8 @@ class Execution:
             self.signs.avoided(step)
         for asked in self.plan.reallocations:
             if not asked.unit:
-                self._asked.append((asked, FOR_AVOIDANCE))
                 self._standing.append(asked)
-                self.report.notes += await ask(self.client, asked, FOR_AVOIDANCE)
+                await self._ask(asked, FOR_AVOIDANCE)
         self._patience = self.clock.monotonic() + self.settings.landing
         for release in self.plan.releases:
             if self.stop.is_set():
@@ -169,23 +165,23 @@ class Execution:
         """Try the groups; those that are left were not finished in time."""
         waiting = list(groups)
         postponed: list[Group] = []
-        while waiting and not self._over():
+        while waiting and not self._is_over():
             if self.urgent.is_set():
                 postponed += [group for group in waiting if not (group.rescues or group.started)]
                 waiting = [group for group in waiting if group.rescues or group.started]
             for group in list(waiting):
-                if self._over():
+                if self._is_over():
                     break
                 if self._is_blocked(group) or (
                     self._may_start(group)
                     and (await self._is_outdated(group) or await self._attempt(group))
                 ):
                     waiting.remove(group)
-            if waiting and not self._over():
+            if waiting and not self._is_over():
                 await self._tick()
         return [*waiting, *postponed]
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         return bool(self.stop.is_set() or self._halted) or self.clock.monotonic() >= self._until
 
     def _may_start(self, group: Group) -> bool:
@@ -197,7 +193,7 @@ class Execution:
             return False
         if self._judgement.must_wait(group):
             return False
-        return not self._crosses_a_taint(group) and self._has_its_turn(group)
+        return not self._closings.delay(group) and has_its_turn(group, self._landings)
 
     async def _is_outdated(self, group: Group) -> bool:
         """Leave a group that the cluster as it is now does not call for."""
@@ -206,45 +202,6 @@ class Execution:
             group.leave(None, Reason.CHANGED, why)
             self._tell(group)
         return bool(why)
-
-    def _crosses_a_taint(self, group: Group) -> bool:
-        """Whether a taint of this run would keep a replacement from its expected node.
-
-        A move waits until the node it goes to is open again. The taint on a node waits for the
-        replacements that are on their way there. Critical pods tolerate each other's taints, so
-        that one of them might take the room of another: they come one after the other.
-        """
-        if group.rescues and any(closing.group.rescues for closing in self._open):
-            return True
-        if group.targets & {closing.entry.node for closing in self._open}:
-            return True
-        closes = group.taint.node if group.taint is not None else ""
-        return bool(closes) and any(
-            flight.move.destination == closes for flight in self._landings.open
-        )
-
-    def _has_its_turn(self, group: Group) -> bool:
-        """Whether the groups before this one have landed, and their room is free."""
-        while group.before:
-            earlier = group.before[-1]
-            if not self._has_landed(earlier) or self._landings.is_settling(earlier.moves):
-                return False
-            # it may have been left alone before its own turn came
-            group.before[-1:] = earlier.before
-        while group.room:
-            if not self._has_landed(group.room[-1]):
-                return False
-            evicted = [step for step in group.room[-1].steps if step.result is Result.EVICTED]
-            if not all(self._landings.has_ended(step.move.pod) for step in evicted):
-                return False
-            group.room.pop()
-        return True
-
-    def _has_landed(self, group: Group) -> bool:
-        return not any(
-            step.result is Result.PLANNED or self._landings.is_under_way(_uid(step))
-            for step in group.steps
-        )
 
     def _is_blocked(self, group: Group) -> bool:
         """Leave a group whose workload has a replacement that finds no node.
@@ -266,41 +223,34 @@ class Execution:
             for step in group.steps:
                 answer = await look(self.client, step.move, unsure=_uid(step) in group.unsure)
                 if isinstance(answer, Evicted):
-                    await self._was_evicted(group, step)
+                    await self._note_eviction(group, step)
                 elif answer is not None:
                     return self._left(group, step, answer)
-            if group.reallocations and not await self._is_controlled(group):
-                return self._finished(group)
-            if group.is_unit and not await self._rehearsed(group):
-                return self._finished(group)
-            if group.taint is not None and not await self._closed(group):
-                return self._finished(group)
-            if not await self._round_begun(group):
-                return self._finished(group)
-            # before the evictions: the controller then lists no replacement in the claim, and
-            # releases it as soon as the last pod is done
-            for reallocation in group.reallocations:
-                taint = group.taint.value if group.taint is not None else FOR_AVOIDANCE
-                self._asked.append((reallocation, taint))
-                self.report.notes += await ask(self.client, reallocation, taint)
-            await self._evict_all(group)
-            return self._finished(group)
+            if await self._is_prepared(group):
+                # before the evictions: the controller then lists no replacement in the claim, and
+                # releases it as soon as the last pod is done
+                for reallocation in group.reallocations:
+                    await self._ask(reallocation, group.taint.value if group.taint else "")
+                await self._evict_all(group)
+            return self._is_finished(group)
 
-    async def _is_controlled(self, group: Group) -> bool:
-        """Whether the controller that the plan counts on still leads, to give the claims up."""
-        now = self.clock.now()
-        controller = await read_controller(self.client, self.lease_namespace, now)
-        if controller.since is None:
-            group.leave(None, Reason.CONTROLLER_AWAY, controller.detail)
-        elif any(
-            reallocation.leader_since != controller.since for reallocation in group.reallocations
-        ):
-            group.leave(None, Reason.CHANGED, "another controller leads since the plan was made")
-        else:
-            return True
-        return False
+    async def _ask(self, reallocation: Reallocation, taint: str) -> None:
+        self._asked.append((reallocation, taint or FOR_AVOIDANCE))
+        self.report.notes += await ask(self.client, *self._asked[-1])
 
-    async def _rehearsed(self, group: Group) -> bool:
+    async def _is_prepared(self, group: Group) -> bool:
+        """Whether nothing stands against the evictions, and all is written that comes first."""
+        left = await against_reallocations(
+            self.client, group.reallocations, self.lease_namespace, self.clock.now()
+        )
+        if left is not None:
+            group.leave(None, left.reason, left.detail)
+            return False
+        if group.is_unit and not await self._is_allowed(group):
+            return False
+        return await self._closings.close(group) and await self._begin_round(group)
+
+    async def _is_allowed(self, group: Group) -> bool:
         """Whether the server would accept each eviction of a unit."""
         for step in group.steps:
             if step.result is Result.EVICTED:
@@ -311,34 +261,8 @@ class Execution:
                 return False
         return True
 
-    async def _closed(self, group: Group) -> bool:
-        """Close the node of a unit."""
-        taint = group.taint
-        if taint is None:
-            return True
-        if taint.pod is not None and await self._taints.is_placed(taint.pod):
-            group.leave(None, Reason.CHANGED, f"{taint.pod} needs no room any more")
-            return False
-        try:
-            await self._pods.follow((taint.pod or group.first).namespace)
-            victims = [move.pod.uid for move in group.moves]
-            closed, entry = await self._taints.close(taint, taint.pod or group.first, victims)
-        except NoRecord as error:
-            group.leave(None, Reason.FAILED, f"{error}; without a record no node is tainted")
-            return False
-        except Forbidden as error:
-            group.leave(None, Reason.FAILED, f"the node cannot be closed: {error}")
-            return False
-        if closed in (Closed.OURS, Closed.FOREIGN):
-            self._open.append(_Open(entry, group))
-            self.signs.tainted(entry, closed)
-            return True
-        detail = f"node {taint.node} is gone" if closed is Closed.CHANGED else "it is in use"
-        group.leave(None, Reason.CHANGED, f"the node cannot be closed: {detail}")
-        return False
-
-    async def _round_begun(self, group: Group) -> bool:
-        """Whether the resize still waits, and its round is noted."""
+    async def _begin_round(self, group: Group) -> bool:
+        """Note the round of a resize; False if the resize waits no longer."""
         if group.resize is None:
             return True
         if await self._waits_no_longer(group):
@@ -373,30 +297,26 @@ class Execution:
                 if isinstance(answer, Left) or not group.is_unit:
                     return
                 # a unit is finished before anything else begins
-                if not await self._waited(group):
+                while self.clock.monotonic() < group.retry_at and not self._is_over():
+                    await self._tick()
+                if self._is_over():
                     return
-
-    async def _waited(self, group: Group) -> bool:
-        """Wait until a member of a unit may be tried again; False at the end of the run."""
-        while self.clock.monotonic() < group.retry_at and not self._over():
-            await self._tick()
-        return not self._over()
 
     async def _evict(self, group: Group, step: Step) -> Answer:
         if _uid(step) in group.unsure:
             seen = await look(self.client, step.move, unsure=True)
             if isinstance(seen, Evicted):
-                await self._was_evicted(group, step)
+                await self._note_eviction(group, step)
             if seen is not None:
                 return seen
         if not step.move.cleans:
             await self._landings.prepare(step.move)
         answer = await evict(self.client, step.move, self.settings.grace_period)
         if isinstance(answer, Evicted):
-            await self._was_evicted(group, step)
+            await self._note_eviction(group, step)
         return answer
 
-    async def _was_evicted(self, group: Group, step: Step) -> None:
+    async def _note_eviction(self, group: Group, step: Step) -> None:
         if step.result is Result.EVICTED:
             return
         step.result, step.reason, step.detail = Result.EVICTED, None, ""
@@ -430,10 +350,10 @@ class Execution:
             group.leave(step, answer.reason, answer.detail)
         return True
 
-    def _finished(self, group: Group) -> bool:
+    def _is_finished(self, group: Group) -> bool:
         """Whether nothing of the group is left to do. Then say what became of it."""
         if any(step.result is Result.PLANNED for step in group.steps):
-            if not (group.is_unit and group.started and self._over()):
+            if not (group.is_unit and group.started and self._is_over()):
                 return False
             self._partly(group)
         self._tell(group)
@@ -482,31 +402,11 @@ class Execution:
         self._polls = now >= self._polled + self.settings.poll
         if self._polls:
             self._polled = now
-            await self._taints.renew([closing.entry for closing in self._open])
+            await self._closings.renew()
         await self._landings.look()
-        await self._lift_what_is_done()
+        await self._closings.lift_what_is_done(polls=self._polls)
         self._note_outcomes()
         await self._memory.keep()
-
-    async def _lift_what_is_done(self) -> None:
-        for closing in list(self._open):
-            end = await self._ended(closing)
-            if end is not None:
-                await self._taints.lift(closing.entry, end)
-                self._open.remove(closing)
-                # the node is open again: a replacement that finds no place now waits for others
-                self._landings.hurry(map(_uid, closing.group.steps), self.settings.landing)
-                self.signs.untainted(closing.entry, end)
-
-    async def _ended(self, each: _Open) -> End | None:
-        if each.entry.key != MOVING_TAINT:
-            critical = self._pods.get(each.entry.pod_uid, each.entry.pod_namespace)
-            waits = critical is not None and not critical.spec.node_name
-            return None if waits and not self._polls else await self._taints.ended(each.entry)
-        pods = {_uid(step) for step in each.group.steps}
-        flying = any(flight.move.pod.uid in pods for flight in self._landings.open)
-        waiting = any(step.result is Result.PLANNED for step in each.group.steps)
-        return None if flying or waiting else End.MET
 
     def _note_outcomes(self) -> None:
         by_uid = {flight.move.pod.uid: flight for flight in self._landings.flights}
@@ -522,17 +422,18 @@ class Execution:
                 self._standing.clear()
                 self._growing.clear()
             awaited = self._landings.open or self._standing or self._growing
-            if not self._open and (self.urgent.is_set() or not awaited):
+            if not self._closings.open and (self.urgent.is_set() or not awaited):
                 break
             await self._tick()
             if self._polls:
-                self._growing = [group for group in self._growing if await self._still_grows(group)]
+                self._growing = [
+                    group
+                    for group in self._growing
+                    if group.resize and await rounds.look(self.client, group.resize) is None
+                ]
                 self._standing = [
                     asked for asked in self._standing if await waits(self.client, asked)
                 ]
-
-    async def _still_grows(self, group: Group) -> bool:
-        return group.resize is not None and await rounds.look(self.client, group.resize) is None
 
     async def _clean_up(self, groups: Sequence[Group]) -> None:
         """Remove the taints and requests that are still there, remember, and look who was helped.
@@ -541,9 +442,7 @@ class Execution:
             groups: all groups of the plan.
         """
         try:
-            for closing in list(self._open):
-                await self._taints.lift(closing.entry, End.MET)
-                self._open.remove(closing)
+            await self._closings.lift_all()
             while self._asked:
                 asked, taint = self._asked.pop()
                 await withdraw(self.client, asked.reservation, asked.namespace, taint)
@@ -554,7 +453,7 @@ class Execution:
                     self.report.helps.append(await see_help(self.client, group, pod))
         except KubeError as error:
             self.report.failure = self.report.failure or str(error)
-            if self._open:
+            if self._closings.open:
                 self.report.notes.append(
                     "taints are left: 'claimctl reschedule --release-taints' removes them"
                 )

@@ -101,11 +101,7 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
         if unit and unit in units:
             units[unit].steps.append(step)
             continue
-        asked = tuple(
-            reallocation
-            for reallocation in plan.reallocations
-            if unit and reallocation.unit == unit
-        )
+        asked = tuple(asked for asked in plan.reallocations if unit and asked.unit == unit)
         taint = taints.get(unit) if unit else None
         group = Group([step], taint, asked, resizes.get(unit) if unit else None)
         groups.append(group)
@@ -124,7 +120,7 @@ def _order(groups: list[Group]) -> None:
         group.before = list(
             {id(last[node]): last[node] for node in touched if node in last}.values()
         )
-        group.room = [each for node in sorted(group.targets) for each in leaving[node]]
+        group.room = [earlier for node in sorted(group.targets) for earlier in leaving[node]]
         last |= dict.fromkeys(touched, group)
         for node in group.sources:
             leaving[node].append(group)

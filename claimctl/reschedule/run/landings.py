@@ -12,7 +12,7 @@ from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedulable_since
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import JOBS, REPLICASETS, Resource
 from claimctl.wire.seams import Clock
@@ -35,12 +35,9 @@ class PodOwnerStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodOwner(Wire, frozen=True, kw_only=True):
+class PodOwner(ObjectHeader, frozen=True, kw_only=True):
     """A ReplicaSet or a Job: how many pods it wants."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodOwnerSpec = PodOwnerSpec()
     status: PodOwnerStatus = PodOwnerStatus()
 
@@ -62,8 +59,8 @@ class PodOwner(Wire, frozen=True, kw_only=True):
 
 _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})
 _ASKED = {
-    each.kind: Resource(each.group, each.version, each.plural, each.kind, PodOwner)
-    for each in (REPLICASETS, JOBS)
+    kind.kind: Resource(kind.group, kind.version, kind.plural, kind.kind, PodOwner)
+    for kind in (REPLICASETS, JOBS)
 }
 
 

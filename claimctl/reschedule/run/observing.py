@@ -7,7 +7,6 @@ and that existed at that time is among the pods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -65,6 +64,10 @@ T = TypeVar("T")
 SYSTEM_NAMESPACE = "kube-system"
 PREPARE_FAILED = "FailedPrepareDynamicResources"
 ADMISSION_POLICY = "claimctl-avoidance"
+_ADMISSION = {
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+}
 ADMISSION_VERSIONS = ("v1", "v1beta1")
 """Of MutatingAdmissionPolicies. v1alpha1 (1.32) cannot read variables in a JSON patch."""
 
@@ -91,11 +94,6 @@ VOLUMES = Resource(
     "", "v1", "persistentvolumes", "PersistentVolume", PersistentVolume, namespaced=False
 )
 OWNERS = (_as(REPLICASETS, ObjectHeader), _as(JOBS, ObjectHeader))
-READ = (
-    CLAIMS, TEMPLATES, SLICES, DEVICE_CLASSES, CLAIMRESERVATIONS, DOWNGRADEPLANS, GROUPS, ALL_PODS,
-    ALL_NODES, NAMESPACES, BUDGETS, PRIORITY_CLASSES, VOLUME_CLAIMS, VOLUMES, *OWNERS,
-)  # fmt: skip
-"""Every resource that is listed."""
 
 
 class _Version(Wire, frozen=True, kw_only=True):
@@ -143,8 +141,16 @@ class Observation:
             now=now,
             cluster_uid=await cluster_uid(self.client),
             server=server,
-            controller=await self._controller(bool(reservations), now),
-            resize_gate=await self._gate(server, pods),
+            controller=(
+                await read_controller(self.client, self.lease_namespace, now)
+                if reservations
+                else Controller()
+            ),
+            resize_gate=(
+                await resize_gate(self.client, server)
+                if self.resizes and any(deferred(pod) is not None for pod in pods)
+                else Gate.OFF
+            ),
             claims=claims,
             slices=slices,
             reservations=reservations,
@@ -152,7 +158,7 @@ class Observation:
             pods=pods,
             nodes=await self._list(ALL_NODES),
             namespaces=await self._list(NAMESPACES),
-            owners=tuple([each for kind in OWNERS for each in await self._list(kind)]),
+            owners=tuple([owner for kind in OWNERS for owner in await self._list(kind)]),
             budgets=await self._list(BUDGETS),
             priority_classes=await self._list(PRIORITY_CLASSES),
             volume_claims=await self._list(VOLUME_CLAIMS),
@@ -176,23 +182,11 @@ class Observation:
         pods = await self._list(ALL_PODS)
         return replace(before, claims=claims, pods=pods, unreadable=tuple(self._unreadable))
 
-    async def _controller(self, reserved: bool, now: datetime) -> Controller:
-        """Asked only where a claim may be held."""
-        if not reserved:
-            return Controller()
-        return await read_controller(self.client, self.lease_namespace, now)
-
-    async def _gate(self, server: Release, pods: tuple[SchedulingPod, ...]) -> Gate:
-        """Asked only where a resize waits."""
-        if not self.resizes or not any(deferred(pod) is not None for pod in pods):
-            return Gate.OFF
-        return await resize_gate(self.client, server)
-
     async def _unprepared(self) -> dict[str, str]:
         """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
         chosen = f"reason={PREPARE_FAILED}"
         listing = await self.client.list(EVENTS, field_selector=chosen, partial=True)
-        events = sorted(listing.items, key=_told_at)
+        events = sorted(listing.items, key=_last_seen)
         return {
             event.regarding.uid: event.note for event in events if event.reason == PREPARE_FAILED
         }
@@ -204,7 +198,7 @@ class Observation:
         return listing.items
 
 
-def _told_at(event: Event) -> tuple[str, str]:
+def _last_seen(event: Event) -> tuple[str, str]:
     last = event.series.last_observed_time if event.series else ""
     created = event.metadata.creation_timestamp
     return last or event.event_time or (created.isoformat() if created else ""), event.note
@@ -218,18 +212,14 @@ async def keeps_off(client: Client) -> bool:
     """
     for version in ADMISSION_VERSIONS:
         try:
-            for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"):
-                await client.get(_admission(version, kind), ADMISSION_POLICY)
+            for kind, plural in _ADMISSION.items():
+                group = "admissionregistration.k8s.io"
+                resource = Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
+                await client.get(resource, ADMISSION_POLICY)
         except NotFound:
             continue
         return True
     return False
-
-
-def _admission(version: str, kind: str) -> Resource[ObjectHeader]:
-    plural = "mutatingadmissionpolicies" if kind.endswith("Policy") else f"{kind.lower()}s"
-    group = "admissionregistration.k8s.io"
-    return Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
 
 
 async def cluster_uid(client: Client) -> str:

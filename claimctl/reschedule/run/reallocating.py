@@ -7,11 +7,15 @@ request without its taint is withdrawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import datetime
 from typing import Any
 
 from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.controller_lease import read_controller
+from claimctl.reschedule.run.evicting import Left
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
     REALLOCATE_FOR_ANNOTATION,
@@ -22,6 +26,24 @@ from claimctl.wire.resources import CLAIMRESERVATIONS
 FOR_AVOIDANCE = "claimctl-avoidance"
 """In place of a taint's value: the pods avoid the node without a taint."""
 _Annotations = dict[str, str | None]
+
+
+async def against_reallocations(
+    client: Client, wanted: Collection[Reallocation], namespace: str, now: datetime
+) -> Left | None:
+    """Why the controller that the plan counts on would not give these claims up.
+
+    Args:
+        namespace: where the controller has its Lease.
+    """
+    if not wanted:
+        return None
+    controller = await read_controller(client, namespace, now)
+    if controller.since is None:
+        return Left(Reason.CONTROLLER_AWAY, controller.detail)
+    if any(asked.leader_since != controller.since for asked in wanted):
+        return Left(Reason.CHANGED, "another controller leads since the plan was made")
+    return None
 
 
 async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:

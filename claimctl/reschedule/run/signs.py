@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from claimctl.kube.events import EventRecorder
-from claimctl.reschedule.plan.plan import AvoidStep, Plan, ResizeStep
+from claimctl.reschedule.plan.plan import AvoidStep, Plan, PodRef, ResizeStep
 from claimctl.reschedule.run.groups import Group
 from claimctl.reschedule.run.steps import Result, RunReport, Step
 from claimctl.reschedule.run.taints import Closed, End
@@ -76,13 +76,7 @@ class Signs:
         entry = step.entry
         if self.events is None or not step.why:
             return
-        about = ObjectReference(
-            api_version=_OWNERS.get(entry.kind, ""),
-            kind=entry.kind,
-            namespace=entry.namespace,
-            name=entry.name,
-            uid=entry.owner_uid,
-        )
+        about = _owner(entry.kind, entry.namespace, entry.name, entry.owner_uid)
         reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
         kind = "Warning" if entry.braked or entry.nodes else "Normal"
         self.events.record(about, type=kind, reason=reason, note=step.why, action=_ACTION)
@@ -100,13 +94,11 @@ class Signs:
         """Tell the pod that is to grow."""
         if self.events is None:
             return
-        pod = resize.pod
-        about = ObjectReference(
-            api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
-        )
         evicted = sum(step.result is Result.EVICTED for step in group.steps)
-        note = f"evicted {counted(evicted, 'pod')} on {pod.node}, so that it can grow"
-        self.events.record(about, type="Normal", reason=ROOM_MADE, note=note, action=_ACTION)
+        note = f"evicted {counted(evicted, 'pod')} on {resize.pod.node}, so that it can grow"
+        self.events.record(
+            _pod(resize.pod), type="Normal", reason=ROOM_MADE, note=note, action=_ACTION
+        )
 
     def ended(self, report: RunReport) -> None:
         """Count what became of the moves."""
@@ -118,18 +110,9 @@ class Signs:
         if self.events is None:
             return
         pod, owner = step.move.pod, step.move.owner
-        about = ObjectReference(
-            api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
-        )
-        self.events.record(about, type=type_, reason=reason, note=note, action=_ACTION)
+        self.events.record(_pod(pod), type=type_, reason=reason, note=note, action=_ACTION)
         if owner is not None:
-            workload = ObjectReference(
-                api_version=_OWNERS.get(owner.kind, ""),
-                kind=owner.kind,
-                namespace=pod.namespace,
-                name=owner.name,
-                uid=owner.uid,
-            )
+            workload = _owner(owner.kind, pod.namespace, owner.name, owner.uid)
             text = f"pod {pod.name}: {note}"
             self.events.record(workload, type=type_, reason=reason, note=text, action=_ACTION)
 
@@ -139,3 +122,14 @@ class Signs:
                 api_version="v1", kind="Node", name=entry.node, uid=entry.node_uid
             )
             self.events.record(about, type="Normal", reason=reason, note=note, action=_ACTION)
+
+
+def _pod(pod: PodRef) -> ObjectReference:
+    return ObjectReference(
+        api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
+    )
+
+
+def _owner(kind: str, namespace: str, name: str, uid: str) -> ObjectReference:
+    version = _OWNERS.get(kind, "")
+    return ObjectReference(api_version=version, kind=kind, namespace=namespace, name=name, uid=uid)

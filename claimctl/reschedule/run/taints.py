@@ -48,7 +48,7 @@ from claimctl.reschedule.shapes.records import (
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import NODES, PODS, Resource
 from claimctl.wire.seams import Clock
 
@@ -73,12 +73,9 @@ class TaintedSpec(Wire, frozen=True, kw_only=True):
             force_setattr(self, "taints", present)
 
 
-class TaintedNode(Wire, frozen=True, kw_only=True):
+class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
     """A node with its taints as the server sends them, so that they can be written again."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: TaintedSpec = TaintedSpec()
 
 
@@ -246,7 +243,7 @@ class Taints:
 
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
-        return tuple(taint for one in await self.records.all() for taint in one.status.taints)
+        return tuple(taint for record in await self.records.all() for taint in record.status.taints)
 
     async def _tainted_nodes(self) -> list[TaintedNode]:
         """The nodes with taints of ours, Ready or not."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from claimctl.reschedule.shapes.scheduling import Present
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import (
     BasicDevice,
@@ -17,7 +18,7 @@ from claimctl.wire.claims import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Toleration
 
 
@@ -81,17 +82,10 @@ class ClaimTemplateSpec(Wire, frozen=True, kw_only=True):
     spec: SchedulingClaimSpec = SchedulingClaimSpec()
 
 
-class ClaimTemplate(Wire, frozen=True, kw_only=True):
+class ClaimTemplate(ObjectHeader, frozen=True, kw_only=True):
     """A ResourceClaimTemplate with a decoded spec."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ClaimTemplateSpec = ClaimTemplateSpec()
-
-
-class CounterConsumption(Wire, frozen=True, kw_only=True):
-    """Counters that a device shares with others (partitionable devices)."""
 
 
 class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
@@ -99,7 +93,7 @@ class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
 
     attributes: msgspec.Raw = EMPTY
     capacity: msgspec.Raw = EMPTY
-    consumes_counters: tuple[CounterConsumption, ...] = ()
+    consumes_counters: tuple[Present, ...] = ()
 
     def __post_init__(self) -> None:
         null_is_empty(self, "attributes", self.attributes)
@@ -112,7 +106,7 @@ class PublishedDevice(Device, frozen=True, kw_only=True):
     basic: DeviceDetails | None = None
     attributes: msgspec.Raw = EMPTY
     capacity: msgspec.Raw = EMPTY
-    consumes_counters: tuple[CounterConsumption, ...] = ()
+    consumes_counters: tuple[Present, ...] = ()
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
     node_name: str | None = None
@@ -142,8 +136,5 @@ class DeviceClassSpec(Wire, frozen=True, kw_only=True):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class DeviceClass(ObjectHeader, frozen=True, kw_only=True):
     spec: DeviceClassSpec = DeviceClassSpec()

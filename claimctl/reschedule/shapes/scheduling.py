@@ -16,7 +16,7 @@ import msgspec
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.label_selectors import LabelSelector
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
@@ -24,7 +24,6 @@ from claimctl.wire.pods import (
     ContainerStatus,
     PersistentVolumeClaimSource,
     Pod,
-    PodExtendedResourceClaimStatus,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -171,20 +170,9 @@ class SchedulingContainerStatus(ContainerStatus, frozen=True, kw_only=True):
     """The requests in force."""
 
 
-class ExtendedResourceRequest(Wire, frozen=True, kw_only=True):
-    container_name: str = ""
-    resource_name: str = ""
-    request_name: str = ""
-
-
-class ExtendedResourceClaimStatus(PodExtendedResourceClaimStatus, frozen=True, kw_only=True):
-    request_mappings: tuple[ExtendedResourceRequest, ...] = ()
-
-
 class SchedulingPodStatus(PodStatus, frozen=True, kw_only=True):
     container_statuses: tuple[SchedulingContainerStatus, ...] = ()
     init_container_statuses: tuple[SchedulingContainerStatus, ...] = ()
-    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
     qos_class: str = ""
     nominated_node_name: str = ""
     start_time: datetime | None = None
@@ -232,41 +220,28 @@ class DisruptionBudgetStatus(Wire, frozen=True, kw_only=True):
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
-    disrupted_pods: dict[str, datetime] | None = None
-    """Names of pods whose eviction was granted, and which the controller has not seen go yet."""
 
 
-class DisruptionBudget(Wire, frozen=True, kw_only=True):
+class DisruptionBudget(ObjectHeader, frozen=True, kw_only=True):
     """A PodDisruptionBudget."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
-class PriorityClass(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class PriorityClass(ObjectHeader, frozen=True, kw_only=True):
     value: int = 0
-    global_default: bool = False
     preemption_policy: str | None = None
 
 
 class VolumeClaimSpec(Wire, frozen=True, kw_only=True):
     volume_name: str = ""
     storage_class_name: str | None = None
-    access_modes: tuple[str, ...] = ()
 
 
-class VolumeClaim(Wire, frozen=True, kw_only=True):
+class VolumeClaim(ObjectHeader, frozen=True, kw_only=True):
     """A PersistentVolumeClaim."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: VolumeClaimSpec = VolumeClaimSpec()
 
 
@@ -278,10 +253,7 @@ class PersistentVolumeSpec(Wire, frozen=True, kw_only=True):
     node_affinity: VolumeNodeAffinity | None = None
 
 
-class PersistentVolume(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class PersistentVolume(ObjectHeader, frozen=True, kw_only=True):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 

@@ -98,7 +98,7 @@ class _Nodes:
             return False
         percentages = {resource: self.usage.percent(name, resource) for resource in self.low}
         return any(percentages.get(resource) is not None for resource in self.named) and all(
-            percent < self.low[each] for each, percent in percentages.items() if percent is not None
+            percent < self.low[name] for name, percent in percentages.items() if percent is not None
         )
 
     def overshoot(self, name: str) -> Fraction:
@@ -205,5 +205,6 @@ class Usage:
 
     def mean(self, nodes: Iterable[str], resource: str) -> Fraction | None:
         """The mean percentage of the nodes that have the resource."""
-        percentages = [each for node in nodes if (each := self.percent(node, resource)) is not None]
-        return sum(percentages, Fraction(0)) / len(percentages) if percentages else None
+        every = (self.percent(node, resource) for node in nodes)
+        known = [percent for percent in every if percent is not None]
+        return sum(known, Fraction(0)) / len(known) if known else None

@@ -1,0 +1,115 @@
+"""The taints that a run has set, each with the group of pods that it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from claimctl.kube.errors import Forbidden
+from claimctl.reschedule.plan.own_taints import MOVING_TAINT
+from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.landings import Landings
+from claimctl.reschedule.run.records import NoRecord
+from claimctl.reschedule.run.signs import Signs
+from claimctl.reschedule.run.steps import Result
+from claimctl.reschedule.run.taints import Closed, End, Taints
+from claimctl.reschedule.shapes.records import RecordedTaint
+
+
+@dataclass(slots=True)
+class Closing:
+    entry: RecordedTaint
+    group: Group
+
+
+@dataclass(slots=True)
+class Closings:
+    """Args:
+    landing: seconds for which replacements are waited for once their node is open again.
+    """
+
+    taints: Taints
+    landings: Landings
+    signs: Signs
+    landing: float
+    open: list[Closing] = field(default_factory=list)
+
+    async def close(self, group: Group) -> bool:
+        """Close the node of a unit. If it cannot be closed, the group is left: then False."""
+        taint = group.taint
+        if taint is None:
+            return True
+        if taint.pod is not None and await self.taints.is_placed(taint.pod):
+            group.leave(None, Reason.CHANGED, f"{taint.pod} needs no room any more")
+            return False
+        pod = taint.pod or group.first
+        try:
+            await self.landings.pods.follow(pod.namespace)
+            victims = [move.pod.uid for move in group.moves]
+            closed, entry = await self.taints.close(taint, pod, victims)
+        except NoRecord as error:
+            group.leave(None, Reason.FAILED, f"{error}; without a record no node is tainted")
+            return False
+        except Forbidden as error:
+            group.leave(None, Reason.FAILED, f"the node cannot be closed: {error}")
+            return False
+        if closed in (Closed.OURS, Closed.FOREIGN):
+            self.open.append(Closing(entry, group))
+            self.signs.tainted(entry, closed)
+            return True
+        detail = f"node {taint.node} is gone" if closed is Closed.CHANGED else "it is in use"
+        group.leave(None, Reason.CHANGED, f"the node cannot be closed: {detail}")
+        return False
+
+    def delay(self, group: Group) -> bool:
+        """Whether a taint of this run would keep a replacement from its expected node.
+
+        A move waits until the node it goes to is open again. The taint on a node waits for the
+        replacements that are on their way there. Critical pods tolerate each other's taints, so
+        that one of them might take the room of another: they come one after the other.
+        """
+        if group.rescues and any(closing.group.rescues for closing in self.open):
+            return True
+        if group.targets & {closing.entry.node for closing in self.open}:
+            return True
+        closes = group.taint.node if group.taint is not None else ""
+        return bool(closes) and any(
+            flight.move.destination == closes for flight in self.landings.open
+        )
+
+    async def renew(self) -> None:
+        await self.taints.renew([closing.entry for closing in self.open])
+
+    async def lift_what_is_done(self, *, polls: bool) -> None:
+        """Remove the taints that have met their purpose, or whose time is over.
+
+        Args:
+            polls: ask the server also for what no watch shows.
+        """
+        for closing in list(self.open):
+            end = await self._end(closing, polls=polls)
+            if end is not None:
+                await self._lift(closing, end)
+                # the node is open again: a replacement that finds no place now waits for others
+                uids = (move.pod.uid for move in closing.group.moves)
+                self.landings.hurry(uids, self.landing)
+                self.signs.untainted(closing.entry, end)
+
+    async def _end(self, closing: Closing, *, polls: bool) -> End | None:
+        entry, group = closing.entry, closing.group
+        if entry.key != MOVING_TAINT:
+            critical = self.landings.pods.get(entry.pod_uid, entry.pod_namespace)
+            waits = critical is not None and not critical.spec.node_name
+            return None if waits and not polls else await self.taints.ended(entry)
+        uids = {move.pod.uid for move in group.moves}
+        flying = any(flight.move.pod.uid in uids for flight in self.landings.open)
+        waiting = any(step.result is Result.PLANNED for step in group.steps)
+        return None if flying or waiting else End.MET
+
+    async def lift_all(self) -> None:
+        for closing in list(self.open):
+            await self._lift(closing, End.MET)
+
+    async def _lift(self, closing: Closing, end: End) -> None:
+        await self.taints.lift(closing.entry, end)
+        self.open.remove(closing)
