@@ -10,7 +10,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.run.steps import HelpState
+from claimctl.reschedule.run.steps import HelpState, Result
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
@@ -94,22 +94,6 @@ async def _is_bound(stage: Stage) -> bool:
 
 
 FOUR = replace(TWO, devices_per_node=4)
-
-
-@pytest.mark.cluster(FOUR)
-async def test_a_second_critical_pod_is_helped_right_after_the_first(stage: Stage) -> None:
-    """The cluster is full: the replacements of the first one's victims have no node."""
-    await closed(stage, 1)
-    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
-    await stage.create(DEPLOYMENTS, workload("train", 4, template="own"))
-    await stage.until_running(4)
-    for name in ("first", "second"):
-        await critical(stage, name=name)
-        report = await rescheduled(stage, CRITICAL)
-        assert report.evicted == 2
-        assert [help_.result for help_ in report.helps] == [HelpState.HELPED]
-        assert (await names(stage))[name] == stage.site.nodes[0]
-    assert await taints(stage) == []
 
 
 @pytest.mark.cluster(FOUR)
@@ -225,3 +209,47 @@ async def _entries(stage: Stage) -> list[Any]:
     for each in stage.embedded.admin.list("reschedulerecords"):
         found += (each.get("status") or {}).get("taints") or ()
     return found
+
+
+VITAL = tuple(f"vital-{number}" for number in range(10))
+TWENTY = replace(TWO, devices_per_node=20)
+
+
+async def _full(stage: Stage) -> None:
+    """Each critical pod needs the devices of two pods, whose replacements find no node."""
+    await closed(stage, 1)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("own"))
+    await stage.create(DEPLOYMENTS, workload("train", 20, template="own"))
+    await stage.until_running(20)
+
+
+async def _all_are_helped(stage: Stage) -> bool:
+    nodes = await names(stage)
+    return all(nodes.get(name) == stage.site.nodes[0] for name in VITAL)
+
+
+@pytest.mark.cluster(TWENTY)
+async def test_ten_critical_pods_in_a_row_are_all_helped(stage: Stage) -> None:
+    await _full(stage)
+    victims: list[str] = []
+    for name in VITAL:
+        await critical(stage, name=name)
+        report = await rescheduled(stage, CRITICAL)
+        assert [help_.result for help_ in report.helps] == [HelpState.HELPED]
+        victims += [step.move.pod.uid for step in report.steps if step.result is Result.EVICTED]
+    assert len(victims) == len(set(victims)) == 20
+    assert await _all_are_helped(stage)
+    assert await taints(stage) == []
+
+
+@pytest.mark.cluster(TWENTY)
+async def test_ten_critical_pods_at_once_are_helped_one_after_the_other(stage: Stage) -> None:
+    """One node is closed for one pod at a time. The interval of the loop is an hour."""
+    await _full(stage)
+    for name in VITAL:
+        await critical(stage, name=name)
+    others = dict.fromkeys(VITAL[1:], Reason.ROOM_FOR_ANOTHER)
+    assert reasons(await planned(stage, CRITICAL), *VITAL) == others
+    async with looping(stage, CRITICAL, interval=3600.0):
+        await stage.until(lambda: _all_are_helped(stage), "all are bound", within=60)
+        await stage.until(lambda: _no_taint(stage), "the node is open", within=5)

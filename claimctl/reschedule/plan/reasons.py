@@ -64,6 +64,7 @@ class Reason(StrEnum):
     SCHEDULER_PREEMPTS = "SchedulerPreempts"
     DOES_NOT_FIT_EVEN_EMPTY = "DoesNotFitEvenEmpty"
     VICTIMS_STAY = "VictimsStay"
+    ROOM_FOR_ANOTHER = "RoomForAnother"
     TOLERATION_MISSING = "TolerationMissing"
     ATTEMPTS_SPENT = "AttemptsSpent"
     BACKING_OFF = "BackingOff"
@@ -148,6 +149,7 @@ MEANINGS: Mapping[Reason, str] = {
     Reason.SCHEDULER_PREEMPTS: "The scheduler itself makes room for the pod.",
     Reason.DOES_NOT_FIT_EVEN_EMPTY: "No node fits the pod, even without pods of lower priority.",
     Reason.VICTIMS_STAY: "It would fit without pods of lower priority that may not be evicted now.",
+    Reason.ROOM_FOR_ANOTHER: "Room is being made on its node for another critical pod; it is next.",
     Reason.TOLERATION_MISSING: "The pod does not tolerate `CriticalAddonsOnly`, the taint that "
     "would keep its place free.",
     Reason.ATTEMPTS_SPENT: "claimctl has made room for the pod in vain as often as it may.",

@@ -48,7 +48,7 @@ from claimctl.reschedule.shapes.records import (
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.meta import ObjectHeader, find_condition
 from claimctl.wire.resources import NODES, PODS, Resource
 from claimctl.wire.seams import Clock
 
@@ -163,7 +163,7 @@ class Taints:
 
     async def ended(self, entry: RecordedTaint) -> End | None:
         """Whether the purpose of a taint is met, or its time is over."""
-        met = {CRITICAL_TAINT: self._is_placed, AVOID_TAINT: self._is_trusted}
+        met = {CRITICAL_TAINT: self._has_room, AVOID_TAINT: self._is_trusted}
         if await met.get(entry.key, self._has_left)(entry):
             return End.MET
         if entry.deadline is None or self.clock.now() >= entry.deadline:
@@ -220,10 +220,9 @@ class Taints:
 
     async def _stays(self, entry: RecordedTaint) -> bool:
         """Whether a pod that was to leave the node is still there."""
-        victims = set(entry.victims)
-        on_node = f"spec.nodeName={entry.node}"
-        pods = await self.client.list(_PODS, field_selector=on_node, partial=True)
-        return any(pod.metadata.uid in victims and not pod.metadata.deleting for pod in pods.items)
+        pods = await self._pods_on(entry.node)
+        victims = (pod for pod in pods if pod.metadata.uid in entry.victims)
+        return any(not pod.metadata.deleting for pod in victims)
 
     async def renew(self, entries: Iterable[RecordedTaint]) -> None:
         """Say in the record that this process lives, if it is time to."""
@@ -339,10 +338,32 @@ class Taints:
             or not is_critical(pod, {critical.namespace})
         )
 
-    async def _is_placed(self, entry: RecordedTaint) -> bool:
-        return await self.is_placed(
-            PodRef(namespace=entry.pod_namespace, name=entry.pod_name, uid=entry.pod_uid)
+    async def _has_room(self, entry: RecordedTaint) -> bool:
+        """Whether the critical pod has a node, or another critical pod has taken its room.
+
+        Critical pods tolerate the taint: the scheduler may bind any of them first. Then the node
+        opens again, and the next run makes room for the one that was overtaken.
+        """
+        pod = PodRef(namespace=entry.pod_namespace, name=entry.pod_name, uid=entry.pod_uid)
+        return await self.is_placed(pod) or await self._is_overtaken(entry)
+
+    async def _is_overtaken(self, entry: RecordedTaint) -> bool:
+        pods = await self._pods_on(entry.node)
+        if not entry.victims or any(pod.metadata.uid in entry.victims for pod in pods):
+            return False
+        times = (
+            find_condition(pod.status.conditions, "PodScheduled")
+            for pod in pods
+            if is_critical(pod, {pod.metadata.namespace})
         )
+        bound = [time.last_transition_time for time in times if time is not None]
+        # times of objects are whole seconds
+        since = entry.since.replace(microsecond=0) if entry.since else None
+        return any(time and since and time >= since for time in bound)
+
+    async def _pods_on(self, node: str) -> tuple[SchedulingPod, ...]:
+        selector = f"spec.nodeName={node}"
+        return (await self.client.list(_PODS, field_selector=selector, partial=True)).items
 
     async def _is_trusted(self, entry: RecordedTaint) -> bool:
         """Whether no owner avoids the node any more."""

@@ -46,6 +46,8 @@ from claimctl.wire.placement import admits
 
 FIRST_BACK_OFF = timedelta(minutes=10)
 """After the first attempt in vain; it doubles with each further one."""
+NEXT = timedelta(seconds=2)
+"""After this time a node is looked at again on which room is being made for another pod."""
 RETAKEN = timedelta(seconds=30)
 """So long after the death of a process, its attempt is ended by another one."""
 
@@ -115,6 +117,8 @@ class _Rescue:
         )
         self._protected: Obstacle | None = None
         """Which pods stay that would have to leave the first node on which the pod would fit."""
+        self._taken: list[str] = []
+        """Nodes that might do, on which room is made for another pod now."""
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
 
     @property
@@ -178,6 +182,9 @@ class _Rescue:
                 continue
             if victims and (best is None or (_loss(*victims), node.name) < best):
                 best, chosen = (_loss(*victims), node.name), victims
+        if best is None and self._taken:
+            self._run.look_again(self._now + NEXT)
+            return Obstacle(Reason.ROOM_FOR_ANOTHER, ", ".join(self._taken))
         if best is None:
             text = "on no node, not even without the pods of lower priority"
             stays = self._protected or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
@@ -192,7 +199,11 @@ class _Rescue:
         except Unknown:
             return
         for node in self._run.world.nodes.values():
-            if not problem(node) and not self._is_taken(node):
+            if problem(node):
+                continue
+            if self._is_taken(node):
+                self._taken.append(node.name)
+            else:
                 yield node
 
     def _is_taken(self, node: WorldNode) -> bool:
