@@ -119,7 +119,7 @@ def connecting(
         for parameter in inspect.signature(function).parameters.values()
         if parameter.name != "access"
     ]
-    defaults = {each.name: each.default for each in fields(Access)}
+    defaults = {field.name: field.default for field in fields(Access)}
     defaults |= {"as_groups": None, "request_timeout": request_timeout}
     only = inspect.Parameter.KEYWORD_ONLY
     flags = [
@@ -135,11 +135,11 @@ def connecting(
         return function(**given, access=Access(**values, first_timeout=first))
 
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # typer reads it
-        [each.replace(kind=only) for each in own] + flags
+        [parameter.replace(kind=only) for parameter in own] + flags
     )
-    command.__annotations__ = {each.name: each.annotation for each in (*own, *flags)} | {
-        "return": int | None
-    }
+    command.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in (*own, *flags)
+    } | {"return": int | None}
     command.__doc__, command.__module__ = function.__doc__, function.__module__
     return command
 

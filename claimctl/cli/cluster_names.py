@@ -32,43 +32,40 @@ SECONDS = 2.0
 
 def claims(ctx: typer.Context, incomplete: str) -> list[str]:
     """The claims of the namespace; also behind ``claim/``."""
-
     return _objects(ctx, incomplete, (CLAIM,))
 
 
 def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
     """The claims of the namespace, and the kinds that have names behind a slash."""
-
     return _objects(ctx, incomplete, (CLAIM, POD, "Deployment", "StatefulSet", "Job", RESERVATION))
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
 
-    return _starting(incomplete, _read(ctx, NAMESPACES))
+    return _filter(incomplete, _read(ctx, NAMESPACES))
 
 
 def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "contexts"))
+    return _filter(incomplete, _of_kubeconfig(ctx, "contexts"))
 
 
 def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "clusters"))
+    return _filter(incomplete, _of_kubeconfig(ctx, "clusters"))
 
 
 def users(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _starting(incomplete, _of_kubeconfig(ctx, "users"))
+    return _filter(incomplete, _of_kubeconfig(ctx, "users"))
 
 
 def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> list[str]:
     """The names of the kind before the slash; without a slash, claims and the other kinds."""
-
     word, slash, name = incomplete.rpartition("/")
     if slash:
         kind = kind_of(word)
-        found = _read(ctx, _resources()[kind]) if kind in kinds else ()
-        return [f"{word}/{each}" for each in _starting(name, found)]
+        names = _read(ctx, _resources()[kind]) if kind in kinds else ()
+        return [f"{word}/{name}" for name in _filter(name, names)]
     more = (f"{kind.lower()}/" for kind in kinds[1:])
-    return _starting(incomplete, (*_read(ctx, _resources()[kinds[0]]), *more))
+    return _filter(incomplete, (*_read(ctx, _resources()[kinds[0]]), *more))
 
 
 def _resources() -> dict[str, Resource[Any]]:
@@ -77,17 +74,16 @@ def _resources() -> dict[str, Resource[Any]]:
         *(RESOURCECLAIMS, PODS, CLAIMRESERVATIONS),
         *WORKLOADS.values(),
     )
-    return {each.kind: each for each in known}
+    return {resource.kind: resource for resource in known}
 
 
-def _starting(incomplete: str, found: Iterable[str]) -> list[str]:
-    return [each for each in found if each.startswith(incomplete)]
+def _filter(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _access(ctx: typer.Context) -> Access:
     """The connection flags so far on the line."""
-
-    given = {each.name: ctx.params.get(each.name) for each in fields(Access)}
+    given = {field.name: ctx.params.get(field.name) for field in fields(Access)}
     known = {name: value for name, value in given.items() if value}
     known["as_groups"] = tuple(known.get("as_groups") or ())
     return replace(Access(**known), request_timeout=SECONDS)
@@ -100,8 +96,8 @@ def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
         place = ctx.params.get("namespace") or session.namespace
         where = place if resource.namespaced else ""
         headers: Resource[Any] = replace(resource, type=ObjectHeader)
-        found = await session.client.list(headers, where, partial=True)
-        return sorted(each.metadata.name for each in found.items)
+        listing = await session.client.list(headers, where, partial=True)
+        return sorted(obj.metadata.name for obj in listing.items)
 
     try:
         return in_session(_access(ctx), work)

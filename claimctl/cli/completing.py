@@ -17,10 +17,10 @@ def attach(command: Any) -> None:
             parameter.hidden = False
         kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
         if kind in METAVARS | NAMES:
-            parameter._custom_shell_complete = _completing(kind)
+            parameter._custom_shell_complete = _completer(kind)
 
 
-def _completing(kind: str) -> Any:
+def _completer(kind: str) -> Any:
     def complete(context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
         from claimctl.cli.cluster_names import COMPLETIONS
 

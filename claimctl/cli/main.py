@@ -150,7 +150,7 @@ def _with_dry_run(arguments: list[str]) -> list[str]:
     """Take ``reschedule --dry-run`` for ``--dry-run=client``, as kubectl once did."""
     if "reschedule" not in arguments[:2]:
         return arguments
-    return ["--dry-run=client" if each == "--dry-run" else each for each in arguments]
+    return ["--dry-run=client" if argument == "--dry-run" else argument for argument in arguments]
 
 
 def _in_order(arguments: list[str]) -> list[str]:

@@ -56,7 +56,7 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
         # the singular, and the short name if there is one
         expected = ", ".join(
             dict.fromkeys(
-                name for each in _NAMES if each in kinds for name in _shown_names(_NAMES[each])
+                name for known in _NAMES if known in kinds for name in _shown_names(_NAMES[known])
             )
         )
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")

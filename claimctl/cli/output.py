@@ -136,7 +136,7 @@ def print_table(
         _print_plain(_cells(table, shown), target, head=head)
         return
     if target.isatty():
-        shown, left_out = _fitting(table, shown, width or _width(target), wide=wide)
+        shown, left_out = _choose_columns(table, shown, width or _width(target), wide=wide)
         if left_out:
             print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
     _print_rich(table, shown, target, width, head=head)
@@ -160,12 +160,12 @@ def _print_plain(lines: Sequence[Sequence[str]], out: TextIO, *, head: bool) -> 
         print("   ".join(cells).rstrip(), file=out)
 
 
-def _fitting(
+def _choose_columns(
     table: Table, shown: Sequence[Column], width: int, *, wide: bool
 ) -> tuple[list[Column], list[str]]:
     """The columns that fit into the width, and the titles of those that are left out."""
     kept, left_out = list(shown), list[Column]()
-    while not wide and _needed(table, kept) > width:
+    while not wide and _width_of(table, kept) > width:
         last = max(kept, key=lambda column: column.drop)
         if not last.drop:
             break
@@ -173,13 +173,13 @@ def _fitting(
         left_out.append(last)
     # a column that was left out for a wider one may fit
     for column in sorted(left_out, key=lambda column: column.drop):
-        more = [one for one in shown if one in kept or one is column]
-        if _needed(table, more) <= width:
+        more = [other for other in shown if other in kept or other is column]
+        if _width_of(table, more) <= width:
             kept = more
     return kept, [column.title for column in left_out if column not in kept]
 
 
-def _needed(table: Table, shown: Sequence[Column]) -> int:
+def _width_of(table: Table, shown: Sequence[Column]) -> int:
     return sum(_least(table, column) + _GAP for column in shown) - _GAP
 
 
@@ -216,7 +216,7 @@ def _print_rich(
         no_color=not colored,
         width=width,
     )
-    needed = _needed(table, shown) + _GAP
+    needed = _width_of(table, shown) + _GAP
     if not out.isatty():
         needed = sum(
             max(map(len, cells)) + _GAP for cells in zip(*_cells(table, shown), strict=True)

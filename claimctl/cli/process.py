@@ -53,10 +53,10 @@ def container_of(pod_uid: str) -> str:
 
 def changed(settings: Settings) -> dict[str, object]:
     """The settings that differ from the defaults, for the first line of the log."""
-    found = settings.model_dump(
+    values = settings.model_dump(
         mode="json", exclude_defaults=True, exclude={"identity", "container"}
     )
-    return {key: found[key] for key in sorted(found)}
+    return {key: values[key] for key in sorted(values)}
 
 
 async def serve(launch: Launch) -> signal.Signals | None:

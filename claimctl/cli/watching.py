@@ -25,12 +25,12 @@ async def changes(
 ) -> AsyncIterator[AsyncIterator[None]]:
     """An iterator that yields at once, and again after changes of the resources.
 
-    ``async with changes(...) as each: async for _ in each: ...`` The watches end with the block.
+    ``async with changes(...) as looks: async for _ in looks: ...`` The watches end with the block.
     A resource that may not be watched is looked at every ``AGAIN_SECONDS``.
     """
     changed = asyncio.Event()
     # the versions are read before the caller's first look: it misses nothing then
-    versions = [await _version_if_any(client, namespace, each) for each in watched]
+    versions = [await _version_if_any(client, namespace, resource) for resource in watched]
     tasks = [
         asyncio.create_task(_watch(client, clock, namespace, (resource, version), changed))
         for resource, version in zip(watched, versions, strict=True)

@@ -158,7 +158,7 @@ class Investigator:
         except NotFound:
             return True
         except UnreadableObject as error:
-            return error.found.uid not in ("", reference.uid)
+            return error.unreadable.uid not in ("", reference.uid)
         return bool(live.metadata.uid != reference.uid)
 
     async def _confirm_workload(
@@ -174,7 +174,7 @@ class Investigator:
         except NotFound:
             answer = None
         except UnreadableObject as error:
-            answer = error.found
+            answer = error.unreadable
         return replace(findings, workloads={**findings.workloads, key: answer})
 
     async def _read_claim(

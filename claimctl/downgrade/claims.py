@@ -25,7 +25,7 @@ async def read_claim(
     except NotFound:
         return over(record)
     except UnreadableObject as error:
-        return unread(record, error.found)
+        return unread(record, error.unreadable)
     return claim if claim.metadata.uid == record.uid else over(record)
 
 

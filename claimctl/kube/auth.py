@@ -109,11 +109,11 @@ class FetchedAuth:
 
     async def credentials(self, rejected: Credentials | None = None) -> Credentials:
         async with self._lock:
-            if self._last is None or self._last == rejected or self._expired():
+            if self._last is None or self._last == rejected or self._has_expired():
                 self._last, self._ends = await self._fetch()
             return self._last
 
-    def _expired(self) -> bool:
+    def _has_expired(self) -> bool:
         return self._ends is not None and self._now() >= self._ends - _EARLY
 
 
@@ -147,25 +147,25 @@ def provider_auth(config: Mapping[str, Any], user: Entry) -> FetchedAuth:
 
 
 def _exec_settings(user: Entry, where: str) -> dict[str, Any]:
-    found = user.value["exec"]
-    if not isinstance(found, dict):
+    settings = user.value["exec"]
+    if not isinstance(settings, dict):
         raise ConfigError(f"{where} must be a mapping with apiVersion and command")
     for key in ("apiVersion", "command"):
-        if not isinstance(found.get(key), str) or not found[key]:
+        if not isinstance(settings.get(key), str) or not settings[key]:
             raise ConfigError(f"{where}: {key} is missing")
-    command = found["command"]
+    command = settings["command"]
     if os.sep in command:
         # a path is relative to the kubeconfig; a bare name is looked up in PATH
         command = str(user.directory / command)
-    variables = found.get("env") or []
+    variables = settings.get("env") or []
     if not all(isinstance(item, dict) and {"name", "value"} <= item.keys() for item in variables):
         raise ConfigError(f"{where}: every entry of env needs a name and a value")
     return {
-        "apiVersion": found["apiVersion"],
+        "apiVersion": settings["apiVersion"],
         "command": command,
-        "args": [str(argument) for argument in found.get("args") or []],
+        "args": [str(argument) for argument in settings.get("args") or []],
         "env": [{"name": str(v["name"]), "value": str(v["value"])} for v in variables],
-        "installHint": str(found.get("installHint") or ""),
+        "installHint": str(settings.get("installHint") or ""),
     }
 
 

@@ -70,8 +70,8 @@ class Index(Generic[T]):
 
     def under(self, index: str, value: str) -> tuple[T, ...]:
         """The objects under ``value``; KeyError if the index does not exist."""
-        found = self._under[index].get(value)
-        return tuple(found.values()) if found is not None else ()
+        items = self._under[index].get(value)
+        return tuple(items.values()) if items is not None else ()
 
     def put(self, item: T) -> T | None:
         """Add or replace an object; return the old one."""
@@ -132,45 +132,45 @@ class UnreadObjects:
     def about(self, key: Key) -> Unreadable | None:
         """The unreadable object of this name, or one without a name that may be this object."""
         return self._known.get(key) or next(
-            (each for each in self.nameless if each.may_be_in(key[0])), None
+            (unread for unread in self.nameless if unread.may_be_in(key[0])), None
         )
 
     def may_be_nameless(self, key: Key) -> bool:
-        return any(each.may_be_in(key[0]) for each in self.nameless)
+        return any(unread.may_be_in(key[0]) for unread in self.nameless)
 
-    def note(self, found: Unreadable) -> bool:
+    def note(self, unread: Unreadable) -> bool:
         """Add an unreadable object; return whether it is new or has changed."""
-        key = (found.namespace, found.name)
-        if self._known.get(key) == found:
+        key = (unread.namespace, unread.name)
+        if self._known.get(key) == unread:
             return False
-        self._known[key] = found
-        self._log(found)
+        self._known[key] = unread
+        self._log(unread)
         self.publish()
         return True
 
     def forget(self, key: Key) -> Unreadable | None:
         """Remove an object that can be read again or is gone; return it."""
-        found = self._known.pop(key, None)
-        if found is not None:
+        unread = self._known.pop(key, None)
+        if unread is not None:
             self.publish()
-        return found
+        return unread
 
-    def replace_nameless(self, found: Sequence[Unreadable]) -> tuple[Unreadable, ...]:
+    def replace_nameless(self, nameless: Sequence[Unreadable]) -> tuple[Unreadable, ...]:
         """Replace the nameless objects; return those that are new and those that are gone."""
-        before, self.nameless = self.nameless, tuple(dict.fromkeys(found))
-        added = tuple(each for each in self.nameless if each not in before)
-        for each in added:
-            self._log(each)
+        before, self.nameless = self.nameless, tuple(dict.fromkeys(nameless))
+        added = tuple(unread for unread in self.nameless if unread not in before)
+        for unread in added:
+            self._log(unread)
         if before != self.nameless:
             self.publish()
-        return (*added, *(each for each in before if each not in self.nameless))
+        return (*added, *(unread for unread in before if unread not in self.nameless))
 
     def publish(self) -> None:
         labels = {"resource": self._resource.plural}
         count = len(self._known) + len(self.nameless)
         self._telemetry.gauge(Metric.UNREADABLE_OBJECTS, count, labels)
 
-    def _log(self, found: Unreadable) -> None:
+    def _log(self, unread: Unreadable) -> None:
         now = self._clock.monotonic()
         full = len(self._lines) == MOST_LINES
         if full and now - self._lines[0] < MINUTE:
@@ -181,9 +181,9 @@ class UnreadObjects:
         self._not_logged = 0
         log.warning(
             "an object cannot be read, no decision is made about claims that it concerns",
-            object=str(found),
-            version=found.resource_version,
-            problem=found.problem,
+            object=str(unread),
+            version=unread.resource_version,
+            problem=unread.problem,
             **more,
         )
 
@@ -215,13 +215,13 @@ class Cache(Generic[T]):
         elif event.object is not None:
             self.put(event.object, relist=False)
 
-    def _apply_unreadable(self, found: Unreadable, *, gone: bool) -> None:
-        if not found.identified:
-            self.replace_nameless([*self.unread.nameless, found])
+    def _apply_unreadable(self, unread: Unreadable, *, gone: bool) -> None:
+        if not unread.identified:
+            self.replace_nameless([*self.unread.nameless, unread])
         elif gone:
-            self.remove((found.namespace, found.name), None, relist=True, unread=found)
+            self.remove((unread.namespace, unread.name), None, relist=True, unread=unread)
         else:
-            self.note_unreadable(found)
+            self.note_unreadable(unread)
 
     def put(self, item: T, *, relist: bool) -> None:
         """Add or replace an object."""
@@ -260,20 +260,20 @@ class Cache(Generic[T]):
         if before is not None:
             self.report_unread(before, last is None)
 
-    def note_unreadable(self, found: Unreadable) -> None:
+    def note_unreadable(self, unread: Unreadable) -> None:
         """Keep the last readable version of an object whose present version cannot be decoded."""
-        key = (found.namespace, found.name)
+        key = (unread.namespace, unread.name)
         old, before = self.index.get(key), self.unread.get(key)
-        uid = old.metadata.uid if old is not None else before.uid if before else found.uid
-        if uid != found.uid:
+        uid = old.metadata.uid if old is not None else before.uid if before else unread.uid
+        if uid != unread.uid:
             self.remove(key, None, relist=True)
-        if self.unread.note(found):
-            self.report_unread(found, False)
+        if self.unread.note(unread):
+            self.report_unread(unread, False)
 
     def replace_nameless(self, nameless: Sequence[Unreadable]) -> None:
         """Replace the unreadable objects without names, and report which came and went."""
-        for each in self.unread.replace_nameless(nameless):
-            self.report_unread(each, False)
+        for unread in self.unread.replace_nameless(nameless):
+            self.report_unread(unread, False)
 
 
 class Relist(Generic[T]):
@@ -291,12 +291,12 @@ class Relist(Generic[T]):
             if self._missing:
                 self._missing.pop(key_of(item), None)
             self._cache.put(item, relist=True)
-        for each in page.unreadable:
-            if each.identified:
-                self._missing.pop((each.namespace, each.name), None)
-                self._cache.note_unreadable(each)
+        for unread in page.unreadable:
+            if unread.identified:
+                self._missing.pop((unread.namespace, unread.name), None)
+                self._cache.note_unreadable(unread)
             else:
-                self._nameless.append(each)
+                self._nameless.append(unread)
 
     def end(self) -> None:
         """Report objects that the list lacks as deleted.
@@ -310,8 +310,8 @@ class Relist(Generic[T]):
         self._cache.unread.publish()
 
 
-def _same(one: HasMetadata, other: HasMetadata) -> bool:
-    return (one.metadata.uid, one.metadata.resource_version) == (
+def _same(obj: HasMetadata, other: HasMetadata) -> bool:
+    return (obj.metadata.uid, obj.metadata.resource_version) == (
         other.metadata.uid,
         other.metadata.resource_version,
     )

@@ -53,8 +53,8 @@ def changes(present: Iterable[Reference], wanted: Iterable[Reference]) -> dict[s
 
     It has the entries that differ, directives that delete entries by their UID, and the order.
     """
-    before = {each.uid: to_plain(each) for each in present}
-    after = {each.uid: to_plain(each) for each in wanted}
+    before = {entry.uid: to_plain(entry) for entry in present}
+    after = {entry.uid: to_plain(entry) for entry in wanted}
     if not after:
         return {"reservedFor": None}
     gone = [{"$patch": "delete", "uid": uid} for uid in before if uid not in after]

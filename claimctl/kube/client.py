@@ -203,7 +203,7 @@ class Client:
             async with aclosing(pages) as read:
                 async for page in read:
                     version = page.resource_version
-                    items.extend(part for each in page.items if (part := keep(each)) is not None)
+                    items.extend(part for obj in page.items if (part := keep(obj)) is not None)
                     unreadable += page.unreadable
         except Gone:
             if limit == 0:
@@ -245,7 +245,7 @@ class Client:
         token = ""
         while True:
             exact = _exactly(version) if not token else ()
-            query = (*selectors, *_paging(limit, token), *exact)
+            query = (*selectors, *_page_query(limit, token), *exact)
             page = await self._page(resource, namespace, query)
             yield page if partial else self._whole(resource, namespace, page)
             token = page.continue_token
@@ -541,17 +541,17 @@ class Client:
             message = f"unexpected answer: {error}"
             raise BadAnswer(call.method, call.path, message=message) from error
 
-    def _whole(self, resource: Resource[T], namespace: str, found: Listing[T]) -> Listing[T]:
-        for each in found.unreadable:
-            raise UnreadableObject("GET", self.served(resource).path(namespace), each)
-        return found
+    def _whole(self, resource: Resource[T], namespace: str, listing: Listing[T]) -> Listing[T]:
+        for unread in listing.unreadable:
+            raise UnreadableObject("GET", self.served(resource).path(namespace), unread)
+        return listing
 
     def _decode(self, call: Call, resource: Resource[T], body: Body) -> T:
         try:
             return decode(body, resource.type)
         except msgspec.MsgspecError as error:
-            found = Unreadable.of(resource, bytes(body), str(error))
-            raise UnreadableObject(call.method, call.path, found) from error
+            parts = Unreadable.of(resource, bytes(body), str(error))
+            raise UnreadableObject(call.method, call.path, parts) from error
 
     def _call(self, method: str, resource: Resource[Any], *where: str, **more: Any) -> Call:
         return call_to(method, self.served(resource), *where, **more)
@@ -584,6 +584,6 @@ def _exactly(version: str) -> tuple[tuple[str, str], ...]:
     return ("resourceVersion", version), ("resourceVersionMatch", "Exact")
 
 
-def _paging(limit: int, token: str) -> tuple[tuple[str, str], ...]:
+def _page_query(limit: int, token: str) -> tuple[tuple[str, str], ...]:
     # limit=0 means 'no limit'; the server needs the limit again beside each token
     return (("limit", str(limit)), ("continue", token)) if token else (("limit", str(limit)),)

@@ -64,22 +64,22 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
         page: _Page[T] = decode(body, _Page[resource.type], nulls=False)  # type: ignore[name-defined]  # a type made at run time
         items = page.items or ()
         if all(item.metadata.name for item in items):  # type: ignore[attr-defined]  # all that can be listed have metadata
-            return _listing(page.metadata, items)
+            return _make_listing(page.metadata, items)
     except msgspec.MsgspecError:
         pass
     raw = decode(body, _RawPage)
     read: list[T] = []
     unread: list[Unreadable] = []
-    for each in raw.items or ():
-        found = decode_object(resource, each)
-        if isinstance(found, Unreadable):
-            unread.append(found)
+    for item in raw.items or ():
+        obj = decode_object(resource, item)
+        if isinstance(obj, Unreadable):
+            unread.append(obj)
         else:
-            read.append(found)
-    return _listing(raw.metadata, tuple(read), tuple(unread))
+            read.append(obj)
+    return _make_listing(raw.metadata, tuple(read), tuple(unread))
 
 
-def _listing(
+def _make_listing(
     meta: ListMeta, items: tuple[T, ...], unreadable: tuple[Unreadable, ...] = ()
 ) -> Listing[T]:
     return Listing(
@@ -90,11 +90,11 @@ def _listing(
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
     """Decode one object of a list or a watch; ``Unreadable`` if it cannot be decoded."""
     try:
-        found: T = decode(raw, resource.type)
+        obj: T = decode(raw, resource.type)
     except msgspec.MsgspecError as error:
         return Unreadable.of(resource, bytes(raw), str(error))
-    if found.metadata.name:  # type: ignore[attr-defined]  # all that can be listed have metadata
-        return found
+    if obj.metadata.name:  # type: ignore[attr-defined]  # all that can be listed have metadata
+        return obj
     return Unreadable.of(resource, bytes(raw), "metadata.name is missing")
 
 
@@ -208,16 +208,16 @@ def _event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchE
 
 def _rare_event(method: str, path: str, resource: Resource[T], line: bytes) -> WatchEvent[T]:
     """A bookmark, an error, or an object with nulls or that cannot be decoded."""
-    found = decode(line, WatchLine)
-    if found.type in _CHANGES:
-        return _change(resource, _CHANGES[found.type], found.object)
-    if found.type == "BOOKMARK":
-        at = Unreadable.of(resource, bytes(found.object), "").resource_version
+    event = decode(line, WatchLine)
+    if event.type in _CHANGES:
+        return _change(resource, _CHANGES[event.type], event.object)
+    if event.type == "BOOKMARK":
+        at = Unreadable.of(resource, bytes(event.object), "").resource_version
         return WatchEvent("BOOKMARK", None, at)
-    if found.type == "ERROR":
-        status = decode(found.object, Status)
+    if event.type == "ERROR":
+        status = decode(event.object, Status)
         raise from_status(method, path, status.code or 500, status)
-    raise LostEvent(method, path, message=f"unknown watch event type {found.type!r}")
+    raise LostEvent(method, path, message=f"unknown watch event type {event.type!r}")
 
 
 def _change(resource: Resource[T], type_: EventType, raw: msgspec.Raw) -> WatchEvent[T]:

@@ -74,7 +74,7 @@ def load_connection(
     flags = overrides or Overrides()
     paths = locate(kubeconfig, os.environ)
     if not paths and flags.server:
-        return _from_selection(flags.applied(_NO_FILE), as_user, flags)
+        return _from_selection(flags.apply_to(_NO_FILE), as_user, flags)
     if not paths and context is None and os.environ.get(_POD_HOST):
         return _in_cluster(as_user, flags)
     if not paths:

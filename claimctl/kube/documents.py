@@ -114,7 +114,7 @@ class DocumentClient:
         listing = await self._send("GET", served.at(namespace))
         api_version, name = kind
         return [
-            {"apiVersion": api_version, "kind": name, **each} for each in listing.get("items") or ()
+            {"apiVersion": api_version, "kind": name, **item} for item in listing.get("items") or ()
         ]
 
     async def delete(
@@ -144,9 +144,9 @@ class DocumentClient:
         except msgspec.MsgspecError as error:
             raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
         return {
-            each.kind: Served(path, each.name, each.namespaced)
-            for each in listing.resources or ()
-            if "/" not in each.name
+            resource.kind: Served(path, resource.name, resource.namespaced)
+            for resource in listing.resources or ()
+            if "/" not in resource.name
         }
 
     async def _send(

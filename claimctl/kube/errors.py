@@ -85,12 +85,12 @@ class UnreadableObject(BadAnswer):
     """An object exists and cannot be decoded. If the request was a write, it succeeded.
 
     Attributes:
-        found: the parts of the object that can be read.
+        unreadable: the parts of the object that can be read.
     """
 
-    def __init__(self, method: str, path: str, found: Unreadable) -> None:
-        super().__init__(method, path, message=f"unexpected answer: {found.describe()}")
-        self.found = found
+    def __init__(self, method: str, path: str, unreadable: Unreadable) -> None:
+        super().__init__(method, path, message=f"unexpected answer: {unreadable.describe()}")
+        self.unreadable = unreadable
 
 
 class ApiError(KubeError):

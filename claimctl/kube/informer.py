@@ -340,7 +340,7 @@ class Informer(Generic[T]):
             self._namespace,
             resource_version=self._version,
             timeout_seconds=self._rng.randint(300, 600),
-            opened=self._opened,
+            opened=self._note_opening,
         )
         try:
             async with aclosing(stream):
@@ -360,7 +360,7 @@ class Informer(Generic[T]):
         if not lived:
             await self._pause(None)
 
-    def _opened(self) -> None:
+    def _note_opening(self) -> None:
         if self.trouble is not None:
             log.info("watch works again", resource=self.resource.plural)
         self.trouble = None
@@ -387,6 +387,6 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             handler(change)
 
-    def _report_unread(self, found: Unreadable, gone: bool) -> None:
+    def _report_unread(self, unread: Unreadable, gone: bool) -> None:
         for handler in self._on_unread:
-            handler(found, gone)
+            handler(unread, gone)

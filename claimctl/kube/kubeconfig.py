@@ -35,18 +35,18 @@ class Entry:
 
     def text(self, key: str) -> str:
         """A string field; empty if absent. Raises ConfigError if the field is not a string."""
-        found = self.value.get(key)
-        if found is None:
+        value = self.value.get(key)
+        if value is None:
             return ""
-        if not isinstance(found, str):
-            raise ConfigError(f"{self.where}: {key} must be a string, not {_shape(found)}")
-        return found
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.where}: {key} must be a string, not {_shape(value)}")
+        return value
 
     def flag(self, key: str) -> bool:
-        found = self.value.get(key, False)
-        if not isinstance(found, bool):
-            raise ConfigError(f"{self.where}: {key} must be true or false, not {_shape(found)}")
-        return found
+        value = self.value.get(key, False)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{self.where}: {key} must be true or false, not {_shape(value)}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Overrides:
     as_groups: tuple[str, ...] = ()
     as_uid: str = ""
 
-    def applied(self, chosen: Selection) -> Selection:
+    def apply_to(self, chosen: Selection) -> Selection:
         """The selection with the flags' values."""
         return replace(
             chosen, cluster=self._on_cluster(chosen.cluster), user=self._on_user(chosen.user)
@@ -132,11 +132,11 @@ def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
     if not listed:
         default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
         return [default] if default.exists() else []
-    found = [path for path in listed if path.exists()]
-    if not found:
+    present = [path for path in listed if path.exists()]
+    if not present:
         names = ", ".join(str(path) for path in listed)
         raise ConfigError(f"KUBECONFIG names {names}: no such file; correct or unset it")
-    return found
+    return present
 
 
 def select(
@@ -164,7 +164,7 @@ def select(
     by = f"context {name!r} names the "
     cluster = flags.cluster or chosen.text("cluster")
     user = flags.user or chosen.text("user")
-    found = Selection(
+    selection = Selection(
         context=name,
         namespace=chosen.text("namespace") or "default",
         cluster=_lookup(merged, "clusters", cluster, "--cluster: " if flags.cluster else by)
@@ -173,7 +173,7 @@ def select(
         user=_lookup(merged, "users", user, "--user: " if flags.user else by) if user else nothing,
         source=merged.source,
     )
-    return flags.applied(found)
+    return flags.apply_to(selection)
 
 
 def names(kubeconfig: str | None, section: str) -> list[str]:
@@ -222,13 +222,13 @@ def _read(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def _entries(path: Path, section: str, found: Any) -> Iterator[tuple[str, Entry]]:
-    if found is None:
+def _entries(path: Path, section: str, items: Any) -> Iterator[tuple[str, Entry]]:
+    if items is None:
         return
-    if not isinstance(found, list):
-        raise ConfigError(f"kubeconfig {path}: {section} must be a list, not {_shape(found)}")
+    if not isinstance(items, list):
+        raise ConfigError(f"kubeconfig {path}: {section} must be a list, not {_shape(items)}")
     singular = _SINGULAR[section]
-    for number, item in enumerate(found):
+    for number, item in enumerate(items):
         where = f"kubeconfig {path}: {section}[{number}]"
         if not isinstance(item, dict) or not isinstance(item.get("name"), str):
             raise ConfigError(f"{where}: 'name' is missing")

@@ -233,7 +233,7 @@ class LeaderElection:
         began = self._clock.monotonic()
         if self._lease is None:
             lease = await self._create()
-        elif self.holder == self.identity or self._expired() or self._inherited():
+        elif self.holder == self.identity or self._has_expired() or self._is_inherited():
             lease = await self._update(self._lease)
         else:
             return False
@@ -257,23 +257,25 @@ class LeaderElection:
             HistoryLost: the version is lower than before.
         """
         known = self._lease.metadata.resource_version if self._lease else ""
-        found = lease.metadata.resource_version if lease else ""
-        if lease is None or found != known:
+        version = lease.metadata.resource_version if lease else ""
+        if lease is None or version != known:
             self._seen_at = self._clock.monotonic()
         self._lease = lease
-        if known.isdecimal() and found.isdecimal() and int(found) < int(known):
+        if known.isdecimal() and version.isdecimal() and int(version) < int(known):
             where = f"{self._settings.namespace}/{self._settings.name}"
             why = "etcd was restored from a backup; everything has to be listed anew"
-            raise HistoryLost(f"the lease {where} went back from version {known} to {found}: {why}")
+            raise HistoryLost(
+                f"the lease {where} went back from version {known} to {version}: {why}"
+            )
 
-    def _expired(self) -> bool:
+    def _has_expired(self) -> bool:
         """Whether the Lease has no holder, or was not renewed for its duration."""
         if self._lease is None or not self.holder:
             return True
         duration = self._lease.spec.lease_duration_seconds or self._settings.lease_duration
         return self._clock.monotonic() >= self._seen_at + duration
 
-    def _inherited(self) -> bool:
+    def _is_inherited(self) -> bool:
         """Whether an earlier process of this container holds the Lease: it is dead."""
         begins = bool(self._container) and self.holder.startswith(self._container)
         return begins and not self._has_led

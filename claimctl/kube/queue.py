@@ -83,7 +83,7 @@ class WorkQueue(Generic[K]):
         """The number of keys whose time had come by the latest time that was passed."""
         return len(self._ready)
 
-    def waited(self, key: K) -> float:
+    def waiting_time(self, key: K) -> float:
         """Seconds between the time of a held key and the ``get`` that returned it."""
         return self._held[key]
 
@@ -191,7 +191,7 @@ class QueueRunner(Generic[K]):
                 now = self._clock.monotonic()
                 key = self._queue.get(now)
                 if key is not None:
-                    waited = self._queue.waited(key)
+                    waited = self._queue.waiting_time(key)
                     self._telemetry.observe(Metric.WORKQUEUE_SECONDS, waited, self._labels)
                     self._report_depth()
                     return key

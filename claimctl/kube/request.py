@@ -68,8 +68,8 @@ def call_to(
     body: bytes | None = None,
 ) -> Call:
     _check_name(method, resource, namespace)
-    one = method in ("PATCH", "DELETE") or (method == "GET" and not query)
-    _check_name(method, resource, name, required=one)
+    needs_name = method in ("PATCH", "DELETE") or (method == "GET" and not query)
+    _check_name(method, resource, name, required=needs_name)
     path = resource.path(quote(namespace, safe=":"), quote(name, safe=":"), subresource)
     template = resource.path("{namespace}" if namespace else "", "{name}" if name else "")
     kind = MERGE_PATCH if method == "PATCH" else "application/json"
@@ -158,15 +158,15 @@ class Sender:
                     return await use(call, span)
             except TimeoutError as error:
                 text = f"no answer within {self.timeout:g} s"
-                raise _failed(span, RequestTimeout(call.method, call.path, message=text)) from error
+                raise _fail(span, RequestTimeout(call.method, call.path, message=text)) from error
             except ConnectionError as error:
-                raise _failed(span, connection_lost(call, error)) from error
+                raise _fail(span, connection_lost(call, error)) from error
             except KubeError as error:
-                _failed(span, error)
+                _fail(span, error)
                 raise
 
     async def _answer(self, call: Call, span: Span) -> Response:
-        response = await self._measured(call)
+        response = await self._send_measured(call)
         span.set(http__response__status_code=response.status)
         if 200 <= response.status < 300:
             return response
@@ -183,7 +183,7 @@ class Sender:
             )
         raise error_of(call.method, call.path, response.status, response.headers, body)
 
-    async def _measured(self, call: Call) -> Response:
+    async def _send_measured(self, call: Call) -> Response:
         """Send, and count the answer, or that there was none, with the time until it began."""
         headers = {**_HEADERS, **call.headers}
         began, code = self.clock.monotonic(), NO_ANSWER
@@ -206,7 +206,7 @@ def connection_lost(call: Call, error: ConnectionError) -> Unreachable:
     return Unreachable(call.method, call.path, f"connection lost: {reason}", delivered=delivered)
 
 
-def _failed(span: Span, error: KubeError) -> KubeError:
+def _fail(span: Span, error: KubeError) -> KubeError:
     span.set(error__type=str(error.status) if error.status else type(error).__name__)
     span.fail(error)
     return error
@@ -214,13 +214,13 @@ def _failed(span: Span, error: KubeError) -> KubeError:
 
 def _attributes(call: Call, number: int) -> dict[str, Value]:
     """Span attributes by the OpenTelemetry conventions for HTTP clients."""
-    found: dict[str, Value] = {
+    attributes: dict[str, Value] = {
         "http.request.method": call.method,
         "url.template": call.template,
         "url.path": call.path,
     }
     if number:
-        found["http.request.resend_count"] = number
+        attributes["http.request.resend_count"] = number
     if call.namespace:
-        found["k8s.namespace.name"] = call.namespace
-    return found
+        attributes["k8s.namespace.name"] = call.namespace
+    return attributes

@@ -129,9 +129,9 @@ async def with_retries(
     retrying = AsyncRetrying(
         retry=again, wait=pause, sleep=clock.sleep, before_sleep=_log, reraise=True
     )
-    async for one in retrying:
-        with one:
-            return await attempt(one.retry_state.attempt_number - 1)
+    async for attempted in retrying:
+        with attempted:
+            return await attempt(attempted.retry_state.attempt_number - 1)
     raise AssertionError("the last attempt returns or raises")
 
 

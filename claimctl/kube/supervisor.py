@@ -26,7 +26,7 @@ class Tasks:
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task. Its end counts as a failure unless it was stopped."""
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
         self._tasks.append(task)
         return task
 
@@ -49,7 +49,7 @@ class Tasks:
             self._tasks.remove(task)
             self._stopping.discard(task)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _note_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if task in self._stopping or self._failure.done():
             return

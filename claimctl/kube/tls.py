@@ -32,7 +32,7 @@ class Tls:
 
     def context(self) -> ssl.SSLContext:
         """Make a context. Raises ConfigError, which names the field with unusable content."""
-        context = self._trusting()
+        context = self._create_context()
         if hasattr(ssl, "VERIFY_X509_STRICT"):
             # strict checking, the default from Python 3.13, requires extensions that the CA
             # certificates of older tools lack; kubectl accepts them
@@ -44,7 +44,7 @@ class Tls:
             _load_chain(context, self.certificate, self.key)
         return context
 
-    def _trusting(self) -> ssl.SSLContext:
+    def _create_context(self) -> ssl.SSLContext:
         if self.authority is None:
             return ssl.create_default_context()
         try:

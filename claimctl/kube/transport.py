@@ -93,7 +93,7 @@ class HttpTransport:
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
         """Send one request; raises ``Unreachable`` or ``RequestTimeout`` if there is no answer."""
-        url = URL(f"{self._connection.server}{path}{_encoded(query)}", encoded=True)
+        url = URL(f"{self._connection.server}{path}{_encode(query)}", encoded=True)
         credentials = await self._credentials(method, path, None)
         answer = await self._request(method, path, url, self._options(headers, body, credentials))
         if answer.status == 401:
@@ -120,7 +120,7 @@ class HttpTransport:
         try:
             return await self._session.request(method, url, allow_redirects=False, **options)
         except TRANSPORT_ERRORS as error:
-            raise mapped(method, path, self._connection.server, error) from error
+            raise map_error(method, path, self._connection.server, error) from error
 
     def _options(
         self, headers: Mapping[str, str], body: bytes | None, credentials: Credentials
@@ -162,10 +162,10 @@ class HttpTransport:
                 yield chunk
         except TRANSPORT_ERRORS as error:
             answer.close()
-            raise mapped(method, path, self._connection.server, error) from error
+            raise map_error(method, path, self._connection.server, error) from error
 
 
-def mapped(method: str, path: str, server: str, error: BaseException) -> KubeError:
+def map_error(method: str, path: str, server: str, error: BaseException) -> KubeError:
     """The KubeError for one of ``TRANSPORT_ERRORS``."""
     reason = _reason(error)
     if isinstance(error, _NEVER_SENT):
@@ -189,7 +189,7 @@ def _reason(error: BaseException) -> str:
     return getattr(cause, "strerror", "") or str(cause) or type(cause).__name__
 
 
-def _encoded(query: Query) -> str:
+def _encode(query: Query) -> str:
     return f"?{urlencode(query)}" if query else ""
 
 

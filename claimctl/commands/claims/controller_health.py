@@ -117,7 +117,7 @@ async def election(client: Client, now: datetime, namespace: str = INSTALLED) ->
     except (Forbidden, NotFound):
         return Election(State.UNKNOWN, "you may not list Leases", readable=False)
     except UnreadableObject as error:
-        return Election(State.UNKNOWN, error.found.describe(), readable=False)
+        return Election(State.UNKNOWN, error.unreadable.describe(), readable=False)
 
 
 async def _leases(client: Client, namespace: str) -> tuple[Lease, ...]:

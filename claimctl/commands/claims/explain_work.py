@@ -134,9 +134,9 @@ async def _claim(session: Session, namespace: str, claim: str, output: Output) -
     try:
         shown = await explain_with_controller(session.client, namespace, claim, session.clock)
     except UnreadableObject as error:
-        if error.found.resource.plural != RESOURCECLAIMS.plural:
+        if error.unreadable.resource.plural != RESOURCECLAIMS.plural:
             raise
-        unread = error.found
+        unread = error.unreadable
         print_text(output, claim_text.unread_lines(unread), unreadable_of(unread), named)
         return
     document = explanation_of(shown, session.clock.now())

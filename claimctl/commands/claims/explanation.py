@@ -272,9 +272,9 @@ async def _workload(client: Client, reservation: ClaimReservation, claim: str) -
     except UnreadableObject as error:
         return WorkloadState(
             WorkloadPhase.UNREADABLE,
-            uid=error.found.uid,
+            uid=error.unreadable.uid,
             confirmed=True,
-            problem=error.found.describe(),
+            problem=error.unreadable.describe(),
         )
     except NotFound:
         recorded = reservation.status.reserved_for

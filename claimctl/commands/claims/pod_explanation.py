@@ -139,7 +139,7 @@ async def _with_claim(client: Client, namespace: str, use: ClaimUse, clock: Cloc
     except NotFound:
         return replace(use, problem=f"claim {use.claim} does not exist")
     except UnreadableObject as error:
-        return replace(use, problem=error.found.describe())
+        return replace(use, problem=error.unreadable.describe())
     return replace(use, explanation=explanation)
 
 

@@ -273,4 +273,4 @@ async def test_a_get_says_which_object_cannot_be_read() -> None:
     client = Client(WireServer(ok(thing("a", 1, **BAD))), LoopClock())
     with pytest.raises(UnreadableObject, match=r"Expected `str`.*nodeName") as error:
         await client.get(PODS, "a", "ns")
-    assert (error.value.found.name, error.value.found.uid) == ("a", "uid-a")
+    assert (error.value.unreadable.name, error.value.unreadable.uid) == ("a", "uid-a")

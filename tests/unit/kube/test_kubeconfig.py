@@ -132,4 +132,4 @@ def test_a_flag_about_the_servers_certificate_replaces_all_that_the_file_says_of
 ) -> None:
     of_file = {"certificate-authority-data": "abc", "insecure-skip-tls-verify": True}
     chosen = Selection("c", "", Entry("clusters[0]", of_file), Entry("users[0]"), "file")
-    assert flags.applied(chosen).cluster.value == expected
+    assert flags.apply_to(chosen).cluster.value == expected

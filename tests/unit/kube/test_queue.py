@@ -56,7 +56,7 @@ class Model(RuleBasedStateMachine):
         expected = due[0][2] if due else None
         assert self.queue.get(self.now) == expected
         if expected is not None:
-            assert self.queue.waited(expected) == self.now - due[0][0]
+            assert self.queue.waiting_time(expected) == self.now - due[0][0]
             del self.waiting[expected]
             self.held[expected] = None
 

@@ -29,7 +29,7 @@ from claimctl.kube.errors import (
     Unreachable,
 )
 from claimctl.kube.tls import Pem, Tls
-from claimctl.kube.transport import TRANSPORT_ERRORS, HttpTransport, mapped
+from claimctl.kube.transport import TRANSPORT_ERRORS, HttpTransport, map_error
 from claimctl.wire.seams import Response
 from tests.support import pems
 
@@ -334,7 +334,7 @@ EVERY = sorted(
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
 def test_every_error_of_aiohttp_ssl_and_the_system_is_mapped(kind: type) -> None:
     assert issubclass(kind, TRANSPORT_ERRORS)
-    error = mapped("GET", "/api", "https://kube.test", instance(kind))
+    error = map_error("GET", "/api", "https://kube.test", instance(kind))
     assert isinstance(error, (Unreachable, RequestTimeout, BadAnswer))
     text = str(error)
     assert text.startswith("GET /api: ")
@@ -345,7 +345,7 @@ def test_every_error_of_aiohttp_ssl_and_the_system_is_mapped(kind: type) -> None
 def test_only_what_surely_was_not_sent_counts_as_undelivered() -> None:
     undelivered = []
     for kind in EVERY:
-        error = mapped("GET", "/api", "s", instance(kind))
+        error = map_error("GET", "/api", "s", instance(kind))
         if isinstance(error, Unreachable) and not error.delivered:
             undelivered.append(kind.__name__)
     assert undelivered == [
