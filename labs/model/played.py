@@ -10,6 +10,17 @@ from labs.model.scenarios import SCENARIOS, Scenario
 from labs.model.traps import TRAP_SCENARIOS
 from labs.model.waiters import WAITER_SCENARIOS
 
+LARGEST = (
+    *("podgroup: a pod, a crash", "podgroup: two claimctls", "podgroup: two pods"),
+    *("hold: a pod, a crash, a lost answer", "native: two claimctls and a crash"),
+    *("podgroup: a workload made again", "native: a pod, a crash, a busy user"),
+    "podgroup: a workload ends, and another pod has no group",
+    "podgroup: a withdrawal beside two pods, devices out of reach",
+)
+"""These searches take more than a third of the time of all. In the tests they take turns, one each
+day. Each goes further than others with fewer pods, crashes or actions, which are played each time.
+"""
+
 PLAYED: tuple[Scenario, ...] = (
     *SCENARIOS,
     *AHEAD_SCENARIOS,

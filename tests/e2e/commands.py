@@ -23,6 +23,7 @@ from claimctl_demo.story import objects
 from claimctl_demo.story.presets import DIALECTS
 from claimctl_demo.story.real import RealScene, real_plane, really_staged
 from claimctl_demo.story.stage import Stage, staged
+from tests.e2e import warm
 from tests.e2e.harness import chosen
 from tests.e2e.real_cluster import RealCluster
 from tests.e2e.rights import bodies
@@ -46,8 +47,10 @@ class Answer:
 
 async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = SECONDS) -> Answer:
     """Run one command to its end."""
+    # beside a real cluster tests run in processes of their own, each with few commands
+    cold = chosen.get() is not None
     process = await asyncio.create_subprocess_exec(
-        *command_line(*arguments),
+        *(command_line(*arguments) if cold else (str(warm.folder() / warm.NAME), *arguments)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

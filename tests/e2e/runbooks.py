@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import warm
 from tests.e2e.commands import Answer
+from tests.e2e.harness import chosen
 from tests.support.runbooks import FOLDER, Command, Section, sections
 
 SECONDS = 180.0
@@ -54,7 +56,10 @@ class Runbook:
 
 async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
     """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # the first with `claimctl`: beside a real cluster tests run in processes of their own, each
+    # with few commands
+    ours = Path(sys.executable).parent if chosen.get() is not None else warm.folder()
+    programs = os.pathsep.join((str(ours), str(Path(sys.executable).parent), os.environ["PATH"]))
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
