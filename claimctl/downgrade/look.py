@@ -24,7 +24,6 @@ from claimctl.downgrade.standing import (
 )
 from claimctl.downgrade.status import Kubelet, Look, Part
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.reservation.facts.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -102,11 +101,7 @@ async def _claims(
 
 async def _refused(client: Client) -> frozenset[str]:
     """UIDs of the pods that a kubelet has refused; empty if the caller may not list Events."""
-    try:
-        selector = f"reason={PREPARE_FAILED}"
-        events = await client.list(EVENTS, field_selector=selector, partial=True)
-    except (Forbidden, NotFound):
-        return frozenset()
+    events = await client.list_if_allowed(EVENTS, field_selector=f"reason={PREPARE_FAILED}")
     return frozenset(event.regarding.uid for event in events.items)
 
 

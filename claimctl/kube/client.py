@@ -17,6 +17,7 @@ from claimctl.kube.errors import (
     BadAnswer,
     BadRequest,
     Conflict,
+    Forbidden,
     Gone,
     Invalid,
     NotFound,
@@ -216,6 +217,15 @@ class Client:
         try:
             return await self.list(resource, namespace, partial=True)
         except NotFound:
+            return Listing((), "")
+
+    async def list_if_allowed(
+        self, resource: Resource[T], namespace: str = "", **selectors: str
+    ) -> Listing[T]:
+        """The same; also empty if the caller may not list the resource."""
+        try:
+            return await self.list(resource, namespace, partial=True, **selectors)
+        except (Forbidden, NotFound):
             return Listing((), "")
 
     async def pages(

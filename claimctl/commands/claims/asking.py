@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +63,7 @@ async def _annotated(
     client: Client, namespace: str
 ) -> AsyncIterator[tuple[str, Any, AnnotationPlan]]:
     for (group, kind), resource in WORKLOADS.items():
-        try:
-            listed = await client.list(resource, namespace, partial=True)
-        except (Forbidden, NotFound):
-            continue
-        for workload in listed.items:
+        for workload in (await client.list_if_allowed(resource, namespace)).items:
             meta = workload.metadata
             if meta.annotation(RESERVE_ANNOTATION) is not None:
                 ref = WorkloadRef(api_group=group, kind=kind, name=meta.name)
@@ -79,17 +76,17 @@ async def _makers(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> 
     owners = {owner.uid for owner in claim.metadata.owner_references}
     uids = set()
     for pod in pods:
-        maker = pod.metadata.controller() if pod.metadata.uid in owners else None
-        if maker is not None and maker.kind == "ReplicaSet":
-            maker = await _owner_of_set(client, claim.metadata.namespace, maker)
+        maker = await maker_of(client, pod) if pod.metadata.uid in owners else None
         if maker is not None:
             uids.add(maker.uid)
     return frozenset(uids)
 
 
-async def _owner_of_set(client: Client, namespace: str, made: Any) -> OwnerReference | None:
-    try:
-        replica_set = await client.get(REPLICASETS, made.name, namespace)
-    except (Forbidden, NotFound, UnreadableObject):
-        return None
-    return replica_set.metadata.controller()
+async def maker_of(client: Client, pod: Pod) -> OwnerReference | None:
+    """The workload of the pod; its ReplicaSet, if the owner of that may not be read."""
+    owner = pod.metadata.controller()
+    if owner is not None and owner.kind == "ReplicaSet":
+        with suppress(Forbidden, NotFound, UnreadableObject):
+            replica_set = await client.get(REPLICASETS, owner.name, pod.metadata.namespace)
+            return replica_set.metadata.controller() or owner
+    return owner

@@ -6,6 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -145,28 +146,26 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     everyone = await client.list(PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
     listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
-    reservations = tuple(
-        reservation for reservation in listed.items if reservation.spec.resource_claim_name == name
-    )
-    unreadable = (*everyone.unreadable, *listed.unreadable, *await _sets(client, namespace))
+    reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
+    sets = await client.list_if_allowed(REPLICASETS, namespace)
+    unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
         name=name,
         claim=claim,
         reservations=tuple(
-            [await _held(client, reservation, name) for reservation in reservations]
+            [Held(made, await _workload(client, made, name)) for made in reservations]
         ),
         pods=pods,
-        rules=Rules(dialect=_dialect(reservations)),
+        # the dialect that the controller detected; without one, nothing depends on it
+        rules=Rules(dialect=recorded_dialect(reservations) or "hold"),
         memory=Memory(
             ghost_age=_ghost_ages(reservations, now),
             evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fenced_for(reservations, now)),
         ),
-        ghosts=tuple(
-            ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
-        ),
+        ghosts=tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods),
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
@@ -219,18 +218,10 @@ async def _with_devices(client: Client, snapshot: Snapshot) -> Snapshot:
     )
 
 
-async def _sets(client: Client, namespace: str) -> tuple[Unreadable, ...]:
-    """The ReplicaSets that cannot be read; none if the caller may not list ReplicaSets."""
-    try:
-        return (await client.list(REPLICASETS, namespace, partial=True)).unreadable
-    except Forbidden:
-        return ()
-
-
-def _dialect(reservations: tuple[ClaimReservation, ...]) -> str:
-    """The dialect that the controller detected. Without a controller, nothing depends on it."""
+def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
+    """The dialect that a controller found; '' if no status has one."""
     dialects = (reservation.status.dialect for reservation in reservations)
-    return next((dialect for dialect in dialects if dialect in DIALECTS), "hold")
+    return next((dialect for dialect in dialects if dialect in DIALECTS), "")
 
 
 def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
@@ -253,10 +244,6 @@ def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> di
         for ghost in reservation.status.force_deleted_pods
         if ghost.since is not None
     }
-
-
-async def _held(client: Client, reservation: ClaimReservation, claim: str) -> Held:
-    return Held(reservation, await _workload(client, reservation, claim))
 
 
 async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from claimctl.commands.claims.asking import maker_of
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
@@ -103,7 +104,9 @@ async def _explained(
         if use.claim not in known or not use.claim:
             known[use.claim] = await _with_claim(client, pod.metadata.namespace, use, clock)
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
-    findings = PodFindings(pod, tuple(uses), owner=await _owner(client, pod))
+    maker = await maker_of(client, pod)
+    owner = f"{maker.kind.lower()}/{maker.name}" if maker is not None else ""
+    findings = PodFindings(pod, tuple(uses), owner=owner)
     if findings.state in ("Waiting", "Starting"):
         findings = replace(findings, warnings=await _warnings(client, pod))
     if findings.state == "Waiting":
@@ -143,24 +146,9 @@ async def _with_claim(client: Client, namespace: str, use: ClaimUse, clock: Cloc
     return replace(use, explanation=explanation)
 
 
-async def _owner(client: Client, pod: Pod) -> str:
-    """The workload of the pod as kind/name; '' if it has none or it may not be read."""
-    owner = pod.metadata.controller()
-    if owner is not None and owner.kind == "ReplicaSet":
-        try:
-            made = await client.get(REPLICASETS, owner.name, pod.metadata.namespace)
-            owner = made.metadata.controller() or owner
-        except (Forbidden, NotFound, UnreadableObject):
-            pass
-    return f"{owner.kind.lower()}/{owner.name}" if owner is not None else ""
-
-
 async def _warnings(client: Client, pod: Pod) -> tuple[str, ...]:
     """The notes of the pod's Warning events, oldest first; none if they may not be listed."""
-    try:
-        events = await client.list(EVENTS, pod.metadata.namespace, partial=True)
-    except (Forbidden, NotFound):
-        return ()
+    events = await client.list_if_allowed(EVENTS, pod.metadata.namespace)
     about = [
         event
         for event in events.items
@@ -254,24 +242,26 @@ async def explain_workload(
     Raises:
         NotFound: the workload does not exist.
     """
-    group, resource = next(
-        (group, resource)
-        for (group, known_kind), resource in WORKLOADS.items()
-        if known_kind == kind
-    )
+    resource = next(resource for resource in WORKLOADS.values() if resource.kind == kind)
     workload = await client.get(resource, name, namespace)
-    sets = await _sets(client, namespace)
+    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
     state = observe(workload, "", sets)
-    ref = WorkloadRef(api_group=group, kind=kind, name=name)
+    ref = WorkloadRef(api_group=resource.group, kind=kind, name=name)
     listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
     own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
     everyone = (await client.list(PODS, namespace, partial=True)).items
-    pods = Consumers.of(pod for pod in everyone if _made_by(pod, state))
+    makers = ((pod, pod.metadata.controller()) for pod in everyone)
+    pods = Consumers.of(pod for pod, maker in makers if maker and maker.uid in state.pod_owners)
+    starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
+    not_running = sorted(
+        (*pods.pending.values(), *starting),
+        key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name),
+    )
     known: dict[str, ClaimUse] = {}
     for use in claim_uses(Pod(spec=template_of(workload).spec)):
         if use.claim:
             known[use.claim] = await _with_claim(client, namespace, use, clock)
-    waiting = [await _explained(client, pod, clock, known) for pod in _not_running(pods)[:SHOWN]]
+    waiting = [await _explained(client, pod, clock, known) for pod in not_running[:SHOWN]]
     return WorkloadFindings(
         ref=ref,
         namespace=namespace,
@@ -284,22 +274,3 @@ async def explain_workload(
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
         waiting=tuple(waiting),
     )
-
-
-async def _sets(client: Client, namespace: str) -> tuple[Any, ...]:
-    try:
-        return (await client.list(REPLICASETS, namespace, partial=True)).items
-    except Forbidden:
-        return ()
-
-
-def _made_by(pod: Pod, state: WorkloadState) -> bool:
-    owner = pod.metadata.controller()
-    return owner is not None and owner.uid in state.pod_owners
-
-
-def _not_running(pods: Consumers) -> list[Pod]:
-    """The pending pods, then those that have a node and do not run yet."""
-    starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
-    waiting = [*pods.pending.values(), *starting]
-    return sorted(waiting, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))

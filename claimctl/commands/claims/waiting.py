@@ -36,7 +36,8 @@ def release_wait(explanation: Explanation, blocker: Blocker) -> str:
     if blocker.after is None:
         return ""
     if (end := until(explanation, blocker)) is not None:
-        anew = ", and later if a controller has started since" if _begins_anew(blocker) else ""
+        bound = blocker.reason is Reason.PODS_MAY_BE_BOUND
+        anew = ", and later if a controller has started since" if bound else ""
         left = f"{duration(blocker.after)} left"
         return f"until {end:%Y-%m-%dT%H:%M:%SZ} by the controller's clock, {left}{anew}"
     if blocker.reason is Reason.PODS_MAY_BE_BOUND:
@@ -45,10 +46,6 @@ def release_wait(explanation: Explanation, blocker: Blocker) -> str:
             "to them, by its own clock; explain cannot know when that was"
         )
     return ""
-
-
-def _begins_anew(blocker: Blocker) -> bool:
-    return blocker.reason is Reason.PODS_MAY_BE_BOUND
 
 
 def controllers_word(explanation: Explanation) -> Iterator[str]:

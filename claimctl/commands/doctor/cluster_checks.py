@@ -148,14 +148,23 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
     return (
         *_rights(observed),
         *_reservations(observed),
-        *_annotations(observed),
-        *_unread(observed),
+        *(
+            Finding("annotations", wrong.message, wrong.namespace, wrong.workload)
+            for wrong in observed.annotations
+        ),
+        *(
+            Finding(
+                "unreadable-objects",
+                f"{unread.describe()}; claimctl makes no decision about claims that it concerns",
+                unread.namespace,
+                unread.name,
+            )
+            for unread in observed.unreadable
+        ),
         *_claims(observed),
         *_kubelets(observed),
         *_refused(observed),
-        *_tainted(observed),
-        *_avoiding(observed),
-        *_resizing(observed),
+        *_rescheduling(observed),
     )
 
 
@@ -207,11 +216,6 @@ def _reservations(observed: Observed) -> Iterator[Finding]:
 _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
 
 
-def _annotations(observed: Observed) -> Iterator[Finding]:
-    for annotation in observed.annotations:
-        yield Finding("annotations", annotation.message, annotation.namespace, annotation.workload)
-
-
 def _rights(observed: Observed) -> Iterator[Finding]:
     missing = observed.missing_rights
     if len(missing) > _FEW_RIGHTS:
@@ -226,12 +230,6 @@ def _rights(observed: Observed) -> Iterator[Finding]:
 _FEW_RIGHTS = 3
 """More missing rights than these are one line."""
 _ROLES = "`claimctl install --component rbac` applies its roles"
-
-
-def _unread(observed: Observed) -> Iterator[Finding]:
-    for unread in observed.unreadable:
-        text = f"{unread.describe()}; claimctl makes no decision about claims that it concerns"
-        yield Finding("unreadable-objects", text, unread.namespace, unread.name)
 
 
 def _claims(observed: Observed) -> Iterator[Finding]:
@@ -327,22 +325,13 @@ def _refused(observed: Observed) -> Iterator[Finding]:
         yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
 
 
-def _tainted(observed: Observed) -> Iterator[Finding]:
+def _rescheduling(observed: Observed) -> Iterator[Finding]:
+    see = "see `claimctl reschedule --release-taints`"
     for node, taint in observed.stale_taints:
-        text = (
-            f"the taint {taint.key}={taint.value} was left behind; "
-            "see `claimctl reschedule --release-taints`"
-        )
+        text = f"the taint {taint.key}={taint.value} was left behind; {see}"
         yield Finding("stale-taints", text, object=node)
-
-
-def _avoiding(observed: Observed) -> Iterator[Finding]:
     for namespace, name, what in observed.avoidances:
-        text = f"{what}; see `claimctl reschedule --release-taints`"
-        yield Finding("avoidances", text, namespace, name)
-
-
-def _resizing(observed: Observed) -> Iterator[Finding]:
+        yield Finding("avoidances", f"{what}; {see}", namespace, name)
     for namespace, name, what in observed.resizes:
         text = f"{what}; see `claimctl explain pod/{name} -n {namespace}`"
         yield Finding("resizes", text, namespace, f"pod/{name}")

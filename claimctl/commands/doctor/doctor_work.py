@@ -87,13 +87,9 @@ def table(findings: tuple[Finding, ...]) -> Table:
             (
                 f"{printable(_SIGNS[finding.verdict])} {finding.verdict}".strip(),
                 finding.check,
-                _where(finding) or "-",
+                "/".join(filter(None, (finding.namespace, finding.object))) or "-",
                 finding.message,
             )
             for finding in findings
         ),
     )
-
-
-def _where(finding: Finding) -> str:
-    return "/".join(filter(None, (finding.namespace, finding.object)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.claims.explanation import recorded_dialect
 from claimctl.commands.doctor.account import Account, account_of, missing_rights_of, own_name
 from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
@@ -32,12 +33,11 @@ from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import complaints
 from claimctl.reschedule.plan.kubelet import in_vain
 from claimctl.reschedule.plan.own_taints import stale_taints
-from claimctl.reschedule.shapes.records import RESCHEDULERECORDS, RescheduleRecord
+from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.wire import resources as wire
-from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.reservations import ClaimReservation, WorkloadRef
 from claimctl.wire.resources import WORKLOADS, Resource
@@ -86,11 +86,16 @@ async def examine(
     served = await look(client)
     detection, unknown = await _detect(client, override)
     reader = _Reader(client, namespace)
-    account, refused = await _account(client)
+    account, refused = None, ""
+    try:
+        account = await account_of(client)
+    except Forbidden:
+        refused = "you may not list Deployments in all namespaces"
     where = account.namespace if account else INSTALLED
     elected = await election(client, clock.now(), where)
     observed = await _observe(reader, clock, detection)
-    missing = await _missing_crds(client)
+    own = await resources(client, f"/apis/{_CRDS[0].api_version}")
+    missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED
     if account is not None or not missing:
@@ -109,12 +114,6 @@ async def examine(
     )
 
 
-async def _missing_crds(client: Client) -> tuple[str, ...]:
-    first = _CRDS[0]
-    served = await resources(client, f"/apis/{first.group}/{first.version}")
-    return tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in served)
-
-
 async def _detect(client: Client, override: str) -> tuple[Detection | None, str]:
     """The dialect, or why it is not known. The controller may create claims only in its own
     namespace."""
@@ -125,13 +124,6 @@ async def _detect(client: Client, override: str) -> tuple[Detection | None, str]
             probe = DialectProbe(client, override=override, namespace=INSTALLED)
             return await probe.detect(), ""
         return None, str(error)
-
-
-async def _account(client: Client) -> tuple[Account | None, str]:
-    try:
-        return await account_of(client), ""
-    except Forbidden:
-        return None, "you may not list Deployments in all namespaces"
 
 
 async def _rights(
@@ -197,8 +189,12 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         await reader.listing(resource) for resource in (wire.REPLICASETS, wire.DOWNGRADEPLANS)
     ]
     every = (*listed.values(), nodes, events, slices, *others)
+    now, statuses = clock.now(), [record.status for record in records.items]
+    taints = [entry for status in statuses for entry in status.taints]
+    avoidances = [entry for status in statuses for entry in status.avoidances]
+    rounds = [entry for status in statuses for entry in status.resizes]
     return Observed(
-        dialect=detection.dialect if detection else _recorded_dialect(reserved.items),
+        dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
         orphans=orphans(scan.claims) if scan else {},
         uids={
@@ -215,34 +211,13 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
         reservations=reserved.items,
         behind=await _behind(reader, clock, reserved.items),
         slices=slices.items,
-        stale_taints=_stale_taints(nodes.items, records.items, clock),
-        avoidances=_avoidances(records.items, clock),
-        resizes=_resizes(records.items, clock),
+        stale_taints=tuple(stale_taints(nodes.items, taints, now)),
+        avoidances=tuple(
+            (owner.namespace, f"{owner.kind.lower()}/{owner.name}", what)
+            for owner, what in complaints(avoidances, now)
+        ),
+        resizes=tuple((pod.namespace, pod.name, what) for pod, what in in_vain(rounds, now)),
         old_groups=len(listed[POD_GROUP].items) if old else 0,
-    )
-
-
-def _stale_taints(
-    nodes: Iterable[Node], records: Iterable[RescheduleRecord], clock: Clock
-) -> tuple[tuple[str, Taint], ...]:
-    entries = [entry for record in records for entry in record.status.taints]
-    return tuple(stale_taints(nodes, entries, clock.now()))
-
-
-def _avoidances(
-    records: Iterable[RescheduleRecord], clock: Clock
-) -> tuple[tuple[str, str, str], ...]:
-    entries = [entry for record in records for entry in record.status.avoidances]
-    return tuple(
-        (entry.namespace, f"{entry.kind.lower()}/{entry.name}", what)
-        for entry, what in complaints(entries, clock.now())
-    )
-
-
-def _resizes(records: Iterable[RescheduleRecord], clock: Clock) -> tuple[tuple[str, str, str], ...]:
-    rounds = [entry for record in records for entry in record.status.resizes]
-    return tuple(
-        (resize.namespace, resize.name, what) for resize, what in in_vain(rounds, clock.now())
     )
 
 
@@ -252,19 +227,10 @@ async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
         return await scan_claims(reader.client, clock, reader.namespace)
     except Forbidden as error:
         plural = error.path.rpartition("/")[2]
-        known = (wire.RESOURCECLAIMS, wire.PODS, wire.CLAIMRESERVATIONS)
-        missing = next(
-            (resource for resource in known if resource.plural == plural), wire.RESOURCECLAIMS
-        )
+        known = {listed.plural: listed for listed in (wire.PODS, wire.CLAIMRESERVATIONS)}
         for check in _OF_CLAIMS:
-            reader.refuse(check, missing)
+            reader.refuse(check, known.get(plural, wire.RESOURCECLAIMS))
         return None
-
-
-def _recorded_dialect(reservations: tuple[ClaimReservation, ...]) -> str:
-    """The dialect that a controller found; '' if no status has one."""
-    dialects = (reservation.status.dialect for reservation in reservations)
-    return next((dialect for dialect in dialects if dialect in DIALECTS), "")
 
 
 def _annotations(
@@ -275,11 +241,7 @@ def _annotations(
         for workload in listed[group, resource.plural].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
             place = workload.metadata.namespace
-            of_it = tuple(
-                reservation
-                for reservation in reservations
-                if reservation.metadata.namespace == place
-            )
+            of_it = tuple(made for made in reservations if made.metadata.namespace == place)
             wanted = plan(Annotated(ref, resource.api_version, workload, of_it))
             name = f"{kind.lower()}/{ref.name}"
             annotations += [Annotation(place, name, problem.note) for problem in wanted.problems]

@@ -76,7 +76,8 @@ async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
     findings, text = diagnosis(seen), io.StringIO()
     print_table(doctor_work.table(findings), out=text)
     bundle.files["doctor.txt"] = text.getvalue()
-    bundle.files["doctor.json"] = _json(plain(diagnosis_of(seen, findings)))
+    shown = json.dumps(plain(diagnosis_of(seen, findings)), indent=2, ensure_ascii=False)
+    bundle.files["doctor.json"] = shown + "\n"
 
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
@@ -95,10 +96,6 @@ async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
         bundle.files[path] = "\n".join(claim_text.lines(explanation)) + "\n"
     if len(shown) > MOST_CLAIMS:
         bundle.problems.append(f"{len(shown) - MOST_CLAIMS} claims are not explained")
-
-
-def _json(document: dict[str, object]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def write(path: Path, bundle: Bundle) -> None:

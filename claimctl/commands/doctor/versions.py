@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from claimctl import __version__
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.claims.explanation import recorded_dialect
 from claimctl.commands.doctor.account import Account, account_of
 from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.controller.dialect.probe import parse_version
@@ -57,10 +58,8 @@ class Versions:
         """The versions of claimctl's parts that are known."""
         images = self.controller.images if self.controller else ()
         tags = [release for release in map(release_of, images) if release]
-        texts = {"client": __version__, "crds": self.crds_release}
-        return {**{part: text for part, text in texts.items() if text}} | (
-            {"controller": tags[0]} if tags else {}
-        )
+        texts = {"client": __version__, "crds": self.crds_release, "controller": (*tags, "")[0]}
+        return {part: text for part, text in texts.items() if text}
 
     @property
     def skew(self) -> tuple[Skew, str]:
@@ -100,7 +99,7 @@ async def versions(client: Client, clock: Clock) -> Versions:
         crds_release=await _release_of_crds(client),
         controller=controller,
         election=await election(client, clock.now(), where),
-        dialect=await _recorded_dialect(client),
+        dialect=recorded_dialect((await client.list_if_allowed(CLAIMRESERVATIONS)).items),
     )
 
 
@@ -119,18 +118,3 @@ async def _release_of_crds(client: Client) -> str:
     except (Forbidden, NotFound):
         return ""
     return (definition.metadata.labels or {}).get(VERSION_LABEL, "")
-
-
-async def _recorded_dialect(client: Client) -> str:
-    try:
-        reservations = await client.list_if_served(CLAIMRESERVATIONS)
-    except Forbidden:
-        return ""
-    return next(
-        (
-            reservation.status.dialect
-            for reservation in reservations.items
-            if reservation.status.dialect
-        ),
-        "",
-    )

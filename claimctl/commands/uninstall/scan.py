@@ -154,10 +154,7 @@ async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
 
 
 async def _avoiding(client: Client) -> tuple[str, ...]:
-    try:
-        records = (await client.list_if_served(RESCHEDULERECORDS)).items
-    except Forbidden:
-        return ()
+    records = (await client.list_if_allowed(RESCHEDULERECORDS)).items
     return tuple(record.metadata.name for record in records if record.status.avoidances)
 
 
