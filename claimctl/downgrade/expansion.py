@@ -153,8 +153,15 @@ def expand(
     missing = _missing(claim, consumers, (*workloads, *opened_by))
     if claim.status.allocation is None:
         return Unchanged()
-    uncertain = [unread for unread in unreadable if _may_use(unread, claim)]
-    unlisted = {unread.uid for unread in uncertain} - {entry.uid for entry in listed}
+    uids = {entry.uid for entry in listed}
+    uncertain = [
+        unread
+        for unread in unreadable
+        if (names := claims_named(unread)) is None
+        or claim.metadata.name in names
+        or unread.uid in uids
+    ]
+    unlisted = {unread.uid for unread in uncertain} - uids
     if not workloads and not (again and (missing or unlisted)):
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if uncertain:
@@ -166,13 +173,10 @@ def expand(
     kept = (*_kept(listed, pods, ahead), *holds) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)
     unknown = unknown_references(claim, on_record)
-    return _refusal(claim, unknown, reserved_for) or Expanded(reserved_for, workloads, ahead)
-
-
-def _may_use(pod: Unreadable, claim: ResourceClaim) -> bool:
-    names = claims_named(pod)
-    named = names is None or claim.metadata.name in names
-    return named or any(entry.uid == pod.uid for entry in claim.status.reserved_for)
+    if obstacle := _obstacle(claim, unknown, reserved_for):
+        count = sum(map(is_pod, reserved_for))
+        return Refused(obstacle, _explain(obstacle, claim, unknown, count), count)
+    return Expanded(reserved_for, workloads, ahead)
 
 
 def _missing(
@@ -225,18 +229,12 @@ def _with_marks(
     return tuple(entry for entry in entries if not is_tombstone(entry) or entry.uid in marked)
 
 
-def _refusal(
-    claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
-) -> Refused | None:
-    pods = sum(map(is_pod, reserved_for))
-    obstacle = _obstacle(claim, unknown, reserved_for)
-    return Refused(obstacle, _explain(obstacle, claim, unknown, pods), pods) if obstacle else None
-
-
 def _obstacle(
     claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
 ) -> Obstacle | None:
-    if _generated_for_group(claim):
+    owner = claim.metadata.controller()
+    group = "scheduling.k8s.io/"
+    if owner and owner.kind == "PodGroup" and owner.api_version.startswith(group):
         return Obstacle.GENERATED_FOR_POD_GROUP
     if claim.metadata.deleting:
         return Obstacle.BEING_DELETED
@@ -248,20 +246,10 @@ def _obstacle(
     return None if keep_it else Obstacle.NO_CONSUMER
 
 
-def _generated_for_group(claim: ResourceClaim) -> bool:
-    """Whether the claim was made from a PodGroup's template: its controller is a PodGroup."""
-    owner = claim.metadata.controller()
-    return (
-        owner is not None
-        and owner.kind == "PodGroup"
-        and owner.api_version.startswith("scheduling.k8s.io/")
-    )
-
-
 def _explain(
     obstacle: Obstacle, claim: ResourceClaim, unknown: tuple[Reference, ...], pods: int
 ) -> str:
-    holders = _named(workload_references(claim)) or "its former workload"
+    holders = names_of(workload_references(claim)) or "its former workload"
     match obstacle:
         case Obstacle.TOO_MANY_CONSUMERS:
             return _explain_excess(claim, holders, pods)
@@ -280,8 +268,8 @@ def _explain(
             )
         case _:
             return (
-                f"held by {_named(unknown)}, which is not claimctl's, not a PodGroup, and not what "
-                "the claim was created for: its owner must remove it"
+                f"held by {names_of(unknown)}, which is not claimctl's, not a PodGroup, and not "
+                "what the claim was created for: its owner must remove it"
             )
 
 
@@ -310,26 +298,19 @@ def _room(claim: ResourceClaim) -> int:
 
 def scale_command(claim: ResourceClaim) -> str:
     """The command that scales the claim's workload to as many pods as a claim can list, or ''."""
-    room, namespace = _room(claim), claim.metadata.namespace
-    return next(filter(None, (_scaled(holder, namespace, room) for holder in _holders(claim))), "")
-
-
-def _holders(claim: ResourceClaim) -> tuple[Reference, ...]:
-    asked = claim.spec.reserved_for
-    listed = filter(is_workload, claim.status.reserved_for)
-    return (*listed, *((asked,) if asked is not None else ()))
-
-
-def _scaled(holder: Reference, namespace: str, room: int) -> str:
-    """The command that scales a workload to as many pods as a claim can list."""
-    match (holder.api_group, holder.resource):
-        case ("apps", "deployments" | "statefulsets"):
-            return f"kubectl scale -n {namespace} {holder.resource}/{holder.name} --replicas={room}"
-        case ("batch", "jobs"):
-            patch = f'{{"spec":{{"parallelism":{room}}}}}'
-            return f"kubectl patch -n {namespace} jobs/{holder.name} --type=merge -p '{patch}'"
+    room, place, asked = _room(claim), f"-n {claim.metadata.namespace}", claim.spec.reserved_for
+    holders = [*filter(is_workload, claim.status.reserved_for), *([asked] if asked else [])]
+    for holder in holders:
+        name = f"{holder.resource}/{holder.name}"
+        match (holder.api_group, holder.resource):
+            case ("apps", "deployments" | "statefulsets"):
+                return f"kubectl scale {place} {name} --replicas={room}"
+            case ("batch", "jobs"):
+                patch = f'{{"spec":{{"parallelism":{room}}}}}'
+                return f"kubectl patch {place} {name} --type=merge -p '{patch}'"
     return ""
 
 
-def _named(references: Iterable[Reference]) -> str:
+def names_of(references: Iterable[Reference]) -> str:
+    """The references for people, like ``deployments/train, jobs/tune``."""
     return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)

@@ -28,7 +28,7 @@ from claimctl.reservation.facts.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
-from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODGROUPS, RESOURCECLAIMS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, EVENTS, PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.unreadable import Unreadable
 
 PREPARE_FAILED = "FailedPrepareDynamicResources"
@@ -53,13 +53,15 @@ async def look(
     plan = await _plan(client)
     gathering = _Gathering(plan)
     resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
-    claims, unreadable = await _claims(client, set(gathering.records), resource)
+    records = gathering.records
+    seen = await client.collect(resource, lambda it: it if concerns(it, records) else None)
     reservations = (await client.list_if_served(CLAIMRESERVATIONS)).items
+    claims = sorted(seen.items, key=lambda claim: claim.metadata.namespace)
     async for chunk, pods in with_pods(client, claims):
         for claim in chunk:
             on_record = uids_on_record(claim, reservations)
             gathering.add(claim, pods, on_record)
-    gathering.add_unreadable(unreadable)
+    gathering.add_unreadable(seen.unreadable)
     if gathering.waiting:
         gathering.add_refused(await _refused(client))
     return Look(
@@ -86,17 +88,9 @@ async def _old_objects(client: Client, plan: DowngradePlan | None) -> OldObjects
 async def _plan(client: Client) -> DowngradePlan | None:
     """The plan; None if there is none, or if the cluster does not know DowngradePlans."""
     try:
-        plans = await find(client)
+        return next(iter(await find(client)), None)
     except PlanRefused:
         return None
-    return next(iter(plans), None)
-
-
-async def _claims(
-    client: Client, recorded: Collection[str], resource: Resource[ResourceClaim]
-) -> tuple[list[ResourceClaim], tuple[Unreadable, ...]]:
-    claims = await client.collect(resource, lambda it: it if concerns(it, recorded) else None)
-    return sorted(claims.items, key=lambda claim: claim.metadata.namespace), claims.unreadable
 
 
 async def _refused(client: Client) -> frozenset[str]:
@@ -135,11 +129,8 @@ class _Gathering:
         planned = self.plan.metadata.creation_timestamp if self.plan is not None else None
         seen = sightings(claim, pods.of(claim), replaced, planned)
         self.last = newest((*self.last.values(), *seen))
-        self._add_pods(claim, bound_pods(claim, pods))
-
-    def _add_pods(self, claim: ResourceClaim, bound: Collection[Pod]) -> None:
-        allocated = claim.status.allocation is not None
-        unlisted = unlisted_pods(claim, bound) if allocated else ()
+        bound = bound_pods(claim, pods)
+        unlisted = unlisted_pods(claim, bound) if allocation is not None else ()
         self.waiting |= {pod.metadata.uid: pod for pod in unlisted if not _runs(pod)}
         missing = {pod.metadata.uid for pod in unlisted}
         for pod in bound:

@@ -13,6 +13,7 @@ from claimctl.downgrade.expansion import (
     Obstacle,
     Refused,
     expand,
+    names_of,
     scale_command,
     unknown_references,
     workload_references,
@@ -113,31 +114,22 @@ def stand(
         opened_by=record.replaced_references if record is not None else (),
         unreadable=pods.unreadable,
     )
-    bound = bound_pods(claim, pods)
-    standing, reason, message, command = _judged(claim, expansion, plan or NO_PLAN, record)
-    if plan is not None and standing is Standing.TO_PREPARE and record is None:
-        standing, reason, message, command = _out_of_scope(claim, plan.spec) or (
-            standing,
-            reason,
-            message,
-            command,
-        )
-    meta = claim.metadata
+    bound, meta = bound_pods(claim, pods), claim.metadata
+    judged = _judged(claim, expansion, plan or NO_PLAN, record)
+    is_new = plan is not None and judged[0] is Standing.TO_PREPARE and record is None
+    if plan and is_new and not selects(plan.spec, meta.namespace, meta.labels or {}):
+        judged = _OUT_OF_SCOPE
     unlisted = len(unlisted_pods(claim, bound)) if claim.status.allocation is not None else 0
-    return ClaimStanding(
-        meta.namespace,
-        meta.name,
-        meta.uid,
-        standing,
-        reason,
-        message,
-        command,
-        len(bound),
-        unlisted,
-    )
+    return ClaimStanding(meta.namespace, meta.name, meta.uid, *judged, len(bound), unlisted)
 
 
 _Judged = tuple[Standing, str, str, str]
+_OUT_OF_SCOPE = (
+    Standing.BLOCKED,
+    OUTSIDE_PLAN,
+    "the DowngradePlan does not select this claim: end the plan, and prepare all claims",
+    "kubectl delete downgradeplan claimctl",
+)
 
 
 def _judged(
@@ -155,35 +147,12 @@ def _judged(
     if isinstance(expansion, Refused):
         helps = _help(claim, expansion.obstacle)
         return Standing.BLOCKED, expansion.obstacle, expansion.message, helps
+    names, unlisted = names_of(expansion.removed), "pods use the claim that are not listed"
     if record is not None and record.state == State.EXPANDED and is_carried_out(plan):
-        return Standing.TO_PREPARE, PUT_BACK, _put_back(expansion), command
-    return Standing.TO_PREPARE, NOT_PREPARED, _not_prepared(expansion), command
-
-
-def _put_back(expansion: Expanded) -> str:
-    if expansion.removed:
-        names = ", ".join(
-            f"{reference.resource}/{reference.name}" for reference in expansion.removed
-        )
-        return f"{names} is in the list again since the last run"
-    return "pods use the claim that are not listed since the last run"
-
-
-def _not_prepared(expansion: Expanded) -> str:
-    if expansion.removed:
-        names = ", ".join(
-            f"{reference.resource}/{reference.name}" for reference in expansion.removed
-        )
-        return f"held by {names}; the list would have {expansion.pods} pods instead"
-    return "pods use the claim that are not listed"
-
-
-def _out_of_scope(claim: ResourceClaim, spec: DowngradePlanSpec) -> _Judged | None:
-    meta = claim.metadata
-    if selects(spec, meta.namespace, meta.labels or {}):
-        return None
-    text = "the DowngradePlan does not select this claim: end the plan, and prepare all claims"
-    return Standing.BLOCKED, OUTSIDE_PLAN, text, "kubectl delete downgradeplan claimctl"
+        what = f"{names} is in the list again" if names else unlisted
+        return Standing.TO_PREPARE, PUT_BACK, f"{what} since the last run", command
+    what = f"held by {names}; the list would have {expansion.pods} pods instead"
+    return Standing.TO_PREPARE, NOT_PREPARED, what if names else unlisted, command
 
 
 def _help(claim: ResourceClaim, obstacle: Obstacle) -> str:

@@ -14,9 +14,7 @@ from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, Scanne
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
-from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
-from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import shares
 from claimctl.reservation.facts.pods import Consumers, claim_names, group_of, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -24,11 +22,10 @@ from claimctl.reservation.facts.references import is_tombstone
 from claimctl.reservation.users.binding import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import OwnerReference, find_condition
-from claimctl.wire.nodes import Taint
+from claimctl.wire.meta import ObjectMeta, OwnerReference, find_condition
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import FINALIZER, ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import FINALIZER, ClaimReservation
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
@@ -38,7 +35,6 @@ from claimctl.wire.resources import (
     PODS,
     RESOURCECLAIMS,
 )
-from claimctl.wire.unreadable import Unreadable
 
 CAUSES = frozenset(
     (
@@ -78,23 +74,50 @@ def leftovers(
         watched: for how many seconds they have been watched.
         run: for how many seconds the run has watched PodGroups.
     """
-    claims = {_key(claim.claim): claim for claim in scan.claims}
     left = (
-        *(_workload(workload) for workload in scan.workloads),
         *(
-            _reservation(reservation, claims.get(_claim_key(reservation)), scan)
-            for reservation in scan.reservations
+            _about(workload.meta, workload.resource.kind, Why.ANNOTATED, _annotated(workload))
+            for workload in scan.workloads
         ),
+        *_reservations(scan),
         *_claims(scan, times, watched, run),
-        *(_group(group, scan, run) for group in guarded_groups(scan)),
-        *(_plan(plan) for plan in scan.plans if not is_carried_out(plan)),
-        *(_tainted(node, taint) for node, taint in scan.tainted),
-        *(_avoiding(name) for name in scan.avoiding),
-        *(_braked(pod) for pod in scan.braked),
-        *((_RUNS,) if runs_without_crds(scan) else ()),
-        *(_unread(unread) for unread in scan.unreadable if unread.resource.kind in _MAY_HAVE_OURS),
+        *(
+            _about(group.metadata, PODGROUPS.kind, Why.GUARDED, *_why_guarded(group, scan, run))
+            for group in guarded_groups(scan)
+        ),
+        *_left_elsewhere(scan),
     )
     return tuple(sorted(left, key=lambda leftover: leftover.identity))
+
+
+def _about(
+    meta: ObjectMeta, kind: str, reason: str, message: str, after: float | None = None
+) -> Leftover:
+    return Leftover(kind, meta.namespace, meta.name, reason, message, after)
+
+
+def _left_elsewhere(scan: Scan) -> Iterator[Leftover]:
+    """What is left in plans, nodes, records of ``claimctl reschedule`` and pods."""
+    for plan in scan.plans:
+        if not is_carried_out(plan):
+            text = "its downgrade is under way: wait until it has ended, or delete the plan"
+            yield Leftover(DOWNGRADEPLANS.kind, "", plan.metadata.name, Why.UNDER_WAY, text)
+    for node, taint in scan.tainted:
+        text = f"has the taint {taint.key}={taint.value} of a run of claimctl reschedule"
+        yield Leftover(NODES.kind, "", node, Why.TAINTED, text)
+    for record in scan.avoiding:
+        text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
+        yield Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
+    for pod in scan.braked:
+        text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
+        yield Leftover(PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
+    if runs_without_crds(scan):
+        yield _RUNS
+    for unread in scan.unreadable:
+        # nobody knows what it has of claimctl
+        if (kind := unread.resource.kind) in _MAY_HAVE_OURS:
+            reason, text = Reason.UNREADABLE, unread.describe()
+            yield Leftover(kind, unread.namespace, unread.name, reason, text)
 
 
 def runs_without_crds(scan: Scan) -> bool:
@@ -137,30 +160,21 @@ def notes(scan: Scan) -> tuple[str, ...]:
 _MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
 
 
-def _unread(unread: Unreadable) -> Leftover:
-    """An object that cannot be read, so that nobody knows what it has of claimctl."""
-    kind, text = unread.resource.kind, unread.describe()
-    return Leftover(kind, unread.namespace, unread.name, Reason.UNREADABLE, text)
-
-
-def _workload(workload: AnnotatedWorkload) -> Leftover:
+def _annotated(workload: AnnotatedWorkload) -> str:
     names = listed(sorted(workload.annotations))
-    return Leftover(
-        workload.resource.kind,
-        workload.meta.namespace,
-        workload.meta.name,
-        Why.ANNOTATED,
-        f"has the annotations {names}; if it comes back, remove it where the manifest is kept",
-    )
+    return f"has the annotations {names}; if it comes back, remove it where the manifest is kept"
 
 
 # -- ClaimReservations
 
 
-def _reservation(reservation: ClaimReservation, claim: ScannedClaim | None, scan: Scan) -> Leftover:
-    reason, message, after = _why_reserved(reservation, claim, scan)
-    meta = reservation.metadata
-    return Leftover(CLAIMRESERVATIONS.kind, meta.namespace, meta.name, reason, message, after)
+def _reservations(scan: Scan) -> Iterator[Leftover]:
+    claims = {(it.claim.metadata.namespace, it.claim.metadata.name): it for it in scan.claims}
+    for reservation in scan.reservations:
+        meta = reservation.metadata
+        claim = claims.get((meta.namespace, reservation.spec.resource_claim_name))
+        why = _why_reserved(reservation, claim, scan)
+        yield _about(meta, CLAIMRESERVATIONS.kind, *why)
 
 
 def _why_reserved(
@@ -178,26 +192,14 @@ def _why_reserved(
         return Reason.SETTLING, "goes when the settle time is over", None
     if (ghost := _ghost(reservation, scan)) is not None:
         return ghost
-    holds = own_holds(claim.claim) | _recorded(reservation)
+    recorded = reservation.status.reserved_for
+    holds = own_holds(claim.claim) | ({recorded.uid} if recorded is not None else set())
     if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
         if (finished := _finished(claim)) is not None:
             return finished
     elif (using := _using(claim)) is not None:
         return using
     return _reported(reservation)
-
-
-def _claim_key(reservation: ClaimReservation) -> tuple[str, str]:
-    return reservation.metadata.namespace, reservation.spec.resource_claim_name
-
-
-def _key(claim: ResourceClaim) -> tuple[str, str]:
-    return claim.metadata.namespace, claim.metadata.name
-
-
-def _recorded(reservation: ClaimReservation) -> frozenset[str]:
-    held = reservation.status.reserved_for
-    return frozenset((held.uid,)) if held is not None else frozenset()
 
 
 def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
@@ -263,9 +265,8 @@ def _claims(scan: Scan, times: WatchTimes, watched: float, run: float) -> Iterat
     for scanned in scan.claims:
         if scanned.reserved:
             continue
-        meta = scanned.claim.metadata
-        for reason, message, after in _left_in(scanned, scan, times, watched, run):
-            yield Leftover(RESOURCECLAIMS.kind, meta.namespace, meta.name, reason, message, after)
+        for why in _left_in(scanned, scan, times, watched, run):
+            yield _about(scanned.claim.metadata, RESOURCECLAIMS.kind, *why)
 
 
 def _left_in(
@@ -304,11 +305,8 @@ def _freed(
         return "; ".join(blocker.message for blocker in orphan.blockers), left or None
     left = max(times.settle_seconds + max(times.grace_seconds, binding) - watched, 0.0)
     goes = "they go" if orphan.cause is Cause.LISTED_AHEAD else "the claim is freed"
-    return f"{orphan.message}; {goes} after it was watched", _longer(orphan.wait, left)
-
-
-def _longer(wait: Blocker | None, left: float) -> float:
-    return max(wait.after or 0.0, left) if wait is not None else left
+    waits = orphan.wait.after or 0.0 if orphan.wait is not None else 0.0
+    return f"{orphan.message}; {goes} after it was watched", max(waits, left)
 
 
 def lost_owners(
@@ -345,17 +343,13 @@ def guarded_groups(scan: Scan) -> tuple[PodGroup, ...]:
     return tuple(group for group in scan.groups if FINALIZER in group.metadata.finalizers)
 
 
-def _group(group: PodGroup, scan: Scan, watched: float) -> Leftover:
-    meta = group.metadata
-    message, after = _why_guarded(group, scan, watched)
-    return Leftover(PODGROUPS.kind, meta.namespace, meta.name, Why.GUARDED, message, after)
-
-
 def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, float | None]:
     if group.metadata.deleting and (using := group_pods(group, scan)):
         names = listed(sorted(pod.metadata.name for pod in using))
         return f"is being deleted, and pods use it: {names}", None
-    if any(shares(group, reservation.spec.resource_claim_name) for reservation in _in(group, scan)):
+    place = group.metadata.namespace
+    here = (made.spec for made in scan.reservations if made.metadata.namespace == place)
+    if any(shares(group, spec.resource_claim_name) for spec in here):
         return "loses its finalizer with the ClaimReservations of its claims", None
     if listing(group, scan.claims) and not group_pods(group, scan):
         text = "pods of it may have vanished while running; its finalizer goes when the grace is"
@@ -363,18 +357,10 @@ def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, floa
     return "its finalizer is about to go", None
 
 
-def _in(group: PodGroup, scan: Scan) -> Iterator[ClaimReservation]:
-    namespace = group.metadata.namespace
-    return (
-        reservation
-        for reservation in scan.reservations
-        if reservation.metadata.namespace == namespace
-    )
-
-
 def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
     """The pods that run, or may be scheduled, through this group on its claims."""
-    namespace, claims = group.metadata.namespace, _claims_of(group)
+    namespace, spec = group.metadata.namespace, group.spec
+    claims = {entry.resource_claim_name for entry in spec.resource_claims} - {None, ""}
     pods = {
         pod.metadata.uid: pod
         for claim in scan.claims
@@ -385,37 +371,9 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
     return tuple(pod for pod in pods.values() if not is_done(pod))
 
 
-def _claims_of(group: PodGroup) -> frozenset[str]:
-    return frozenset(
-        entry.resource_claim_name
-        for entry in group.spec.resource_claims
-        if entry.resource_claim_name
-    )
-
-
 def listing(group: PodGroup, claims: Iterable[ScannedClaim]) -> tuple[Reference, ...]:
     """The entries of the group in the lists of claims."""
     uid = group.metadata.uid
     return tuple(
         entry for claim in claims for entry in claim.claim.status.reserved_for if entry.uid == uid
     )
-
-
-def _tainted(node: str, taint: Taint) -> Leftover:
-    text = f"has the taint {taint.key}={taint.value} of a run of claimctl reschedule"
-    return Leftover(NODES.kind, "", node, Why.TAINTED, text)
-
-
-def _avoiding(record: str) -> Leftover:
-    text = "keeps pods off nodes, or makes them wait, for claimctl reschedule"
-    return Leftover(RESCHEDULERECORDS.kind, "", record, Why.AVOIDS, text)
-
-
-def _braked(pod: PodRef) -> Leftover:
-    text = "waits for claimctl reschedule to remove the scheduling gate claimctl.io/brake"
-    return Leftover(PODS.kind, pod.namespace, pod.name, Why.BRAKED, text)
-
-
-def _plan(plan: DowngradePlan) -> Leftover:
-    text = "its downgrade is under way: wait until it has ended, or delete the plan"
-    return Leftover(DOWNGRADEPLANS.kind, "", plan.metadata.name, Why.UNDER_WAY, text)
