@@ -43,7 +43,8 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
             if is_given:
                 raise UsageError(f"{flag}: only with --reschedule, which names a policy file")
         return None
-    text = _policy(policy)
+    policy_of(policy)  # takes only what claimctl reschedule takes
+    text = policy.read_text(encoding="utf-8")
     interval = schedule if _is_duration(schedule) else ""
     if schedule and not interval and not _CRON.fullmatch(schedule):
         raise UsageError(
@@ -52,12 +53,6 @@ def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Resc
         )
     cron = schedule if schedule and not interval else SCHEDULE
     return Rescheduling(text, schedule=cron, interval=interval, evicts=evicts)
-
-
-def _policy(path: Path) -> str:
-    """The text of a policy that ``claimctl reschedule`` takes."""
-    policy_of(path)
-    return path.read_text(encoding="utf-8")
 
 
 def _is_duration(text: str) -> bool:

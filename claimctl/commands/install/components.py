@@ -75,23 +75,18 @@ def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""
     return [
         _linked(_moved(_with_image(document, choice.image), choice.namespace), choice.runbook_url)
-        for document in (*_of_components(choice), *_of_rescheduling(choice))
+        for document in _wanted(choice)
     ]
 
 
-def _of_components(choice: Choice) -> Iterator[Object]:
+def _wanted(choice: Choice) -> Iterator[Object]:
     for component in FOLDERS:
         if component in choice.components:
             yield from documents(component)
-
-
-def _of_rescheduling(choice: Choice) -> Iterator[Object]:
-    wanted = choice.rescheduling
-    if wanted is None:
-        return
-    for component in wanted.components:
-        for document in documents(component):
-            yield filled_in(document, wanted)
+    if choice.rescheduling is not None:
+        for component in choice.rescheduling.components:
+            for document in documents(component):
+                yield filled_in(document, choice.rescheduling)
 
 
 def documents(component: str) -> list[Object]:
@@ -99,7 +94,11 @@ def documents(component: str) -> list[Object]:
     folder = _root()
     for part in (FOLDERS | RESCHEDULER_FOLDERS)[component].split("/"):
         folder = folder / part
-    return [document for name in _resources(folder) for document in _parsed(folder / name)]
+    # what the folder's kustomization lists, without other folders
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    names = [name for name in listed["resources"] if name.endswith(".yaml") and "/" not in name]
+    texts = ((folder / name).read_text(encoding="utf-8") for name in names)
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
 
 
 def every_document(namespace: str) -> list[Object]:
@@ -142,18 +141,6 @@ def _root() -> Traversable:
     raise ManifestsMissing("this installation of claimctl has no manifests: install its wheel")
 
 
-def _resources(folder: Traversable) -> list[str]:
-    """The files that the folder's kustomization lists, without those of other folders."""
-    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
-    return [name for name in listed["resources"] if name.endswith(".yaml") and "/" not in name]
-
-
-def _parsed(file: Traversable) -> Iterator[Object]:
-    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
-        if document is not None:
-            yield document
-
-
 def _with_image(document: Object, image: str) -> Object:
     """The document with claimctl's image, if it has a pod template."""
     changed = deepcopy(document)
@@ -172,15 +159,10 @@ def _linked(document: Object, url: str) -> Object:
     return document
 
 
-def _moved(document: Object, namespace: str) -> Object:
-    """The document in another namespace: every field whose value is the namespace of the files."""
-    moved: Object = _replaced(document, namespace)
-    return moved
-
-
-def _replaced(value: Any, namespace: str) -> Any:
+def _moved(value: Any, namespace: str) -> Any:
+    """A document in another namespace: every field whose value is the namespace of the files."""
     if isinstance(value, dict):
-        return {key: _replaced(part, namespace) for key, part in value.items()}
+        return {key: _moved(part, namespace) for key, part in value.items()}
     if isinstance(value, list):
-        return [_replaced(part, namespace) for part in value]
+        return [_moved(part, namespace) for part in value]
     return namespace if value == NAMESPACE else value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import typer
@@ -48,7 +47,14 @@ def install(access: Access, plan: Plan) -> None:
 
 async def _carried_out(session: Session, plan: Plan, documents: list[Object]) -> None:
     client = DocumentClient(session.transport, MANAGER)
-    installer = Installer(client, session.clock, _teller(plan.dry_run))
+    suffix = " (dry run)" if plan.dry_run else ""
+
+    def tell(applied: Applied) -> None:
+        """Print a result as kubectl does."""
+        name = "/".join(filter(None, (applied.namespace, applied.name)))
+        typer.echo(f"{applied.kind} {name} {applied.outcome}{suffix}")
+
+    installer = Installer(client, session.clock, tell)
     async with asyncio.timeout(ANSWER_SECONDS):
         await installer.check(documents)
         await installer.apply(documents, dry_run=plan.dry_run)
@@ -57,14 +63,3 @@ async def _carried_out(session: Session, plan: Plan, documents: list[Object]) ->
             async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
                 await installer.wait(documents, plan.seconds)
         typer.echo("claimctl is installed and runs", err=True)
-
-
-def _teller(dry_run: bool) -> Callable[[Applied], None]:
-    """Prints each result as kubectl does."""
-    suffix = " (dry run)" if dry_run else ""
-
-    def tell(applied: Applied) -> None:
-        name = "/".join(filter(None, (applied.namespace, applied.name)))
-        typer.echo(f"{applied.kind} {name} {applied.outcome}{suffix}")
-
-    return tell

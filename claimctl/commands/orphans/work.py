@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.documents import Document, ReasonText
+from claimctl.cli.documents import Document, ReasonText, by_names
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
@@ -70,7 +70,7 @@ def table(candidates: Sequence[Candidate], wanted: Wanted) -> Table:
                 candidate.key.name,
                 candidate.orphan.cause,
                 str(candidate.outcome),
-                _what(candidate),
+                candidate.note or candidate.orphan.describe(),
                 str(len(candidate.claim.status.reserved_for)),
                 candidate.claim.metadata.uid,
             )
@@ -79,7 +79,7 @@ def table(candidates: Sequence[Candidate], wanted: Wanted) -> Table:
         names=tuple(
             resource_name(CLAIM, candidate.key.name) for candidate in _acted_on(candidates)
         ),
-        empty=f"No orphans found{_where(wanted)}.",
+        empty=f"No orphans found{f' in namespace {wanted.namespace}' * bool(wanted.namespace)}.",
     )
 
 
@@ -89,15 +89,6 @@ def _acted_on(candidates: Sequence[Candidate]) -> list[Candidate]:
         for candidate in candidates
         if candidate.outcome in (Outcome.FREED, Outcome.WOULD_FREE)
     ]
-
-
-def _where(wanted: Wanted) -> str:
-    return f" in namespace {wanted.namespace}" if wanted.namespace else ""
-
-
-def _what(candidate: Candidate) -> str:
-    """One line: why the claim is an orphan, and what blocks freeing it, or what failed."""
-    return candidate.note or candidate.orphan.describe()
 
 
 class OrphanClaim(ReasonText, frozen=True):
@@ -129,10 +120,7 @@ def document(candidates: Sequence[Candidate], wanted: Wanted) -> OrphanList:
                 message=candidate.orphan.message,
                 reserved_for=candidate.claim.status.reserved_for,
                 outcome=str(candidate.outcome),
-                blockers=tuple(
-                    ReasonText(reason=blocker.reason, message=blocker.message)
-                    for blocker in candidate.orphan.blockers
-                ),
+                blockers=by_names(candidate.orphan.blockers, tuple[ReasonText, ...]),
                 error=candidate.note,
             )
             for candidate in candidates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from claimctl.cli.documents import Part
@@ -11,7 +11,6 @@ from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
 from claimctl.text import listed
-from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 
@@ -123,21 +122,12 @@ def _claim(graph: Graph, view: ClaimView) -> None:
         holder = graph.add(Vertex(ref.kind, ref.name))
         if not any(edge.target == key for edge in graph.below(holder)):
             graph.connect(holder, key, "reserves")
-    for device, nodes in _devices(view.claim, view.nodes):
-        made = graph.add(Vertex(DEVICE, device))
+    for device in view.claim.devices:
+        made = graph.add(Vertex(DEVICE, f"{device.pool}/{device.device}"))
         graph.connect(key, made, "has")
-        for node in nodes:
+        # pools of devices of one node have the node's name; others may span all nodes of the claim
+        for node in (device.pool,) if device.pool in view.nodes else view.nodes:
             graph.connect(made, graph.add(Vertex(NODE, node)), "is on")
-
-
-def _devices(claim: ResourceClaim, nodes: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The devices of a claim, each with its nodes.
-
-    Pools of devices of one node have the node's name. Other pools may span all nodes of the claim.
-    """
-    for device in claim.devices:
-        own = (device.pool,) if device.pool in nodes else tuple(nodes)
-        yield f"{device.pool}/{device.device}", own
 
 
 def around(graph: Graph, keys: Iterable[str]) -> Graph:
@@ -171,10 +161,10 @@ def _reached(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, N
 def merged(graph: Graph) -> Graph:
     """The graph with one vertex for more than ``FEW`` pods that hang together alike."""
     alike: dict[tuple[frozenset[str], frozenset[str]], list[Vertex]] = {}
-    above, below = _neighbours(graph, upward=True), _neighbours(graph, upward=False)
     for key, vertex in graph.vertices.items():
         if vertex.kind == POD:
-            around_it = (above.get(key, frozenset()), below.get(key, frozenset()))
+            above = frozenset(edge.source for edge in graph.above(key))
+            around_it = (above, frozenset(edge.target for edge in graph.below(key)))
             alike.setdefault(around_it, []).append(vertex)
     names = {pod.key: _together(pods) for pods in alike.values() if len(pods) > FEW for pod in pods}
     drawn = Graph()
@@ -188,14 +178,6 @@ def merged(graph: Graph) -> Graph:
             edge.label,
         )
     return drawn
-
-
-def _neighbours(graph: Graph, *, upward: bool) -> dict[str, frozenset[str]]:
-    neighbours: dict[str, set[str]] = {}
-    for edge in graph.edges:
-        key, other = (edge.target, edge.source) if upward else (edge.source, edge.target)
-        neighbours.setdefault(key, set()).add(other)
-    return {key: frozenset(others) for key, others in neighbours.items()}
 
 
 def _together(pods: Sequence[Vertex]) -> Vertex:

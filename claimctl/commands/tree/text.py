@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from claimctl.commands.tree.graph import Edge, Graph, Vertex
+from claimctl.commands.tree.graph import Graph, Vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,24 @@ ASCII = Branches("|- ", "`- ", "|  ", "   ")
 
 def lines(graph: Graph, branches: Branches = LINES) -> list[str]:
     """The graph from its roots down. What several roots share is repeated below each."""
-    return [line for root in graph.roots() for line in _tree(graph, root, branches)]
-
-
-def _tree(graph: Graph, root: Vertex, branches: Branches) -> Iterator[str]:
-    yield _label(root, "")
-    yield from _below(graph, root, branches, "")
+    return [
+        line
+        for root in graph.roots()
+        for line in (_label(root, ""), *_below(graph, root, branches, ""))
+    ]
 
 
 def _below(graph: Graph, vertex: Vertex, branches: Branches, indent: str) -> Iterator[str]:
-    edges = _shown(graph, vertex)
+    # a claim that a workload's pods use is drawn below the pods only
+    below = graph.below(vertex.key)
+    used = {lower.target for edge in below for lower in graph.below(edge.target)}
+    edges = [edge for edge in below if edge.target not in used]
     for number, edge in enumerate(edges, start=1):
         last = number == len(edges)
         target = graph.vertices[edge.target]
         yield f"{indent}{branches.last if last else branches.between}{_label(target, edge.label)}"
         inside = indent + (branches.after if last else branches.beside)
         yield from _below(graph, target, branches, inside)
-
-
-def _shown(graph: Graph, vertex: Vertex) -> Sequence[Edge]:
-    """The edges to draw. A claim that a workload's pods use is drawn below the pods only."""
-    edges = graph.below(vertex.key)
-    used = {lower.target for edge in edges for lower in graph.below(edge.target)}
-    return [lower for lower in edges if lower.target not in used]
 
 
 def _label(vertex: Vertex, how: str) -> str:

@@ -7,8 +7,7 @@ still be needed for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from claimctl.commands.orphans.scan import Scan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
@@ -25,7 +24,7 @@ from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.reservations import ClaimReservation, DowngradePlan
+from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
@@ -34,6 +33,7 @@ from claimctl.wire.resources import (
     PODGROUPS,
     WORKLOADS,
     Resource,
+    read_as,
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -47,10 +47,7 @@ class CronJobSpec(Wire, frozen=True, kw_only=True):
     job_template: JobTemplate = JobTemplate()
 
 
-class CronJob(Wire, frozen=True, kw_only=True):
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+class CronJob(ObjectHeader, frozen=True, kw_only=True):
     spec: CronJobSpec = CronJobSpec()
 
 
@@ -100,27 +97,30 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         reservations += part.reservations
         seen.unreadable += part.unreadable
     tainted = () if scope else await _tainted(client)
+    served = await resources(client, f"/apis/{CLAIMRESERVATIONS.api_version}")
     return Scan(
         now=clock.now(),
         workloads=tuple(seen.workloads),
         reservations=tuple(reservations),
         claims=tuple(claim for part in seen.claims for claim in part.claims),
         groups=tuple(seen.groups),
-        plans=() if scope else await _plans(client),
+        plans=() if scope else (await client.list_if_served(DOWNGRADEPLANS)).items,
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
         avoiding=() if scope else await _avoiding(client),
         braked=() if scope else await _braked(client),
         cron_jobs=tuple(seen.cron_jobs),
         unreadable=tuple(seen.unreadable),
-        served=await _served(client),
+        served=CLAIMRESERVATIONS.plural in served,
         tended=tended,
     )
 
 
 async def _read(client: Client, clock: Clock, namespace: str, seen: _Found) -> None:
     for resource in WORKLOADS.values():
-        for header in await _headers(client, resource, namespace):
+        # without anything but their metadata, so that each of them can be read
+        headers = await client.list(read_as(resource, ObjectHeader), namespace)
+        for header in headers.items:
             if own_annotations(header.metadata):
                 seen.workloads.append(AnnotatedWorkload(resource, header.metadata))
     jobs = await client.list(CRONJOBS, namespace, partial=True)
@@ -131,17 +131,6 @@ async def _read(client: Client, clock: Clock, namespace: str, seen: _Found) -> N
     seen.groups += groups.items
     seen.unreadable += groups.unreadable
     seen.claims.append(await scan_claims(client, clock, namespace))
-
-
-async def _headers(
-    client: Client, resource: Resource[Any], namespace: str
-) -> tuple[ObjectHeader, ...]:
-    """The workloads without anything but their metadata, so that each of them can be read."""
-    return (await client.list(replace(resource, type=ObjectHeader), namespace)).items
-
-
-async def _plans(client: Client) -> tuple[DowngradePlan, ...]:
-    return (await client.list_if_served(DOWNGRADEPLANS)).items
 
 
 async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
@@ -163,8 +152,3 @@ async def _braked(client: Client) -> tuple[PodRef, ...]:
         return tuple(await braked_pods(client))
     except Forbidden:
         return ()
-
-
-async def _served(client: Client) -> bool:
-    path = f"/apis/{CLAIMRESERVATIONS.api_version}"
-    return CLAIMRESERVATIONS.plural in await resources(client, path)

@@ -10,7 +10,6 @@ from claimctl.reservation.facts.pods import is_done
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource
 from claimctl.wire.seams import Clock
-from claimctl.wire.workloads import Job
 
 RESCHEDULER = "claimctl-rescheduler"
 """The name of its CronJob or its Deployment, however it was installed."""
@@ -42,7 +41,8 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         # the CronJob may have made a Job a moment before it was suspended
         if cron_job:
             await _suspend_jobs(client, namespace)
-        running = await _running(client, namespace)
+        pods = (await client.list(PODS, namespace, label_selector=LABELS)).items
+        running = [pod.metadata.name for pod in pods if not is_done(pod)]
         if not running:
             return True
         if clock.monotonic() >= end:
@@ -56,23 +56,8 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
 async def _suspend_jobs(client: Client, namespace: str) -> None:
     """The pods of a Job that is suspended are deleted."""
     for job in (await client.list(JOBS, namespace)).items:
-        if _is_of_rescheduler(job) and not job.spec.suspend and not _has_ended(job):
+        owners = {(owner.kind, owner.name) for owner in job.metadata.owner_references}
+        true = {known.type for known in job.status.conditions if known.status == "True"}
+        goes_on = not job.spec.suspend and not true & {"Complete", "Failed"}
+        if (CRONJOBS.kind, RESCHEDULER) in owners and goes_on:
             await patch_if_there(client, JOBS, job.metadata.name, namespace, _SUSPENDED)
-
-
-def _is_of_rescheduler(job: Job) -> bool:
-    owners = job.metadata.owner_references
-    return any((owner.kind, owner.name) == (CRONJOBS.kind, RESCHEDULER) for owner in owners)
-
-
-def _has_ended(job: Job) -> bool:
-    ends = ("Complete", "Failed")
-    return any(
-        condition.type in ends and condition.status == "True" for condition in job.status.conditions
-    )
-
-
-async def _running(client: Client, namespace: str) -> list[str]:
-    """The names of its pods that have not ended."""
-    pods = await client.list(PODS, namespace, label_selector=LABELS)
-    return [pod.metadata.name for pod in pods.items if not is_done(pod)]
