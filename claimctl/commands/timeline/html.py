@@ -85,15 +85,9 @@ def devices(
     timelines: Sequence[Timeline], letters: Mapping[tuple[str, str], str], steps: Sequence[Step]
 ) -> str:
     """One row for each device, with the claims that had it, by their letters."""
-    frame = Timeline(
-        "",
-        "",
-        min(timeline.begin for timeline in timelines),
-        max(timeline.end for timeline in timelines),
-        (),
-        (),
-        Source.HISTORY,
-    )
+    begin = min(timeline.begin for timeline in timelines)
+    end = max(timeline.end for timeline in timelines)
+    frame = Timeline("", "", begin, end, (), (), Source.HISTORY)
     rows: dict[str, list[str]] = {}
     for timeline in timelines:
         letter = letters[timeline.namespace, timeline.claim]
@@ -117,14 +111,13 @@ def describe(timeline: Timeline) -> str:
 
 def marks(marks: Iterable[Mark]) -> str:
     """The marks as a list."""
-    return f'<ul class="marks">\n{"".join(map(_mark, marks))}</ul>\n'
-
-
-def _mark(mark: Mark) -> str:
-    warning = "<strong>Warning</strong> " if mark.warning else ""
-    message = f": {escape(mark.message)}" if mark.message else ""
-    text = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
-    return f"<li><time>{mark.at:%H:%M:%S}</time><span>{text}</span></li>\n"
+    items = ""
+    for mark in marks:
+        warning = "<strong>Warning</strong> " if mark.warning else ""
+        message = f": {escape(mark.message)}" if mark.message else ""
+        text = f"<code>{escape(mark.about)}</code> {warning}<b>{escape(mark.reason)}</b>{message}"
+        items += f"<li><time>{mark.at:%H:%M:%S}</time><span>{text}</span></li>\n"
+    return f'<ul class="marks">\n{items}</ul>\n'
 
 
 def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], label: str) -> str:
@@ -151,13 +144,9 @@ def _labels(steps: Sequence[Step], frame: Timeline) -> str:
             merged.append((place, [step.label]))
     return "".join(
         f'<span class="{"last" if place > _LAST else ""}" style="left:{place:.2%}">'
-        f"{escape(_range(labels))}</span>"
+        f"{escape('–'.join(dict.fromkeys((labels[0], labels[-1]))))}</span>"
         for place, labels in merged
     )
-
-
-def _range(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{labels[0]}–{labels[-1]}"
 
 
 def _row(name: str, frame: Timeline, inside: Iterable[str], size: str = "") -> str:
@@ -201,8 +190,7 @@ def _path(steps: Sequence[Level], frame: Timeline, top: int) -> str:
     """A curve of steps in a field of 1000 by 100; it begins and ends at the bottom."""
     points, height = ["M0 100"], 100.0
     for step in steps:
-        x = frame.place(step.at) * 1000
-        points.append(f"L{x:.1f} {height:.1f}")
+        x, before = frame.place(step.at) * 1000, height
         height = 100 - 98 * step.count / top
-        points.append(f"L{x:.1f} {height:.1f}")
+        points += [f"L{x:.1f} {before:.1f}", f"L{x:.1f} {height:.1f}"]
     return " ".join([*points, f"L1000 {height:.1f}", "L1000 100 Z"])

@@ -36,7 +36,7 @@ class Seen:
 
 def timeline(seen: Seen) -> Timeline:
     """What the objects and Events say about the claim, up to now."""
-    spans = [*_devices(seen), *_holders(seen), *_pods(seen.pods)]
+    spans = [*_uses(seen), *_pods(seen.pods)]
     marks = sorted(_marks(seen), key=lambda mark: mark.at)
     known = [*(span.start for span in spans), *(mark.at for mark in marks), seen.now]
     meta = seen.claim.metadata
@@ -52,11 +52,16 @@ def timeline(seen: Seen) -> Timeline:
     )
 
 
-def _devices(seen: Seen) -> Iterator[Span]:
-    since = _allocated(seen)
-    start = since or seen.claim.metadata.creation_timestamp or seen.now
+def _uses(seen: Seen) -> Iterator[Span]:
+    """The devices of the claim, and its holders."""
+    allocated = _allocated(seen)
+    start = allocated or seen.claim.metadata.creation_timestamp or seen.now
     for name in devices(seen.claim):
-        yield Span(Lane.DEVICE, name, start, started_before=since is None)
+        yield Span(Lane.DEVICE, name, start, started_before=allocated is None)
+    for entry in filter(is_workload, seen.claim.status.reserved_for):
+        since = _reserved(seen.reservations, entry)
+        name = f"{entry.resource}/{entry.name}"
+        yield Span(Lane.HOLDER, name, since or start, started_before=since is None)
 
 
 def _allocated(seen: Seen) -> datetime | None:
@@ -67,14 +72,6 @@ def _allocated(seen: Seen) -> datetime | None:
     times = [reservation.status.allocation_time for reservation in seen.reservations]
     known = [time for time in times if time is not None]
     return allocation.allocation_timestamp or min(known, default=None)
-
-
-def _holders(seen: Seen) -> Iterator[Span]:
-    allocated = _allocated(seen) or seen.claim.metadata.creation_timestamp or seen.now
-    for entry in filter(is_workload, seen.claim.status.reserved_for):
-        since = _reserved(seen.reservations, entry)
-        name = f"{entry.resource}/{entry.name}"
-        yield Span(Lane.HOLDER, name, since or allocated, started_before=since is None)
 
 
 def _reserved(made: Iterable[ClaimReservation], holder: Reference) -> datetime | None:
@@ -108,7 +105,10 @@ def _marks(seen: Seen) -> Iterator[Mark]:
     yield from dict.fromkeys(events)
     for reservation in seen.reservations:
         for mark in _conditions(reservation):
-            if not any(_same(mark, event) for event in events):
+            # else an Event tells the same news
+            if not any(
+                mark.reason == event.reason and abs(mark.at - event.at) <= _SAME for event in events
+            ):
                 yield mark
         yield from _times(reservation)
 
@@ -137,7 +137,3 @@ def _times(made: ClaimReservation) -> Iterator[Mark]:
     if status.release is not None and status.release.since is not None:
         text = f"release ({status.release.reason}): {status.release.step}"
         yield Mark(status.release.since, about, f"Release{status.release.step}", text)
-
-
-def _same(mark: Mark, event: Mark) -> bool:
-    return mark.reason == event.reason and abs(mark.at - event.at) <= _SAME

@@ -88,7 +88,9 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
         Gone: the server does not know them any more.
         _Incomplete: the server did not report them all in time.
     """
-    now = await _version(client, resource, namespace)
+    # a LIST has the version of the server, also a page of one object
+    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
+        now = (await anext(pages)).resource_version
     writes: list[_Write] = []
     stream = client.watch(
         resource, namespace, resource_version=FIRST, timeout_seconds=_WATCH_SECONDS
@@ -101,12 +103,6 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
             if reaches(event.resource_version, now):
                 return writes
     raise _Incomplete
-
-
-async def _version(client: Client, resource: Resource[Any], namespace: str) -> str:
-    """The version of the server: a LIST has it, also a page of one object."""
-    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
-        return (await anext(pages)).resource_version
 
 
 def _in_order(writes: list[_Write]) -> list[Change]:
@@ -133,9 +129,7 @@ async def _from_objects(client: Client, clock: Clock, namespace: str, name: str)
     pods = (await client.list(TIMED_PODS, namespace, partial=True)).items
     users = tuple(pod for pod in pods if name in claim_names(pod))
     made = (await client.list_if_served(TIMED_RESERVATIONS, namespace)).items
-    reservations = tuple(
-        reservation for reservation in made if reservation.spec.resource_claim_name == name
-    )
+    reservations = tuple(held for held in made if held.spec.resource_claim_name == name)
     events, notes = await _events(client, namespace)
     about = tuple(event for event in events if _concerns(event, name, reservations, users))
     return timeline(Seen(clock.now(), claim, users, reservations, about, notes))

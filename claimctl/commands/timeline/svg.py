@@ -96,10 +96,9 @@ class _Drawing:
         bottom = top + _HIGH - 2
         points, height = [f"M{self.left:.1f} {bottom:.1f}"], bottom
         for step in steps:
-            x = self.x(self.timeline.place(step.at))
-            points.append(f"L{x:.1f} {height:.1f}")
+            x, before = self.x(self.timeline.place(step.at)), height
             height = bottom - (_HIGH - 10) * step.count / most_of_all
-            points.append(f"L{x:.1f} {height:.1f}")
+            points += [f"L{x:.1f} {before:.1f}", f"L{x:.1f} {height:.1f}"]
         end = self.x(1.0)
         points += [f"L{end:.1f} {height:.1f}", f"L{end:.1f} {bottom:.1f} Z"]
         self.parts.append(f'<path class="{kind}" d="{" ".join(points)}"/>')
@@ -107,44 +106,25 @@ class _Drawing:
 
 def document(timeline: Timeline) -> str:
     """The picture of one claim."""
-    drawing = _Drawing(timeline, _left(timeline))
+    names = [name for name, _ in timeline.bars]
+    names += ["up to 9999 pods"] if timeline.many_pods else []
+    longest = max(map(len, names), default=0)
+    drawing = _Drawing(timeline, min(longest * _CHARACTER + _EDGE + 10, WIDTH / 2))
     drawing.text(_EDGE, 26, f"Claim {timeline.namespace}/{timeline.claim}", "head")
     for name, spans in timeline.bars:
         drawing.bars(name, spans)
     if timeline.many_pods:
-        _curves(drawing)
-    _axis(drawing)
-    return _whole(drawing)
-
-
-def _left(timeline: Timeline) -> float:
-    names = [name for name, _ in timeline.bars]
-    names += ["up to 9999 pods"] if timeline.many_pods else []
-    longest = max(map(len, names), default=0)
-    return min(longest * _CHARACTER + _EDGE + 10, WIDTH / 2)
-
-
-def _curves(drawing: _Drawing) -> None:
-    """The number of pods."""
-    timeline = drawing.timeline
-    running = levels(timeline.of(Lane.POD, RUNNING))
-    everything = levels(timeline.of(Lane.POD))
-    top = drawing.row(f"up to {most(running)} pods", _HIGH)
-    drawing.curve(running, top, max(most(everything), 1), "area")
-    drawing.curve(everything, top, max(most(everything), 1), "waiting")
-
-
-def _axis(drawing: _Drawing) -> None:
-    timeline, y = drawing.timeline, drawing.top + 18
+        running = levels(timeline.of(Lane.POD, RUNNING))
+        everything = levels(timeline.of(Lane.POD))
+        top = drawing.row(f"up to {most(running)} pods", _HIGH)
+        drawing.curve(running, top, max(most(everything), 1), "area")
+        drawing.curve(everything, top, max(most(everything), 1), "waiting")
+    y = drawing.top + 18
     drawing.text(drawing.left, y, f"{timeline.begin:%H:%M:%S}", "quiet")
     end = f"{timeline.end:%H:%M:%S} UTC ({duration(timeline.seconds)})"
     drawing.text(WIDTH - _EDGE, y, end, "quiet", "end")
     drawing.text(_EDGE, y + 26, f"{KEY} Dashed: pods that wait.", "quiet")
-    drawing.top = y + 40
-
-
-def _whole(drawing: _Drawing) -> str:
-    timeline, height = drawing.timeline, drawing.top
+    height = y + 40
     title = escape(f"Claim {timeline.namespace}/{timeline.claim}: who held it when")
     body = "\n".join(drawing.parts)
     return (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from claimctl.commands.timeline.model import (
     RUNNING,
@@ -56,16 +57,19 @@ def lines(timeline: Timeline, width: int = 80, signs: Signs = BLOCKS) -> list[st
     longest = max((len(row.name) for row in rows), default=0)
     column = min(longest, _NAMES, max(width - _SMALLEST_BAR - 2, 0))
     size = max(width - column - 2, _SMALLEST_BAR)
-    drawn = [line for row in rows for line in row.lines(column, size)]
+    begin, end = f"{timeline.begin:%H:%M:%S}", f"{timeline.end:%H:%M:%S}"
+    more = f"{len(timeline.marks) - MARKS} earlier marks are in -o json"
     return [
-        *_head(timeline),
+        f"Claim {timeline.namespace}/{timeline.claim}",
+        f"{timeline.begin:%Y-%m-%d} {begin} to {end} UTC ({duration(timeline.seconds)})",
         "",
-        *drawn,
-        " " * (column + 2) + _axis(timeline, size),
+        *(line for row in rows for line in row.lines(column, size)),
+        " " * (column + 2) + begin + end.rjust(size - len(begin)),
         "",
         *_legend(timeline, signs),
         "",
-        *_marks(timeline.marks),
+        *([more] if len(timeline.marks) > MARKS else []),
+        *map(mark_line, timeline.marks[-MARKS:]),
     ]
 
 
@@ -79,16 +83,15 @@ class _Row:
     """The row shows numbers instead of a bar."""
 
     def lines(self, column: int, size: int) -> list[str]:
-        drawn = self._counted(size) if self.counts is not None else self._bar(size)
+        step = timedelta(seconds=self.timeline.seconds / size)
+        bounds = [self.timeline.begin + step * cell for cell in range(size + 1)]
+        draw = self._bar if self.counts is None else self._count
+        drawn = "".join(draw(start, end) for start, end in pairwise(bounds))
         if len(self.name) > column:
             return [self.name, f"{' ' * column}  {drawn}"]
         return [f"{self.name.ljust(column)}  {drawn}"]
 
-    def _bar(self, size: int) -> str:
-        return "".join(self._cell(cell, size) for cell in range(size))
-
-    def _cell(self, cell: int, size: int) -> str:
-        start, end = _bounds(self.timeline, cell, size)
+    def _bar(self, start: datetime, end: datetime) -> str:
         lasting = timedelta()
         touched = False
         for span in self.spans:
@@ -100,31 +103,14 @@ class _Row:
         whole = lasting >= (end - start) * 0.98
         return self.signs.full if whole else self.signs.part
 
-    def _counted(self, size: int) -> str:
-        """The largest number within each cell, relative to the largest of all."""
-        steps, top = self.counts or (), most(self.counts or ())
-        cells = []
-        for cell in range(size):
-            start, end = _bounds(self.timeline, cell, size)
-            count = _most_within(steps, start, end)
-            last = len(self.signs.steps) - 1
-            sign = self.signs.steps[round(count / top * last)] if top else ""
-            cells.append(sign if count else self.signs.none)
-        return "".join(cells)
-
-
-def _bounds(timeline: Timeline, cell: int, size: int) -> tuple[datetime, datetime]:
-    step = timedelta(seconds=timeline.seconds / size)
-    return timeline.begin + step * cell, timeline.begin + step * (cell + 1)
-
-
-def _most_within(steps: Sequence[Level], start: datetime, end: datetime) -> int:
-    count = 0
-    for step in steps:
-        if step.at >= end:
-            break
-        count = step.count if step.at <= start else max(count, step.count)
-    return count
+    def _count(self, start: datetime, end: datetime) -> str:
+        """The largest number within a cell, relative to the largest of all."""
+        steps, top, count = self.counts or (), most(self.counts or ()), 0
+        for step in steps:
+            if step.at < end:
+                count = step.count if step.at <= start else max(count, step.count)
+        last = len(self.signs.steps) - 1
+        return self.signs.steps[round(count / top * last)] if count else self.signs.none
 
 
 def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
@@ -140,17 +126,6 @@ def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
     return rows
 
 
-def _head(timeline: Timeline) -> list[str]:
-    took = duration(timeline.seconds)
-    when = f"{timeline.begin:%Y-%m-%d %H:%M:%S} to {timeline.end:%H:%M:%S} UTC ({took})"
-    return [f"Claim {timeline.namespace}/{timeline.claim}", when]
-
-
-def _axis(timeline: Timeline, size: int) -> str:
-    first, last = f"{timeline.begin:%H:%M:%S}", f"{timeline.end:%H:%M:%S}"
-    return first + last.rjust(size - len(first))
-
-
 def _legend(timeline: Timeline, signs: Signs) -> list[str]:
     whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
     numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
@@ -159,21 +134,15 @@ def _legend(timeline: Timeline, signs: Signs) -> list[str]:
         for span in timeline.spans
         if span.started_before
     ]
-    source = _SOURCES[timeline.source]
-    return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, source, *timeline.notes]
-
-
-_SOURCES = {
-    Source.HISTORY: "Source: every change that the server made.",
-    Source.OBJECTS: "Source: the objects as they are now, and Events.",
-}
-
-
-def _marks(marks: Sequence[Mark]) -> list[str]:
-    shown = list(marks[-MARKS:])
-    left = len(marks) - len(shown)
-    more = [f"{left} earlier marks are in -o json"] if left else []
-    return [*more, *(mark_line(mark) for mark in shown)]
+    source = "every change that the server made"
+    if timeline.source is Source.OBJECTS:
+        source = "the objects as they are now, and Events"
+    return [
+        f"{whole}{numbers if timeline.many_pods else ''}",
+        *unknown,
+        f"Source: {source}.",
+        *timeline.notes,
+    ]
 
 
 def mark_line(mark: Mark) -> str:
