@@ -201,8 +201,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     """
     group = group_of(pod.spec)
     names = {opener.name for opener in openers if is_pod_group(opener)}
-    allocation = claim.status.allocation
-    return (allocation is not None and allocation.reserved_for_any_pod) or group in names
+    return claim.is_open_to_any or group in names
 
 
 def _kept(

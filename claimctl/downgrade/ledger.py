@@ -34,15 +34,11 @@ class Overtaken(Exception):
         self.plan = plan
 
 
-def _no_progress(status: DowngradePlanStatus) -> None:
-    pass
-
-
 class Ledger:
     """Writes the status of one plan; ``progress`` is called with every status that is stored."""
 
     def __init__(
-        self, client: Client, plan: DowngradePlan, progress: Progress = _no_progress
+        self, client: Client, plan: DowngradePlan, progress: Progress = lambda _: None
     ) -> None:
         self.plan = plan
         self._client = client

@@ -121,16 +121,14 @@ class _Gathering:
         record = self.records.get(claim.metadata.uid)
         self.claims.append(stand(claim, pods, self.plan, record, on_record))
         replaced = record.replaced_references if record is not None else ()
-        allocation = claim.status.allocation
-        any_pod = allocation is not None and allocation.reserved_for_any_pod
         groups = any(map(is_pod_group, (*workload_references(claim), *replaced)))
         self.groups |= groups
-        self.used |= groups or any_pod
+        self.used |= groups or claim.is_open_to_any
         planned = self.plan.metadata.creation_timestamp if self.plan is not None else None
         seen = sightings(claim, pods.of(claim), replaced, planned)
         self.last = newest((*self.last.values(), *seen))
         bound = bound_pods(claim, pods)
-        unlisted = unlisted_pods(claim, bound) if allocation is not None else ()
+        unlisted = unlisted_pods(claim, bound) if claim.status.allocation is not None else ()
         self.waiting |= {pod.metadata.uid: pod for pod in unlisted if not _runs(pod)}
         missing = {pod.metadata.uid for pod in unlisted}
         for pod in bound:

@@ -45,7 +45,7 @@ from claimctl.kube.errors import UnreadableObject
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_on_record
 from claimctl.reservation.facts.snapshot import Rules
-from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.label_selectors import parse, selects
 from claimctl.wire.reservations import (
     ClaimReservation,
@@ -96,7 +96,7 @@ async def run_plan(
         refusal = refused(ledger.plan, str(error), clock.now())
         await ledger.store(refusal)
         return refusal
-    run = _Run(client, ledger, clock, rules, tended)
+    run = _Preparation(client, ledger, clock, rules, tended)
     await run.report(Phase.FROZEN)
     await run.expand(await run.begin())
     if ledger.plan.spec.upgrade_to and run.is_through():
@@ -206,7 +206,13 @@ async def _on_record(
     return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
 
 
-class _Run(Run):
+_PUT_BACK = (
+    "a workload reference comes back or pods come unlisted: switch the feature off in the "
+    "scheduler and the controller manager, then run again"
+)
+
+
+class _Preparation(Run):
     """One run that replaces workload references."""
 
     def __init__(
@@ -219,7 +225,7 @@ class _Run(Run):
         self._waits: dict[str, float] = {}
         """By claim UID: for how many seconds its workload references have to stay."""
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
-        self._open_to_any: Collection[str] = ()
+        self._open_to_any: set[str] = set()
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record
@@ -235,7 +241,7 @@ class _Run(Run):
         self.records |= _unread(
             unreadable, {record.uid: record for record in self.plan.status.claims}
         )
-        self._open_to_any = {uid for uid, claim in claims.items() if _is_open_to_any(claim)}
+        self._open_to_any = {uid for uid, claim in claims.items() if claim.is_open_to_any}
         await self.report(Phase.EXPANDING)
         return claims
 
@@ -307,7 +313,9 @@ class _Run(Run):
         do so until it sees the new list, so ``settle_seconds`` pass first. Where the scheduler
         lists every pod itself, there is nothing to wait for.
         """
-        if any(map(self._was_shared, self._expanded())):
+        expanded = self._expanded()
+        replaced = (old for uid in expanded for old in self.records[uid].replaced_references)
+        if self._open_to_any.intersection(expanded) or any(map(is_pod_group, replaced)):
             await self._clock.sleep(settle_seconds)
         for _ in range(ROUNDS):
             wrong = await self._not_as_written(or_bound_later=True)
@@ -315,12 +323,8 @@ class _Run(Run):
                 return
             await self.expand(wrong)
         for uid, claim in (await self._not_as_written()).items():
-            self.records[uid] = _put_back(withdrawn(self.records[uid], claim, ()))
-
-    def _was_shared(self, uid: str) -> bool:
-        """Whether pods could use the claim without being listed."""
-        groups = map(is_pod_group, self.records[uid].replaced_references)
-        return uid in self._open_to_any or any(groups)
+            left = withdrawn(self.records[uid], claim, ())
+            self.records[uid] = failed(left, "PutBack", _PUT_BACK)
 
     def _expanded(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
@@ -341,8 +345,14 @@ class _Run(Run):
 
             def differs(claim: ResourceClaim, pods: PodsOfClaims = pods) -> bool:
                 record = self.records[claim.metadata.uid]
-                opened_by = record.replaced_references if or_bound_later else ()
-                return _wants_writing(claim, pods, opened_by)
+                expansion = expand(
+                    claim,
+                    pods.of(claim),
+                    again=True,
+                    opened_by=record.replaced_references if or_bound_later else (),
+                    unreadable=pods.unreadable,
+                )
+                return not isinstance(expansion, Unchanged)
 
             before = {claim.metadata.uid: claim for claim in chunk if differs(claim)}
             # a pod that was listed after the claim was read, and before the LIST, is no difference
@@ -361,26 +371,3 @@ def _listing_also(claim: ResourceClaim, before: ResourceClaim) -> ResourceClaim:
     entries = (*claim.status.reserved_for, *gone)
     status = msgspec.structs.replace(claim.status, reserved_for=entries)
     return msgspec.structs.replace(claim, status=status)
-
-
-def _is_open_to_any(claim: ResourceClaim) -> bool:
-    allocation = claim.status.allocation
-    return allocation is not None and allocation.reserved_for_any_pod
-
-
-def _wants_writing(
-    claim: ResourceClaim, pods: PodsOfClaims, opened_by: Iterable[Reference]
-) -> bool:
-    expansion = expand(
-        claim, pods.of(claim), again=True, opened_by=opened_by, unreadable=pods.unreadable
-    )
-    return not isinstance(expansion, Unchanged)
-
-
-def _put_back(record: DowngradedClaim) -> DowngradedClaim:
-    return failed(
-        record,
-        "PutBack",
-        "a workload reference comes back or pods come unlisted: switch the feature off in the "
-        "scheduler and the controller manager, then run again",
-    )

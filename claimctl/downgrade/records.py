@@ -95,10 +95,7 @@ def survey(
     """
     known = {record.uid: record for record in earlier}
     records = (
-        _skipped(claim, known.get(claim.metadata.uid))
-        if claim.metadata.uid in skipped
-        else _pending(claim, known.get(claim.metadata.uid), on_record)
-        for claim in claims
+        _surveyed(claim, known.get(claim.metadata.uid), on_record, skipped) for claim in claims
     )
     return tuple(
         sorted(
@@ -108,26 +105,19 @@ def survey(
     )
 
 
-def _skipped(claim: ResourceClaim, before: DowngradedClaim | None) -> DowngradedClaim:
-    record = before or _empty(claim)
-    left = withdrawn(record, claim, uncertain_uids(record))
-    return _ended(left, State.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
-
-
-def _empty(claim: ResourceClaim) -> DowngradedClaim:
-    meta = claim.metadata
-    return DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
-
-
-def _pending(
-    claim: ResourceClaim, before: DowngradedClaim | None, on_record: Collection[str]
+def _surveyed(
+    claim: ResourceClaim,
+    known: DowngradedClaim | None,
+    on_record: Collection[str],
+    skipped: Collection[str],
 ) -> DowngradedClaim:
-    record = before or _empty(claim)
-    if unknown_references(claim, on_record):
-        record = withdrawn(record, claim, uncertain_uids(record))
-    else:
-        record = announced(record, claim)
-    return msgspec.structs.replace(record, state=State.PENDING, reason="", message="", pods=0)
+    meta = claim.metadata
+    record = known or DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
+    left = withdrawn(record, claim, uncertain_uids(record))
+    if meta.uid in skipped:
+        return _ended(left, State.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+    record = left if unknown_references(claim, on_record) else announced(record, claim)
+    return _ended(record, State.PENDING, pods=0)
 
 
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:

@@ -72,7 +72,8 @@ def restore(
     known = {entry.uid for entry in claim.status.reserved_for}
     add: list[Reference] = []
     left: list[Left] = []
-    used = bool(Consumers.of(pod for pod in pods if _names(pod, claim)).bound)
+    name = claim.metadata.name
+    used = bool(Consumers.of(pod for pod in pods if name in claim_names(pod)).bound)
     for reference in record.replaced_references:
         if reference.uid in known:
             continue
@@ -84,10 +85,6 @@ def restore(
         else:
             left.append(Left(reference, hindrance))
     return Restoration(tuple(add), tuple(left))
-
-
-def _names(pod: Pod, claim: ResourceClaim) -> bool:
-    return claim.metadata.name in claim_names(pod)
 
 
 def _hindrance(

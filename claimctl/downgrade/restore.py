@@ -6,7 +6,7 @@ that write and the status write, the next run finds the references listed and re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from claimctl.downgrade.records import (
 from claimctl.downgrade.restoration import restore
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, Run
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import (
     Conflict,
     Forbidden,
@@ -35,10 +36,8 @@ from claimctl.kube.errors import (
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus
 from claimctl.wire.seams import Clock
-from claimctl.wire.served import ApiGroup, ApiResourceList
 
 FEW = 100
 """How many claims are written before the workloads of further claims are looked up."""
@@ -61,7 +60,7 @@ async def restore_plan(
         PlanWithdrawn: the plan is gone.
         KubeError: a request failed; the plan's status records what is done.
     """
-    run = _Run(client, ledger.plan, clock, dialect, ledger)
+    run = _Restoration(client, ledger.plan, clock, dialect, ledger)
     run.begin()
     await run.report(Phase.RESTORING)
     await run.restore()
@@ -73,14 +72,14 @@ async def preview(
     client: Client, plan: DowngradePlan, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
-    run = _Run(client, plan, clock, dialect)
+    run = _Restoration(client, plan, clock, dialect)
     run.begin()
     await run.restore()
     await run.report(restored_phase(run.records.values()))
     return run.status
 
 
-class _Run(Run):
+class _Restoration(Run):
     """One run that adds replaced references again. Without a ledger, it writes nothing."""
 
     def __init__(
@@ -99,8 +98,7 @@ class _Run(Run):
         """By the UID of a reference: whether its object exists with this UID."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
-        self._prefixes: dict[tuple[str, str], str] = {}
-        """By API group and resource: the path of the version that serves it."""
+        self._discovery = Discovery(client)
 
     def begin(self) -> None:
         """Mark the claims whose references have to return, so that the progress counts them."""
@@ -116,7 +114,8 @@ class _Run(Run):
             claims = [existing[uid] for uid in due if uid in existing]
             async for chunk, pods in with_pods(self.client, claims):
                 work = partial(self._restore_one, pods, again)
-                for part in _parts(chunk):
+                for start in range(0, len(chunk), FEW):
+                    part = chunk[start : start + FEW]
                     # shortly before the writes: an entry for a workload that is gone would stay
                     await in_parallel(self._look_for, self._wanted(part), self.parallelism)
                     await in_parallel(work, part, self.parallelism)
@@ -136,30 +135,20 @@ class _Run(Run):
 
     async def _look_for(self, wanted: tuple[str, Reference]) -> None:
         namespace, reference = wanted
+        kind = (reference.api_group, reference.resource)
         try:
-            path = await self._path(namespace, reference)
-            there = await self.client.get_document(path, ObjectHeader)
-            same = there.metadata.uid == reference.uid
-            if not same and self.plan.spec.upgrade_to and is_pod_group(reference):
-                # kubelets and schedulers know a group by its name: the new one has the same pods
-                self._renewed[reference.uid] = replace(reference, uid=there.metadata.uid)
-                same = True
-            self._existing[reference.uid] = same
-        except NotFound:
-            self._existing[reference.uid] = False
+            there = await self._discovery.read(*kind, reference.name, namespace)
+        except (NotFound, UnknownKind):
+            there = None
         except Forbidden:
             self._existing[reference.uid] = None
-
-    async def _path(self, namespace: str, reference: Reference) -> str:
-        """The path of the reference's object.
-
-        Raises:
-            NotFound: the server does not serve the resource.
-        """
-        kind = (reference.api_group, reference.resource)
-        if kind not in self._prefixes:
-            self._prefixes[kind] = await _prefix(self.client, *kind)
-        return f"{self._prefixes[kind]}/namespaces/{namespace}/{kind[1]}/{reference.name}"
+            return
+        same = there is not None and there.metadata.uid == reference.uid
+        if there and not same and self.plan.spec.upgrade_to and is_pod_group(reference):
+            # kubelets and schedulers know a group by its name: the new one has the same pods
+            self._renewed[reference.uid] = replace(reference, uid=there.metadata.uid)
+            same = True
+        self._existing[reference.uid] = same
 
     async def _restore_one(self, pods: PodsOfClaims, again: set[str], claim: ResourceClaim) -> None:
         uid = claim.metadata.uid
@@ -185,24 +174,3 @@ class _Run(Run):
         else:
             self.records[uid] = restored_record(record, restoration)
         await self.report_progress()
-
-
-def _parts(claims: Sequence[ResourceClaim]) -> Iterator[Sequence[ResourceClaim]]:
-    return (claims[start : start + FEW] for start in range(0, len(claims), FEW))
-
-
-async def _prefix(client: Client, group: str, resource: str) -> str:
-    """The path of the first version of the group that serves the resource.
-
-    Raises:
-        NotFound: no version does.
-    """
-    if not group:
-        return "/api/v1"
-    path = f"/apis/{group}"
-    served = await client.get_document(path, ApiGroup)
-    for version in served.versions or ():
-        listed = await client.get_document(f"{path}/{version.version}", ApiResourceList)
-        if any(kind.name == resource for kind in listed.resources or ()):
-            return f"{path}/{version.version}"
-    raise NotFound("GET", path, message=f"no version serves {resource}")

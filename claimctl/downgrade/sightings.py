@@ -58,10 +58,12 @@ def sightings(
         planned: when the plan was created; None if there is no plan.
     """
     yield from _of_allocation(claim)
+    names = {reference.name for reference in replaced if is_pod_group(reference)}
+    members = [pod for pod in pods if group_of(pod.spec) in names]
     for component in Component:
         yield from _of_groups(claim, component)
         if planned is not None:
-            yield from _of_pods(claim, component, _members(pods, replaced), planned)
+            yield from _of_pods(claim, component, members, planned)
 
 
 def newest(sightings: Iterable[Sighting]) -> dict[Component, Sighting]:
@@ -100,12 +102,6 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
     if listed and when is not None:
         text = f"listed PodGroup {listed[0].name}"
         yield Sighting(component, True, when, _shown(claim), text)
-
-
-def _members(pods: Iterable[Pod], replaced: Collection[Reference]) -> list[Pod]:
-    """The pods of the PodGroups that the plan replaced."""
-    names = {reference.name for reference in replaced if is_pod_group(reference)}
-    return [pod for pod in pods if group_of(pod.spec) in names]
 
 
 def _of_pods(

@@ -74,9 +74,8 @@ def concerns(claim: ResourceClaim, recorded: Collection[str]) -> bool:
 
     A workload is listed, or pods may use the claim without being listed, or the plan has a record.
     """
-    allocation = claim.status.allocation
-    any_pod = allocation is not None and allocation.reserved_for_any_pod
-    return bool(workload_references(claim)) or any_pod or claim.metadata.uid in recorded
+    used = bool(workload_references(claim)) or claim.is_open_to_any
+    return used or claim.metadata.uid in recorded
 
 
 def bound_pods(claim: ResourceClaim, pods: PodsOfClaims) -> list[Pod]:

@@ -108,6 +108,12 @@ class ResourceClaim(ObjectHeader, frozen=True, kw_only=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
     @property
+    def is_open_to_any(self) -> bool:
+        """Whether the allocation lets pods use the claim that its list does not name (KEP-5194)."""
+        allocation = self.status.allocation
+        return allocation is not None and allocation.reserved_for_any_pod
+
+    @property
     def devices(self) -> tuple[DeviceRequestAllocationResult, ...]:
         """The allocated devices; none without an allocation."""
         allocation = self.status.allocation

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from claimctl.commands.orphans.discovery import Discovery, UnknownKind
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.transforms import owning
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import KubeError
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.pods import claim_names

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from kube_in_process.virtual import run
 
-from claimctl.commands.orphans.discovery import Discovery, UnknownKind
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import BadAnswer, NotFound, ServerError
 from claimctl.wire.meta import ObjectHeader
 from tests.support.wire_server import Reply, WireServer, failure, ok, thing
