@@ -220,11 +220,11 @@ class Client:
             return Listing((), "")
 
     async def list_if_allowed(
-        self, resource: Resource[T], namespace: str = "", **selectors: str
+        self, resource: Resource[T], namespace: str = "", *, field_selector: str = ""
     ) -> Listing[T]:
         """The same; also empty if the caller may not list the resource."""
         try:
-            return await self.list(resource, namespace, partial=True, **selectors)
+            return await self.list(resource, namespace, field_selector=field_selector, partial=True)
         except (Forbidden, NotFound):
             return Listing((), "")
 
