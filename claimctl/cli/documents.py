@@ -32,7 +32,7 @@ class ReasonText(Part, frozen=True):
     message: str
 
 
-class Waiting(ReasonText, frozen=True):
+class ReasonToWait(ReasonText, frozen=True):
     """Why something cannot be done now."""
 
     after: Annotated[float | None, msgspec.Meta(description="if time alone ends it")] = (

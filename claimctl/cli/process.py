@@ -23,7 +23,7 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.telemetry.certificates import Certificate
 from claimctl.telemetry.health import HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry
-from claimctl.telemetry.settings import Settings as TelemetrySettings
+from claimctl.telemetry.settings import TelemetrySettings as TelemetrySettings
 
 log = structlog.get_logger(__name__)
 

@@ -32,7 +32,7 @@ from claimctl.wire.resources import RESOURCECLAIMS, Resource, read_as
 from claimctl.wire.unreadable import Unreadable
 
 
-class Obstacle(StrEnum):
+class ExpansionObstacle(StrEnum):
     """Why the workload references of a claim cannot be replaced by pod references."""
 
     TOO_MANY_CONSUMERS = "TooManyConsumers"
@@ -61,10 +61,10 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ExpansionRefused:
     """The claim must not be changed; ``message`` names the workload and what would help."""
 
-    obstacle: Obstacle
+    obstacle: ExpansionObstacle
     message: str
     pods: int = 0
 
@@ -78,7 +78,7 @@ class Unchanged:
     """Whether the claim is allocated and only pods hold it."""
 
 
-Expansion = Expanded | Refused | Unchanged
+Expansion = Expanded | ExpansionRefused | Unchanged
 
 
 class ClaimToUpgrade(ResourceClaim, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ def expand(
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
-        return Refused(Obstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
+        return ExpansionRefused(ExpansionObstacle.UNREADABLE_POD, text, sum(map(is_pod, listed)))
     holds = [entry for entry in listed if is_workload(entry) and entry not in workloads]
     # a hold keeps the claim allocated, and its controller takes the pods out that never start
     ahead = left_ahead(claim, consumers.pending) if workloads and not holds else frozenset()
@@ -175,7 +175,7 @@ def expand(
     unknown = unknown_references(claim, on_record)
     if obstacle := _obstacle(claim, unknown, reserved_for):
         count = sum(map(is_pod, reserved_for))
-        return Refused(obstacle, _explain(obstacle, claim, unknown, count), count)
+        return ExpansionRefused(obstacle, _explain(obstacle, claim, unknown, count), count)
     return Expanded(reserved_for, workloads, ahead)
 
 
@@ -230,36 +230,36 @@ def _with_marks(
 
 def _obstacle(
     claim: ResourceClaim, unknown: tuple[Reference, ...], reserved_for: tuple[Reference, ...]
-) -> Obstacle | None:
+) -> ExpansionObstacle | None:
     owner = claim.metadata.controller()
     group = "scheduling.k8s.io/"
     if owner and owner.kind == "PodGroup" and owner.api_version.startswith(group):
-        return Obstacle.GENERATED_FOR_POD_GROUP
+        return ExpansionObstacle.GENERATED_FOR_POD_GROUP
     if claim.metadata.deleting:
-        return Obstacle.BEING_DELETED
+        return ExpansionObstacle.BEING_DELETED
     if unknown:
-        return Obstacle.UNKNOWN_REFERENCE
+        return ExpansionObstacle.UNKNOWN_REFERENCE
     if len(reserved_for) > LIMIT:
-        return Obstacle.TOO_MANY_CONSUMERS
+        return ExpansionObstacle.TOO_MANY_CONSUMERS
     keep_it = any(is_pod(entry) or is_workload(entry) for entry in reserved_for)
-    return None if keep_it else Obstacle.NO_CONSUMER
+    return None if keep_it else ExpansionObstacle.NO_CONSUMER
 
 
 def _explain(
-    obstacle: Obstacle, claim: ResourceClaim, unknown: tuple[Reference, ...], pods: int
+    obstacle: ExpansionObstacle, claim: ResourceClaim, unknown: tuple[Reference, ...], pods: int
 ) -> str:
     holders = names_of(workload_references(claim)) or "its former workload"
     match obstacle:
-        case Obstacle.TOO_MANY_CONSUMERS:
+        case ExpansionObstacle.TOO_MANY_CONSUMERS:
             return _explain_excess(claim, holders, pods)
-        case Obstacle.GENERATED_FOR_POD_GROUP:
+        case ExpansionObstacle.GENERATED_FOR_POD_GROUP:
             return (
                 f"generated from the template of {holders}; without the feature, its pods fail "
                 "whatever the claim lists: first give them another claim"
             )
-        case Obstacle.BEING_DELETED:
+        case ExpansionObstacle.BEING_DELETED:
             return f"being deleted, so pods of {holders} cannot be added: wait until they are gone"
-        case Obstacle.NO_CONSUMER:
+        case ExpansionObstacle.NO_CONSUMER:
             return (
                 f"held by {holders}, and no pod runs; with an empty list, its devices would stay "
                 "allocated for good: scale up, or release the claim (claimctl release "

@@ -34,7 +34,7 @@ class Overtaken(Exception):
         self.plan = plan
 
 
-class Ledger:
+class PlanLedger:
     """Writes the status of one plan; ``progress`` is called with every status that is stored."""
 
     def __init__(

@@ -22,7 +22,7 @@ from claimctl.downgrade.standing import (
     stand,
     unlisted_pods,
 )
-from claimctl.downgrade.status import Kubelet, Look, Part
+from claimctl.downgrade.status import ComponentName, Kubelet, Look
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.references import is_pod_group, uids_on_record
 from claimctl.wire.claims import ResourceClaim
@@ -39,7 +39,7 @@ async def look(
     client: Client,
     served: bool | None,
     why: str = "",
-    believed_off: Collection[Part] = (),
+    believed_off: Collection[ComponentName] = (),
 ) -> Look:
     """Read the cluster. Writes nothing.
 
@@ -51,7 +51,7 @@ async def look(
         KubeError: claims or pods cannot be read.
     """
     plan = await _plan(client)
-    gathering = _Gathering(plan)
+    gathering = _Facts(plan)
     resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
     records = gathering.records
     seen = await client.collect(resource, lambda it: it if concerns(it, records) else None)
@@ -100,7 +100,7 @@ async def _refused(client: Client) -> frozenset[str]:
 
 
 @dataclass
-class _Gathering:
+class _Facts:
     """Collects the facts, claim by claim."""
 
     plan: DowngradePlan | None

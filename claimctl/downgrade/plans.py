@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from claimctl.downgrade import prepare, restore
 from claimctl.downgrade.ledger import (
-    Ledger,
     Overtaken,
+    PlanLedger,
     PlanWithdrawn,
     Progress,
 )
-from claimctl.downgrade.records import Phase, is_carried_out, is_over
+from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Gone, NotFound, Unreachable
@@ -135,7 +135,7 @@ async def end(client: Client) -> None:
     for plan in await find(client):
         meta = plan.metadata
         overtaken = PlanRefused(f"another client wrote DowngradePlan {meta.name}: run again")
-        if plan.status.phase != Phase.RESTORED or plan.spec.action != RESTORE:
+        if plan.status.phase != PlanPhase.RESTORED or plan.spec.action != RESTORE:
             raise overtaken
         try:
             await client.delete(
@@ -217,7 +217,7 @@ async def carry_out(
     try:
         for _ in range(_RUNS):
             try:
-                ledger = Ledger(client, plan, progress)
+                ledger = PlanLedger(client, plan, progress)
                 if plan.spec.action == RESTORE:
                     return await restore.restore_plan(client, ledger, clock, dialect)
                 return await prepare.run_plan(client, ledger, clock, tended=False)

@@ -21,11 +21,11 @@ import msgspec
 from claimctl.downgrade.crossing import remove_own_groups
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, claims_under, expand
-from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
-    Phase,
-    State,
+    PlanPhase,
+    RecordState,
     expanded_record,
     failed,
     final_phase,
@@ -38,7 +38,7 @@ from claimctl.downgrade.records import (
     unread,
     withdrawn,
 )
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, Run
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
@@ -66,7 +66,7 @@ _RULES = Rules()
 
 async def run_plan(
     client: Client,
-    ledger: Ledger,
+    ledger: PlanLedger,
     clock: Clock,
     *,
     rules: Rules = _RULES,
@@ -97,7 +97,7 @@ async def run_plan(
         await ledger.store(refusal)
         return refusal
     run = _Preparation(client, ledger, clock, rules, tended)
-    await run.report(Phase.FROZEN)
+    await run.report(PlanPhase.FROZEN)
     await run.expand(await run.begin())
     if ledger.plan.spec.upgrade_to and run.is_through():
         await remove_own_groups(client)
@@ -145,7 +145,7 @@ def _due(
     return [
         claims[uid]
         for uid, record in records.items()
-        if uid in claims and record.state != State.SKIPPED
+        if uid in claims and record.state != RecordState.SKIPPED
     ]
 
 
@@ -212,11 +212,11 @@ _PUT_BACK = (
 )
 
 
-class _Preparation(Run):
+class _Preparation(PlanRun):
     """One run that replaces workload references."""
 
     def __init__(
-        self, client: Client, ledger: Ledger, clock: Clock, rules: Rules, tended: bool
+        self, client: Client, ledger: PlanLedger, clock: Clock, rules: Rules, tended: bool
     ) -> None:
         super().__init__(client, ledger.plan, clock, ledger)
         self._expander = Expander(client, clock, self._announce, tended=tended, rules=rules)
@@ -229,7 +229,7 @@ class _Preparation(Run):
 
     async def _announce(self, record: DowngradedClaim) -> None:
         self.records[record.uid] = record
-        await self.report(Phase.EXPANDING)
+        await self.report(PlanPhase.EXPANDING)
 
     async def begin(self) -> dict[str, ResourceClaim]:
         """Make the records, and return the claims as read. They are not kept."""
@@ -242,7 +242,7 @@ class _Preparation(Run):
             unreadable, {record.uid: record for record in self.plan.status.claims}
         )
         self._open_to_any = {uid for uid, claim in claims.items() if claim.is_open_to_any}
-        await self.report(Phase.EXPANDING)
+        await self.report(PlanPhase.EXPANDING)
         return claims
 
     async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
@@ -299,12 +299,12 @@ class _Preparation(Run):
         end = self._clock.monotonic() + max(waits.values(), default=0.0)
         while (left := end - self._clock.monotonic()) > 0:
             self.records |= {uid: held_back(self.records[uid], left) for uid in waits}
-            await self.report(Phase.EXPANDING)
+            await self.report(PlanPhase.EXPANDING)
             await self._clock.sleep(min(left, SIGN_SECONDS))
 
     def is_through(self) -> bool:
         """Whether the list of every claim has its pods."""
-        return final_phase(self.records.values()) is Phase.PREPARED
+        return final_phase(self.records.values()) is PlanPhase.PREPARED
 
     async def verify(self, settle_seconds: float) -> None:
         """Read the written claims again, and write those again that have changed since.
@@ -327,7 +327,7 @@ class _Preparation(Run):
             self.records[uid] = failed(left, "PutBack", _PUT_BACK)
 
     def _expanded(self) -> list[str]:
-        return [uid for uid, record in self.records.items() if record.state == State.EXPANDED]
+        return [uid for uid, record in self.records.items() if record.state == RecordState.EXPANDED]
 
     async def _not_as_written(self, *, or_bound_later: bool = False) -> dict[str, ResourceClaim]:
         """The expanded claims that a workload holds again, or whose list lacks a bound pod.

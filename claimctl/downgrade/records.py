@@ -18,7 +18,7 @@ import msgspec
 from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
-    Refused,
+    ExpansionRefused,
     unknown_references,
     workload_references,
 )
@@ -31,7 +31,7 @@ from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, Downgrade
 from claimctl.wire.unreadable import Unreadable
 
 
-class Phase(StrEnum):
+class PlanPhase(StrEnum):
     """How far a plan has come. An empty phase asks for a run."""
 
     FROZEN = "Frozen"
@@ -47,7 +47,7 @@ class Phase(StrEnum):
     """Carried out, but some references could not return. They stay on record."""
 
 
-class State(StrEnum):
+class RecordState(StrEnum):
     """The result for one claim."""
 
     PENDING = "Pending"
@@ -64,11 +64,11 @@ class State(StrEnum):
 def is_over(status: DowngradePlanStatus) -> bool:
     """Whether the run of the plan has ended."""
     return status.phase in {
-        Phase.PREPARED,
-        Phase.BLOCKED,
-        Phase.FAILED,
-        Phase.RESTORED,
-        Phase.PARTLY_RESTORED,
+        PlanPhase.PREPARED,
+        PlanPhase.BLOCKED,
+        PlanPhase.FAILED,
+        PlanPhase.RESTORED,
+        PlanPhase.PARTLY_RESTORED,
     }
 
 
@@ -115,9 +115,9 @@ def _surveyed(
     record = known or DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
     left = withdrawn(record, claim, uncertain_uids(record))
     if meta.uid in skipped:
-        return _ended(left, State.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+        return _ended(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
     record = left if unknown_references(claim, on_record) else announced(record, claim)
-    return _ended(record, State.PENDING, pods=0)
+    return _ended(record, RecordState.PENDING, pods=0)
 
 
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
@@ -125,7 +125,7 @@ def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
     if not workload_references(claim):
         return _with(record, claim, (), record.resource_version)
     due = _with(record, claim, workload_references(claim), claim.metadata.resource_version)
-    return msgspec.structs.replace(due, state=State.PENDING)
+    return msgspec.structs.replace(due, state=RecordState.PENDING)
 
 
 def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
@@ -187,18 +187,18 @@ def expanded_record(
 
     A claim that only pods hold was expanded by an earlier run, or by a write whose answer was lost.
     """
-    if isinstance(expansion, Refused):
+    if isinstance(expansion, ExpansionRefused):
         left = withdrawn(record, claim, uncertain)
         reason, message = expansion.obstacle, expansion.message
-        return _ended(left, State.REFUSED, reason, message, pods=expansion.pods)
+        return _ended(left, RecordState.REFUSED, reason, message, pods=expansion.pods)
     if isinstance(expansion, Expanded) or expansion.by_pods:
-        return _ended(record, State.EXPANDED, pods=expansion.pods)
+        return _ended(record, RecordState.EXPANDED, pods=expansion.pods)
     return over(record)
 
 
 def awaiting(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim whose references have not returned yet in this run."""
-    return _ended(record, State.PENDING)
+    return _ended(record, RecordState.PENDING)
 
 
 def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
@@ -208,11 +208,11 @@ def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
         seconds: for how long a scheduler may still be binding such a pod.
     """
     text = f"a scheduler may still bind pods that waited: the hold stays for {seconds:.0f} s more"
-    return _ended(record, State.PENDING, Reason.PODS_MAY_BE_BOUND, text)
+    return _ended(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
 
 
 def is_held_back(record: DowngradedClaim) -> bool:
-    return record.state == State.PENDING and record.reason == Reason.PODS_MAY_BE_BOUND
+    return record.state == RecordState.PENDING and record.reason == Reason.PODS_MAY_BE_BOUND
 
 
 def restored_record(record: DowngradedClaim, restoration: Restoration) -> DowngradedClaim:
@@ -220,15 +220,15 @@ def restored_record(record: DowngradedClaim, restoration: Restoration) -> Downgr
     kept = tuple(entry.reference for entry in restoration.left)
     left = msgspec.structs.replace(record, replaced_references=kept, resource_version="")
     if not kept:
-        return _ended(left, State.RESTORED)
+        return _ended(left, RecordState.RESTORED)
     return _ended(
-        left, State.NOT_RESTORED, restoration.left[0].hindrance, explained(restoration.left)
+        left, RecordState.NOT_RESTORED, restoration.left[0].hindrance, explained(restoration.left)
     )
 
 
 def over(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim that is gone or not allocated: there is nothing to restore."""
-    return _ended(record, State.UNCHANGED, replaced_references=(), resource_version="")
+    return _ended(record, RecordState.UNCHANGED, replaced_references=(), resource_version="")
 
 
 def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
@@ -237,17 +237,17 @@ def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:
-    return _ended(record, State.FAILED, reason, message)
+    return _ended(record, RecordState.FAILED, reason, message)
 
 
 def _ended(
-    record: DowngradedClaim, state: State, reason: str = "", message: str = "", **rest: Any
+    record: DowngradedClaim, state: RecordState, reason: str = "", message: str = "", **rest: Any
 ) -> DowngradedClaim:
     return msgspec.structs.replace(record, state=state, reason=reason, message=message, **rest)
 
 
 def status(
-    plan: DowngradePlan, phase: Phase, records: Mapping[str, DowngradedClaim]
+    plan: DowngradePlan, phase: PlanPhase, records: Mapping[str, DowngradedClaim]
 ) -> DowngradePlanStatus:
     """The plan's status from the records by claim UID."""
     claims = tuple(records.values())
@@ -255,7 +255,7 @@ def status(
         observed_generation=plan.metadata.generation,
         phase=phase,
         total=len(claims),
-        done=sum(record.state != State.PENDING for record in claims),
+        done=sum(record.state != RecordState.PENDING for record in claims),
         claims=claims,
     )
 
@@ -273,18 +273,18 @@ def refused(plan: DowngradePlan, message: str, now: datetime) -> DowngradePlanSt
     return msgspec.structs.replace(
         plan.status,
         observed_generation=plan.metadata.generation,
-        phase=Phase.FAILED,
+        phase=PlanPhase.FAILED,
         conditions=(condition,),
     )
 
 
-def restored_phase(records: Iterable[DowngradedClaim]) -> Phase:
+def restored_phase(records: Iterable[DowngradedClaim]) -> PlanPhase:
     """PartlyRestored if any reference is still on record, else Restored."""
     left = any(record.replaced_references for record in records)
-    return Phase.PARTLY_RESTORED if left else Phase.RESTORED
+    return PlanPhase.PARTLY_RESTORED if left else PlanPhase.RESTORED
 
 
-def final_phase(records: Iterable[DowngradedClaim]) -> Phase:
+def final_phase(records: Iterable[DowngradedClaim]) -> PlanPhase:
     """Blocked if any claim was refused or failed, else Prepared."""
-    blocked = any(record.state in {State.REFUSED, State.FAILED} for record in records)
-    return Phase.BLOCKED if blocked else Phase.PREPARED
+    blocked = any(record.state in {RecordState.REFUSED, RecordState.FAILED} for record in records)
+    return PlanPhase.BLOCKED if blocked else PlanPhase.PREPARED

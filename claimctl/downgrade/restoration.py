@@ -32,7 +32,7 @@ class Hindrance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Unrestored:
     """A reference that does not return, and why."""
 
     reference: Reference
@@ -44,7 +44,7 @@ class Restoration:
     """The references of one record that have to be added, and those that do not return."""
 
     add: tuple[Reference, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Unrestored, ...] = ()
 
 
 def restore(
@@ -71,7 +71,7 @@ def restore(
         return None
     known = {entry.uid for entry in claim.status.reserved_for}
     add: list[Reference] = []
-    left: list[Left] = []
+    left: list[Unrestored] = []
     name = claim.metadata.name
     used = bool(Consumers.of(pod for pod in pods if name in claim_names(pod)).bound)
     for reference in record.replaced_references:
@@ -83,7 +83,7 @@ def restore(
         if hindrance is None:
             add.append(reference)
         else:
-            left.append(Left(reference, hindrance))
+            left.append(Unrestored(reference, hindrance))
     return Restoration(tuple(add), tuple(left))
 
 
@@ -123,7 +123,7 @@ _REMEDIES = {
 }
 
 
-def explained(left: Collection[Left]) -> str:
+def explained(left: Collection[Unrestored]) -> str:
     """One line for people: each reference that does not return, and why."""
     return "; ".join(
         f"{entry.reference.resource}/{entry.reference.name}: {_REMEDIES[entry.hindrance]}"

@@ -12,10 +12,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from claimctl.downgrade.claims import write_list
-from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
-    Phase,
+    PlanPhase,
     awaiting,
     failed,
     over,
@@ -23,7 +23,7 @@ from claimctl.downgrade.records import (
     restored_record,
 )
 from claimctl.downgrade.restoration import restore
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, Run
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import (
@@ -44,7 +44,7 @@ FEW = 100
 
 
 async def restore_plan(
-    client: Client, ledger: Ledger, clock: Clock, dialect: str
+    client: Client, ledger: PlanLedger, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """Add the replaced references of every record again, as far as they can return.
 
@@ -62,7 +62,7 @@ async def restore_plan(
     """
     run = _Restoration(client, ledger.plan, clock, dialect, ledger)
     run.begin()
-    await run.report(Phase.RESTORING)
+    await run.report(PlanPhase.RESTORING)
     await run.restore()
     await run.report(restored_phase(run.records.values()))
     return run.status
@@ -79,7 +79,7 @@ async def preview(
     return run.status
 
 
-class _Restoration(Run):
+class _Restoration(PlanRun):
     """One run that adds replaced references again. Without a ledger, it writes nothing."""
 
     def __init__(
@@ -88,7 +88,7 @@ class _Restoration(Run):
         plan: DowngradePlan,
         clock: Clock,
         dialect: str,
-        ledger: Ledger | None = None,
+        ledger: PlanLedger | None = None,
     ) -> None:
         super().__init__(client, plan, clock, ledger)
         self._dialect = dialect

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from claimctl.downgrade.claims import read_claim
 from claimctl.downgrade.expansion import claims_under
-from claimctl.downgrade.ledger import Ledger
-from claimctl.downgrade.records import Phase, status
+from claimctl.downgrade.ledger import PlanLedger
+from claimctl.downgrade.records import PlanPhase, status
 from claimctl.downgrade.scope import parallelism
 from claimctl.kube.client import Client
 from claimctl.kube.parallel import in_parallel
@@ -25,7 +25,7 @@ REPORT_SECONDS = 1.0
 CHANGED_TOO_OFTEN = f"another client changed the claim {ATTEMPTS} times: run again"
 
 
-class Run:
+class PlanRun:
     """The records of one run, by claim UID, sorted by namespace and name.
 
     Args:
@@ -33,7 +33,7 @@ class Run:
     """
 
     def __init__(
-        self, client: Client, plan: DowngradePlan, clock: Clock, ledger: Ledger | None
+        self, client: Client, plan: DowngradePlan, clock: Clock, ledger: PlanLedger | None
     ) -> None:
         self.plan = plan
         self.client = client
@@ -42,11 +42,11 @@ class Run:
         self.parallelism = parallelism(plan.spec)
         self._clock = clock
         self._ledger = ledger
-        self._phase = Phase.FROZEN
+        self._phase = PlanPhase.FROZEN
         self._reported = 0.0
         self._storing = asyncio.Lock()
 
-    async def report(self, phase: Phase) -> None:
+    async def report(self, phase: PlanPhase) -> None:
         """Store the present records; records that wait for this are stored with one write."""
         async with self._storing:
             self._phase, self._reported = phase, self._clock.monotonic()

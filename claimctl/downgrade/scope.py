@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from claimctl.downgrade.records import Phase
+from claimctl.downgrade.records import PlanPhase
 from claimctl.wire import label_selectors
 from claimctl.wire.reservations import RESTORE, ClaimName, DowngradePlan, DowngradePlanSpec
 
@@ -14,7 +14,7 @@ PARALLELISM = 8
 
 def crosses(plan: DowngradePlan) -> bool:
     """Whether PodGroups must not be made because of this plan: they have to be gone."""
-    if plan.metadata.deleting or plan.status.phase == Phase.FAILED:
+    if plan.metadata.deleting or plan.status.phase == PlanPhase.FAILED:
         return False
     return bool(plan.spec.upgrade_to) and plan.spec.action != RESTORE
 
@@ -32,7 +32,7 @@ def freezes(
         labels: the claim's labels; None if the claim is not known.
     """
     spec = plan.spec
-    if plan.metadata.deleting or plan.status.phase == Phase.FAILED or spec.action == RESTORE:
+    if plan.metadata.deleting or plan.status.phase == PlanPhase.FAILED or spec.action == RESTORE:
         return False
     if spec.namespaces and namespace not in spec.namespaces:
         return False

@@ -10,8 +10,8 @@ from enum import StrEnum
 from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
-    Obstacle,
-    Refused,
+    ExpansionObstacle,
+    ExpansionRefused,
     expand,
     names_of,
     scale_command,
@@ -19,7 +19,7 @@ from claimctl.downgrade.expansion import (
     workload_references,
 )
 from claimctl.downgrade.pods import PodsOfClaims
-from claimctl.downgrade.records import State, is_carried_out
+from claimctl.downgrade.records import RecordState, is_carried_out
 from claimctl.downgrade.scope import is_skipped, selects
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.references import is_pod
@@ -138,38 +138,38 @@ def _judged(
     record: DowngradedClaim | None,
 ) -> _Judged:
     command = prepare_command(plan.spec)
-    if not isinstance(expansion, Expanded | Refused):
+    if not isinstance(expansion, Expanded | ExpansionRefused):
         return Standing.LISTED, "", "", ""
     if is_skipped(plan.spec, claim.metadata.namespace, claim.metadata.name):
         text = "left out with --skip: its pods may fail once the feature is off"
         return Standing.SKIPPED, "", text, ""
-    if isinstance(expansion, Refused):
+    if isinstance(expansion, ExpansionRefused):
         helps = _help(claim, expansion.obstacle)
         return Standing.BLOCKED, expansion.obstacle, expansion.message, helps
     names, unlisted = names_of(expansion.removed), "pods use the claim that are not listed"
-    if record is not None and record.state == State.EXPANDED and is_carried_out(plan):
+    if record is not None and record.state == RecordState.EXPANDED and is_carried_out(plan):
         what = f"{names} is in the list again" if names else unlisted
         return Standing.TO_PREPARE, PUT_BACK, f"{what} since the last run", command
     what = f"held by {names}; the list would have {expansion.pods} pods instead"
     return Standing.TO_PREPARE, NOT_PREPARED, what if names else unlisted, command
 
 
-def _help(claim: ResourceClaim, obstacle: Obstacle) -> str:
+def _help(claim: ResourceClaim, obstacle: ExpansionObstacle) -> str:
     name, namespace = claim.metadata.name, claim.metadata.namespace
     match obstacle:
-        case Obstacle.TOO_MANY_CONSUMERS:
+        case ExpansionObstacle.TOO_MANY_CONSUMERS:
             return scale_command(claim) or f"{PREPARE_COMMAND} --skip {namespace}/{name}"
-        case Obstacle.NO_CONSUMER:
+        case ExpansionObstacle.NO_CONSUMER:
             return f"claimctl release {name} -n {namespace}"
-        case Obstacle.BEING_DELETED:
+        case ExpansionObstacle.BEING_DELETED:
             return f"kubectl wait --for=delete -n {namespace} resourceclaim/{name} --timeout=10m"
-        case Obstacle.UNKNOWN_REFERENCE:
+        case ExpansionObstacle.UNKNOWN_REFERENCE:
             foreign = unknown_references(claim)[0]
             kind = f"{foreign.resource}.{foreign.api_group}".rstrip(".")
             return f"kubectl get -n {namespace} {kind} {foreign.name}"
-        case Obstacle.UNREADABLE_POD:
+        case ExpansionObstacle.UNREADABLE_POD:
             return f"kubectl get -n {namespace} pods"
-        case Obstacle.GENERATED_FOR_POD_GROUP:
+        case ExpansionObstacle.GENERATED_FOR_POD_GROUP:
             return f"{PREPARE_COMMAND} --skip {namespace}/{name}"
 
 

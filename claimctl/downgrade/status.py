@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from claimctl.downgrade.crossing import OldObjects
-from claimctl.downgrade.records import State, is_carried_out
+from claimctl.downgrade.records import RecordState, is_carried_out
 from claimctl.downgrade.sightings import Component, Sighting
 from claimctl.downgrade.standing import (
     PREPARE_COMMAND,
@@ -36,7 +36,7 @@ class Switch(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Step(StrEnum):
+class DowngradeStep(StrEnum):
     """The next step. ``PREPARE`` to ``DONE`` are the way off, in order."""
 
     PREPARE = "Prepare"
@@ -51,7 +51,7 @@ class Step(StrEnum):
     RESTORE = "Restore"
 
 
-class Part(StrEnum):
+class ComponentName(StrEnum):
     """The components as the command names them."""
 
     API_SERVER = "api-server"
@@ -102,7 +102,7 @@ class Look:
     claims: tuple[ClaimStanding, ...] = ()
     last: Mapping[Component, Sighting] = field(default_factory=dict)
     kubelets: Mapping[str, Kubelet] = field(default_factory=dict)
-    believed_off: Collection[Part] = ()
+    believed_off: Collection[ComponentName] = ()
     old: OldObjects | None = None
     """For an upgrade: the objects that have to be gone; None if their version is not served."""
 
@@ -111,7 +111,7 @@ class Look:
 class ComponentReport:
     """One component; ``node`` names the node of a kubelet."""
 
-    part: Part
+    part: ComponentName
     switch: Switch
     now: str
     """What happens now, or would happen."""
@@ -122,7 +122,7 @@ class ComponentReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    step: Step
+    step: DowngradeStep
     todo: str
     """What to do next, for people."""
     command: str
@@ -157,74 +157,78 @@ def judge(look: Look) -> Report:
     return Report(step, todo, command, components, waiting, len(look.claims) - len(waiting))
 
 
-def _step(look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[Part, Switch]) -> Step:
+def _step(
+    look: Look, waiting: tuple[ClaimStanding, ...], switches: Mapping[ComponentName, Switch]
+) -> DowngradeStep:
     plan = look.plan
     if plan is not None and plan.spec.action == RESTORE:
-        return Step.RESTORE
+        return DowngradeStep.RESTORE
     if plan is not None and plan.spec.upgrade_to:
         return _step_of_upgrade(look, plan, waiting)
     due = [standing for standing in waiting if standing.standing is not Standing.SKIPPED]
-    two_passes = look.used or switches[Part.API_SERVER] is not Switch.OFF
-    if not due and switches[Part.API_SERVER] is Switch.OFF:
-        return Step.DONE
+    two_passes = look.used or switches[ComponentName.API_SERVER] is not Switch.OFF
+    if not due and switches[ComponentName.API_SERVER] is Switch.OFF:
+        return DowngradeStep.DONE
     if plan is None or not is_carried_out(plan):
-        return Step.PREPARE
-    schedulers_off = switches[Part.SCHEDULER] is Switch.OFF and (
-        switches[Part.CONTROLLER_MANAGER] is not Switch.ON
+        return DowngradeStep.PREPARE
+    schedulers_off = switches[ComponentName.SCHEDULER] is Switch.OFF and (
+        switches[ComponentName.CONTROLLER_MANAGER] is not Switch.ON
     )
     first_pass = any(standing.standing is Standing.BLOCKED for standing in due) or _never_prepared(
         due, plan
     )
     if due and (first_pass or not two_passes):
-        return Step.PREPARE
+        return DowngradeStep.PREPARE
     if not schedulers_off:
-        return Step.SWITCH_OFF_SCHEDULERS
+        return DowngradeStep.SWITCH_OFF_SCHEDULERS
     if due:
-        return Step.PREPARE_AGAIN
-    if Part.KUBELETS not in look.believed_off:
-        return Step.SWITCH_OFF_KUBELETS
-    return Step.SWITCH_OFF_API_SERVER
+        return DowngradeStep.PREPARE_AGAIN
+    if ComponentName.KUBELETS not in look.believed_off:
+        return DowngradeStep.SWITCH_OFF_KUBELETS
+    return DowngradeStep.SWITCH_OFF_API_SERVER
 
 
-def _step_of_upgrade(look: Look, plan: DowngradePlan, waiting: Collection[ClaimStanding]) -> Step:
+def _step_of_upgrade(
+    look: Look, plan: DowngradePlan, waiting: Collection[ClaimStanding]
+) -> DowngradeStep:
     if look.old is None:
-        return Step.RESTORE
+        return DowngradeStep.RESTORE
     ready = is_carried_out(plan) and not waiting and not look.old.own and not look.old.foreign
-    return Step.UPGRADE if ready else Step.PREPARE
+    return DowngradeStep.UPGRADE if ready else DowngradeStep.PREPARE
 
 
 def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
     """Whether the plan has not prepared one of the claims yet, so that its run comes first."""
-    prepared = {claim.uid for claim in plan.status.claims if claim.state == State.EXPANDED}
+    prepared = {claim.uid for claim in plan.status.claims if claim.state == RecordState.EXPANDED}
     return any(standing.uid not in prepared for standing in due)
 
 
-def _todo(step: Step, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
+def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
     upgrade_to = look.plan.spec.upgrade_to if look.plan is not None else ""
     command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
     blocked = sum(standing.standing is Standing.BLOCKED for standing in waiting)
     match step:
-        case Step.PREPARE:
+        case DowngradeStep.PREPARE:
             text = f"run `{command}`"
             if blocked:
                 return f"solve the blocked claims, then {text}", command
             return text, command
-        case Step.SWITCH_OFF_SCHEDULERS:
+        case DowngradeStep.SWITCH_OFF_SCHEDULERS:
             both = "the scheduler and in kube-controller-manager"
             text = f"switch the feature off in {both if look.groups else 'the scheduler'}"
             return f"{text}, then run `{command}` again", ""
-        case Step.PREPARE_AGAIN:
+        case DowngradeStep.PREPARE_AGAIN:
             return f"run `{command}` again, until nothing comes back", command
-        case Step.SWITCH_OFF_KUBELETS:
+        case DowngradeStep.SWITCH_OFF_KUBELETS:
             return "switch the feature off in the kubelets, node by node", ""
-        case Step.SWITCH_OFF_API_SERVER:
+        case DowngradeStep.SWITCH_OFF_API_SERVER:
             return "switch the feature off in the API server", ""
-        case Step.UPGRADE:
+        case DowngradeStep.UPGRADE:
             return f"upgrade the cluster to {upgrade_to}, then run `{UPGRADE_RESTORE_COMMAND}`", ""
-        case Step.RESTORE:
+        case DowngradeStep.RESTORE:
             restore = UPGRADE_RESTORE_COMMAND if upgrade_to else RESTORE_COMMAND
             return f"run `{restore}` until it exits 0", restore
-        case Step.DONE:
+        case DowngradeStep.DONE:
             return _done(look), ""
 
 
@@ -243,29 +247,31 @@ def _components(look: Look) -> Iterable[ComponentReport]:
     yield _controller_manager(look)
     if not look.kubelets:
         now = "no bound pod uses a claim of this feature"
-        yield ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now)
+        yield ComponentReport(ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now)
     for node in sorted(look.kubelets):
         yield _kubelet(node, look)
 
 
-def _believed(look: Look, part: Part) -> Switch:
+def _believed(look: Look, part: ComponentName) -> Switch:
     return Switch.OFF if part in look.believed_off else Switch.UNKNOWN
 
 
 def _api_server(look: Look) -> ComponentReport:
     if look.served is None:
-        switch = _believed(look, Part.API_SERVER)
-        return ComponentReport(Part.API_SERVER, switch, look.why)
+        switch = _believed(look, ComponentName.API_SERVER)
+        return ComponentReport(ComponentName.API_SERVER, switch, look.why)
     if look.served:
         now = f"keeps the feature's fields: {look.why}"
-        return ComponentReport(Part.API_SERVER, Switch.ON, now)
-    return ComponentReport(Part.API_SERVER, Switch.OFF, f"drops the feature's fields: {look.why}")
+        return ComponentReport(ComponentName.API_SERVER, Switch.ON, now)
+    return ComponentReport(
+        ComponentName.API_SERVER, Switch.OFF, f"drops the feature's fields: {look.why}"
+    )
 
 
 def _scheduler(look: Look) -> ComponentReport:
     return _seen(
         look,
-        Part.SCHEDULER,
+        ComponentName.SCHEDULER,
         Component.SCHEDULER,
         {
             True: "shares claims without listing their pods; it puts a workload or PodGroup back",
@@ -277,10 +283,10 @@ def _scheduler(look: Look) -> ComponentReport:
 def _controller_manager(look: Look) -> ComponentReport:
     if not look.groups and Component.CONTROLLER_MANAGER not in look.last:
         now = "does the same with and without this feature"
-        return ComponentReport(Part.CONTROLLER_MANAGER, Switch.OFF, now)
+        return ComponentReport(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
     return _seen(
         look,
-        Part.CONTROLLER_MANAGER,
+        ComponentName.CONTROLLER_MANAGER,
         Component.CONTROLLER_MANAGER,
         {
             True: "puts the PodGroup back into a list that lacks a bound pod",
@@ -290,7 +296,7 @@ def _controller_manager(look: Look) -> ComponentReport:
 
 
 def _seen(
-    look: Look, part: Part, component: Component, acts: Mapping[bool, str]
+    look: Look, part: ComponentName, component: Component, acts: Mapping[bool, str]
 ) -> ComponentReport:
     """What a component did last. A sighting with the feature on outweighs the administrator's word
     only if it is a PodGroup that is listed now."""
@@ -321,14 +327,18 @@ def _kubelet(node: str, look: Look) -> ComponentReport:
     kubelet = look.kubelets[node]
     if kubelet.refused:
         now = f"refuses pods that are not listed: {kubelet.refused}; see its events"
-        return ComponentReport(Part.KUBELETS, Switch.OFF, now, node, refuses=True)
+        return ComponentReport(ComponentName.KUBELETS, Switch.OFF, now, node, refuses=True)
     if not kubelet.unlisted:
         now = f"starts each of its {kubelet.pods} pods with and without the feature: all are listed"
-        return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)
+        return ComponentReport(
+            ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now, node
+        )
     now = (
         f"without the feature it would refuse {kubelet.unlisted} of its {kubelet.pods} pods when "
         f"their sandboxes are made anew, first {listed([kubelet.first])}"
     )
     if kubelet.running:
-        return ComponentReport(Part.KUBELETS, Switch.ON, now, node)
-    return ComponentReport(Part.KUBELETS, _believed(look, Part.KUBELETS), now, node)
+        return ComponentReport(ComponentName.KUBELETS, Switch.ON, now, node)
+    return ComponentReport(
+        ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now, node
+    )

@@ -43,7 +43,7 @@ from claimctl import __version__
 from claimctl.telemetry.exposition import registry_of
 from claimctl.telemetry.face import UNSEEN, Labels, Metric, Span, Value
 from claimctl.telemetry.metrics import Instruments
-from claimctl.telemetry.settings import Exporter, Settings
+from claimctl.telemetry.settings import Exporter, TelemetrySettings
 
 SCOPE = "claimctl"
 
@@ -64,7 +64,7 @@ class OtelTelemetry:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: TelemetrySettings,
         sources: Sources | None = None,
         processors: tuple[SpanProcessor, ...] = (),
     ) -> None:
@@ -164,7 +164,7 @@ class OtelSpan:
         self._span.set_status(StatusCode.ERROR, str(error))
 
 
-def _resource(settings: Settings) -> Resource:
+def _resource(settings: TelemetrySettings) -> Resource:
     attributes = {"service.version": __version__}
     if settings.service_name is not None:
         attributes["service.name"] = settings.service_name

@@ -30,7 +30,7 @@ class BindError(TelemetrySettingError):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TelemetrySettings:
     """The selected exporters. ``service_name`` is None if the environment names the service."""
 
     traces: tuple[Exporter, ...] = ()
@@ -40,7 +40,7 @@ class Settings:
 
 def from_environment(
     environment: Mapping[str, str] | None = None, *, trace_console: bool = False
-) -> Settings:
+) -> TelemetrySettings:
     """Settings from the variables. ``trace_console`` adds the console to the span exporters.
 
     Raises:
@@ -51,7 +51,7 @@ def from_environment(
     traces, metrics = _exporters(env, "TRACES"), _exporters(env, "METRICS")
     if trace_console and Exporter.CONSOLE not in traces:
         traces += (Exporter.CONSOLE,)
-    return Settings(traces, metrics, None if _names_service(env) else "claimctl")
+    return TelemetrySettings(traces, metrics, None if _names_service(env) else "claimctl")
 
 
 def _exporters(env: Mapping[str, str], signal: str) -> tuple[Exporter, ...]:

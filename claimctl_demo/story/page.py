@@ -68,7 +68,7 @@ def _wrong(found: Sequence[str]) -> list[str]:
 def _part(report: Report, part: Part) -> str:
     steps = [step for step in report.steps if step.part == part]
     ticks = [
-        html.Step(step.began, str(number))
+        html.ChartStep(step.began, str(number))
         for number, step in enumerate(steps, start=1)
         if step.began is not None
     ]
@@ -79,7 +79,7 @@ def _part(report: Report, part: Part) -> str:
     )
 
 
-def _claims(timelines: Sequence[Timeline], ticks: Sequence[html.Step]) -> str:
+def _claims(timelines: Sequence[Timeline], ticks: Sequence[html.ChartStep]) -> str:
     """The chart of the devices, then one chart for each claim."""
     if not timelines:
         return "<p>There were no claims.</p>\n"
@@ -115,7 +115,7 @@ def _legend(letters: Letters) -> str:
     return f"<p>{items}</p>\n"
 
 
-def _claim(timeline: Timeline, letters: Letters, ticks: Sequence[html.Step]) -> str:
+def _claim(timeline: Timeline, letters: Letters, ticks: Sequence[html.ChartStep]) -> str:
     letter = letters[timeline.namespace, timeline.claim]
     name = escape(f"{timeline.namespace}/{timeline.claim}")
     return (

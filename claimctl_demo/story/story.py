@@ -10,7 +10,7 @@ from kube_in_process.options import Preset
 
 from claimctl.commands.install.components import ManifestsMissing
 from claimctl.downgrade.plans import PlanRefused
-from claimctl.downgrade.records import Phase
+from claimctl.downgrade.records import PlanPhase
 from claimctl.kube.errors import KubeError
 from claimctl_demo.story import growing, objects, refusing, rescheduling
 from claimctl_demo.story.acts import Acts
@@ -317,9 +317,9 @@ class Story:
         await self.acts.recorded(shrink)
         counted = self.acts.count(shrink)
         async with self.acts.plan("shrink") as status:
-            if status.phase != Phase.PREPARED:
+            if status.phase != PlanPhase.PREPARED:
                 why = "; ".join(f"{one.reason}: {one.message}" for one in status.claims)
-                raise StoryFailed(f"phase {status.phase}, not {Phase.PREPARED}: {why}")
+                raise StoryFailed(f"phase {status.phase}, not {PlanPhase.PREPARED}: {why}")
             self.acts.expect_exactly_its_pods(shrink)
             figures = counted()
         await self.stage.user.delete(DEPLOYMENT, "shrink", "shrink")
@@ -334,8 +334,8 @@ class Story:
         before = self.acts.claim(wide)
         counted = self.acts.count(wide)
         async with self.acts.plan("wide") as status:
-            if status.phase != Phase.BLOCKED:
-                raise StoryFailed(f"phase {status.phase}, not {Phase.BLOCKED}")
+            if status.phase != PlanPhase.BLOCKED:
+                raise StoryFailed(f"phase {status.phase}, not {PlanPhase.BLOCKED}")
             if self.acts.claim(wide) != before:
                 raise StoryFailed("the refused claim was changed")
             figures = counted()

@@ -8,7 +8,7 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.commands.timeline.history import Change, Chronicle
+from claimctl.commands.timeline.history import Chronicle, ObjectChange
 from claimctl.commands.timeline.model import Timeline
 from claimctl.wire.base import decode
 from claimctl.wire.claims import ResourceClaim
@@ -41,12 +41,14 @@ def embedded_timelines(stage: EmbeddedStage) -> list[Timeline]:
     return timelines(stage.scene.history(), now.timestamp() - stage.clock.monotonic(), now)
 
 
-def _changes(history: Iterable[Revision], epoch: float) -> Iterator[Change]:
+def _changes(history: Iterable[Revision], epoch: float) -> Iterator[ObjectChange]:
     for each in history:
         type_ = _TYPES.get((each.group, each.plural))
         if type_ is not None:
             at = datetime.fromtimestamp(epoch + each.at, UTC)
-            yield Change(at, decode(each.data, type_), each.type == "DELETED", _short(each.actor))
+            yield ObjectChange(
+                at, decode(each.data, type_), each.type == "DELETED", _short(each.actor)
+            )
 
 
 def _short(user: str) -> str:

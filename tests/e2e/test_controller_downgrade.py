@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.downgrade import plans
-from claimctl.downgrade.records import Phase
+from claimctl.downgrade.records import PlanPhase
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradePlanSpec
@@ -43,7 +43,7 @@ async def there_and_back(stage: Stage, dialect: str) -> None:
     await until_held_by(stage, wanted)
     before = (await stage.claim()).status.allocation
     status = await prepared(stage)
-    assert (status, await workloads(stage)) == (Phase.PREPARED, set())
+    assert (status, await workloads(stage)) == (PlanPhase.PREPARED, set())
     await end_a_pod(stage)
     if not groups:  # the scheduler puts a group back
         assert await workloads(stage) == set()
@@ -94,7 +94,7 @@ async def restored(stage: Stage, wanted: set[str]) -> None:
     back = await plans.begin_restore(stage.client, None)
     assert back is not None
     status = await plans.follow(stage.client, back, lambda _: None)
-    assert (status.phase, status.done, status.total) == (Phase.RESTORED, 1, 1)
+    assert (status.phase, status.done, status.total) == (PlanPhase.RESTORED, 1, 1)
     await until_held_by(stage, wanted)
     await plans.end(stage.client)
     assert (await stage.client.list(DOWNGRADEPLANS)).items == ()

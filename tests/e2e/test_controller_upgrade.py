@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OldObjects, read_old_objects
-from claimctl.downgrade.records import Phase
+from claimctl.downgrade.records import PlanPhase
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -64,7 +64,7 @@ async def restored(stage: Stage) -> None:
         plan = await plans.begin_restore(stage.client, None)
         assert plan is not None
         status = await plans.follow(stage.client, plan, lambda _: None)
-        return status.phase == Phase.RESTORED
+        return status.phase == PlanPhase.RESTORED
 
     await stage.until(is_back, "everything has returned", within=120)
     await plans.end(stage.client)
@@ -90,7 +90,7 @@ async def test_a_claim_crosses_while_its_workload_is_scaled_and_its_pods_are_del
     await stage.started("first")
     await reserved(stage)
     before = (await stage.claim()).status.allocation
-    assert await prepared(stage) == Phase.PREPARED
+    assert await prepared(stage) == PlanPhase.PREPARED
     assert await read_old_objects(stage.client) == OldObjects()
     assert HELD in await stage.references()
     assert await listed_pods(stage) == 3
@@ -113,7 +113,7 @@ async def test_a_claim_crosses_while_its_workload_is_scaled_and_its_pods_are_del
 async def test_the_groups_stay_gone_until_the_way_back(stage: Stage) -> None:
     await stage.started("first")
     await reserved(stage)
-    assert await prepared(stage) == Phase.PREPARED
+    assert await prepared(stage) == PlanPhase.PREPARED
     await stage.clock.sleep(120)
     assert await read_old_objects(stage.client) == OldObjects()
     await upgraded(stage)
@@ -126,7 +126,7 @@ async def test_the_groups_stay_gone_until_the_way_back(stage: Stage) -> None:
 async def test_a_claim_with_more_pods_than_it_can_list_keeps_its_group(stage: Stage) -> None:
     await stage.started("first")
     await reserved(stage, replicas=257)
-    assert await prepared(stage) == Phase.BLOCKED
+    assert await prepared(stage) == PlanPhase.BLOCKED
     assert len((await read_old_objects(stage.client)).own) == 1
     await stage.until_listed(*SHARED)
 
@@ -150,14 +150,14 @@ async def test_a_preparation_is_finished_after_a_kill_at_any_write(
 
     async def over() -> bool:
         now = await stage.client.get(DOWNGRADEPLANS, plan.metadata.name)
-        return transport.dead.is_set() or now.status.phase == Phase.PREPARED
+        return transport.dead.is_set() or now.status.phase == PlanPhase.PREPARED
 
     await stage.until(over, "the controller dies or is through")
     assert transport.dead.is_set() == (write <= MOST_WRITES)
     await stage.kill("dying")
     await stage.started("first")
     status = await plans.follow(stage.client, plan, lambda _: None)
-    assert status.phase == Phase.PREPARED
+    assert status.phase == PlanPhase.PREPARED
     assert await read_old_objects(stage.client) == OldObjects()
     assert await listed_pods(stage) == 3
     await upgraded(stage)

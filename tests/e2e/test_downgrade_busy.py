@@ -18,7 +18,7 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.downgrade import plans
 from claimctl.downgrade.look import PREPARE_FAILED
-from claimctl.downgrade.records import Phase
+from claimctl.downgrade.records import PlanPhase
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound
 from claimctl.wire.claims import ResourceClaim
@@ -157,7 +157,7 @@ async def off(busy: Busy) -> None:
     """Switch the feature off in the order of the runbook, and lose every sandbox."""
     busy.switch(scheduler_pod_groups=False, kcm_pod_groups=False, scheduler_reserved_for=False)
     await busy.until_quiet()
-    assert await prepared(busy.stage) == Phase.PREPARED
+    assert await prepared(busy.stage) == PlanPhase.PREPARED
     await busy.expect_exactly_the_pods()
     busy.switch(kubelet_pod_groups=False, kubelet_reserved_for=False)
     busy.switch(api_pod_groups=False, api_reserved_for=False)

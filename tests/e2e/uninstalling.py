@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from claimctl.commands.orphans.model import WatchTimes
-from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
+from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.controller.dialect.api_versions import look
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
@@ -35,10 +35,10 @@ class Remover:
     through: Callable[[Transport], Transport] = lambda inner: inner
     """Wraps the connection of the command and of the controller inside it."""
 
-    async def run(self, **settings: Any) -> Result:
+    async def run(self, **settings: Any) -> UninstallResult:
         return await (await self._command(**settings)).run()
 
-    async def look(self) -> Result:
+    async def look(self) -> UninstallResult:
         return await (await self._command()).look()
 
     async def clean(self) -> bool:
@@ -52,7 +52,7 @@ class Remover:
         client = Client(self.transport(), self.stage.clock)
         await look(client)
         told = {**self.stage.site.settings, **settings}
-        wanted = Wanted(
+        wanted = UninstallWanted(
             Settings.checked(
                 **{
                     "identity": "remover",
@@ -71,5 +71,5 @@ class Remover:
         return Manager(settings, self.transport(), self.stage.clock, rng=Random(1))
 
 
-def reasons(result: Result) -> list[tuple[str, str, str]]:
+def reasons(result: UninstallResult) -> list[tuple[str, str, str]]:
     return [(each.kind, each.name, each.reason) for each in result.left]

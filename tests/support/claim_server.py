@@ -13,7 +13,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.storage.requests import Actor, Fault, FaultPoint
 
-from claimctl.downgrade.ledger import Ledger
+from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.prepare import run_plan
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -198,9 +198,9 @@ class Server:
     async def read_plan(self) -> DowngradePlan:
         return await self.client.get(DOWNGRADEPLANS, DOWNGRADE_PLAN_NAME)
 
-    def ledger(self, plan: DowngradePlan) -> Ledger:
+    def ledger(self, plan: DowngradePlan) -> PlanLedger:
         """A ledger that also keeps each stored status in ``reports``."""
-        return Ledger(self.client, plan, self.reports.append)
+        return PlanLedger(self.client, plan, self.reports.append)
 
     async def carry_out(self, plan: DowngradePlan | None = None) -> DowngradePlanStatus:
         """Carry out the plan, or one for all namespaces."""

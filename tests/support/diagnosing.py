@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.commands.doctor.cluster_checks import Finding, Verdict
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.examination import examine
 from claimctl.wire.coordination import micro_time
@@ -26,7 +26,7 @@ def problems(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
     return [
         (finding.check, finding.object)
         for finding in findings
-        if finding.verdict is Verdict.PROBLEM
+        if finding.verdict is CheckVerdict.PROBLEM
     ]
 
 

@@ -21,7 +21,7 @@ from claimctl.wire.workloads import template_of
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class Asker:
     """A workload whose annotations concern the claim."""
 
     line: str
@@ -29,7 +29,7 @@ class Asking:
     """What corrects its annotation; '' if nothing is wrong with it."""
 
 
-async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> tuple[Asking, ...]:
+async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> tuple[Asker, ...]:
     """The workloads that ask for this claim, or that name it and have a wrong annotation.
 
     A kind of workload that the user may not list is left out.
@@ -40,11 +40,11 @@ async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> t
         meta = workload.metadata
         if any(reservation.spec.resource_claim_name == name for reservation in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
-            asking.append(Asking(f"{kind} {meta.name} {text} ({RESERVE_ANNOTATION})"))
+            asking.append(Asker(f"{kind} {meta.name} {text} ({RESERVE_ANNOTATION})"))
         elif meta.uid in makers or name in named_claims(template_of(workload)):
             place = f"-n {meta.namespace} annotate {kind.lower()}/{meta.name}"
             asking += [
-                Asking(f"{kind} {meta.name}: {problem.note}", _fix(problem, place))
+                Asker(f"{kind} {meta.name}: {problem.note}", _fix(problem, place))
                 for problem in wanted.problems
             ]
     return tuple(asking)

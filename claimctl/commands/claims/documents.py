@@ -11,7 +11,7 @@ from claimctl.cli.documents import (
     Names,
     Part,
     ReasonText,
-    Waiting,
+    ReasonToWait,
     by_names,
     says,
     utc,
@@ -20,7 +20,7 @@ from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import State, Trouble
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.meanings import Meaning
+from claimctl.commands.claims.meanings import ReasonMeaning
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
 from claimctl.commands.claims.waiting import until
@@ -122,7 +122,7 @@ class ReservationDecision(Part, frozen=True):
     conditions: tuple[ConditionSummary, ...]
 
 
-class TimedBlocker(Waiting, frozen=True):
+class TimedBlocker(ReasonToWait, frozen=True):
     until: Annotated[
         str | None, says("when time will have ended it, by the controller's clock")
     ] = None
@@ -253,7 +253,7 @@ class ReleaseRequest(Document, frozen=True, kw_only=True):
     name: str
     uid: str
     reservations: Annotated[Names, says("names of the ClaimReservations that are asked")]
-    blockers: Annotated[tuple[Waiting, ...], says("what the release waits for")]
+    blockers: Annotated[tuple[ReasonToWait, ...], says("what the release waits for")]
     troubles: Annotated[tuple[Trouble, ...], says("why no controller acts on it now")]
 
 
@@ -268,7 +268,7 @@ def request_of(
         name=view.name,
         uid=view.claim.metadata.uid,
         reservations=tuple(reservation.metadata.name for reservation in view.reservations),
-        blockers=by_names(explanation.obstacles, tuple[Waiting, ...]),
+        blockers=by_names(explanation.obstacles, tuple[ReasonToWait, ...]),
         troubles=explanation.troubles,
     )
 
@@ -282,7 +282,7 @@ class ReasonExplanation(Document, frozen=True, kw_only=False):
     remedy: str
 
 
-def reason_of(reason: str, meaning: Meaning) -> ReasonExplanation:
+def reason_of(reason: str, meaning: ReasonMeaning) -> ReasonExplanation:
     return ReasonExplanation(reason, meaning.topic, meaning.meaning, meaning.remedy)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from claimctl.commands.claims import controller_health as acting
-from claimctl.commands.claims.asking import Asking, asking
+from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
 from claimctl.commands.orphans.judge import judge
@@ -75,7 +75,7 @@ class Explanation:
     """Signs that the controller does not act, or that its writes fail."""
     orphan: Orphan | None = None
     """Set if the claim is an orphan."""
-    asking: tuple[Asking, ...] = ()
+    asking: tuple[Asker, ...] = ()
     """The workloads whose annotation concerns the claim: all if no ClaimReservation does, else
     those with a wrong annotation."""
     devices: tuple[str, ...] = ()

@@ -76,8 +76,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
 
-    from claimctl.commands.claims.get_work import Wanted, get
+    from claimctl.commands.claims.get_work import ClaimsWanted, get
 
     place = "" if all_namespaces else namespace
-    wanted = Wanted("", tuple(names or ()), selector, sort_by, not no_headers)
+    wanted = ClaimsWanted("", tuple(names or ()), selector, sort_by, not no_headers)
     return get(access, place, wanted, output, watch=watch)

@@ -29,7 +29,7 @@ from claimctl.wire.unreadable import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ClaimsWanted:
     """The claims to show; no names mean all claims.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wanted:
 
 
 def get(
-    access: Access, namespace: str | None, wanted: Wanted, output: Output, *, watch: bool
+    access: Access, namespace: str | None, wanted: ClaimsWanted, output: Output, *, watch: bool
 ) -> int:
     """Print the claims of a namespace once, or again after every change; the exit code."""
 
@@ -59,7 +59,7 @@ def get(
     return in_session(access, work, namespace)
 
 
-async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> int:
+async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Output) -> int:
     missing: list[str] = []
     shown = in_order(await gather(client, wanted, missing), wanted.sort_by)
     if shown or not missing:
@@ -72,7 +72,7 @@ async def run(client: Client, now: datetime, wanted: Wanted, output: Output) -> 
     return ExitCode.FAILED if missing else ExitCode.OK
 
 
-async def follow(client: Client, clock: Clock, wanted: Wanted, output: Output) -> None:
+async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Output) -> None:
     """Print the claims, and again what has changed, for ever.
 
     A terminal shows the whole table anew. In a pipe only the rows of changed claims follow.
@@ -119,7 +119,7 @@ def _print_changes(made: Table, changed: list[bool], output: Output, *, head: bo
 
 
 async def gather(
-    client: Client, wanted: Wanted, missing: list[str] | None = None
+    client: Client, wanted: ClaimsWanted, missing: list[str] | None = None
 ) -> list[ClaimView]:
     """The claims, read live. ``missing`` gets the names that do not exist."""
     if wanted.names:
@@ -164,7 +164,7 @@ def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
     return sorted(shown, key=key) if column else shown
 
 
-async def _by_name(client: Client, wanted: Wanted, missing: list[str]) -> list[ResourceClaim]:
+async def _by_name(client: Client, wanted: ClaimsWanted, missing: list[str]) -> list[ResourceClaim]:
     claims = []
     for name in dict.fromkeys(wanted.names):
         try:
@@ -191,7 +191,7 @@ STATE_STYLES = {
 }
 
 
-def table(shown: list[ClaimView], now: datetime, wanted: Wanted, empty: str = "") -> Table:
+def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: str = "") -> Table:
     head = (
         Column("NAME"),
         Column("STATE", styles=STATE_STYLES),
@@ -231,7 +231,7 @@ def _nodes(nodes: tuple[str, ...]) -> str:
     return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
 
 
-async def _none_found(client: Client, wanted: Wanted) -> str:
+async def _none_found(client: Client, wanted: ClaimsWanted) -> str:
     """What to say instead of an empty table; also if the namespace does not exist."""
     if not wanted.namespace:
         return "No claims found."

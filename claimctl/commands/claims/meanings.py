@@ -23,7 +23,7 @@ class Topic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ReasonMeaning:
     topic: Topic
     meaning: str
     """One sentence: what is so."""
@@ -267,10 +267,10 @@ _WRONG = {
 }
 
 
-def _meanings() -> dict[Reason, Meaning]:
+def _meanings() -> dict[Reason, ReasonMeaning]:
     plain = {Topic.FINE: _FINE, Topic.ENDS: _ENDS}
     meanings = {
-        reason: Meaning(topic, text)
+        reason: ReasonMeaning(topic, text)
         for topic, texts in plain.items()
         for reason, text in texts.items()
     }
@@ -283,8 +283,8 @@ def _meanings() -> dict[Reason, Meaning]:
         Topic.WRONG: _WRONG,
     }
     for topic, pairs in both.items():
-        meanings |= {reason: Meaning(topic, *pair) for reason, pair in pairs.items()}
+        meanings |= {reason: ReasonMeaning(topic, *pair) for reason, pair in pairs.items()}
     return meanings
 
 
-MEANINGS: Mapping[Reason, Meaning] = _meanings()
+MEANINGS: Mapping[Reason, ReasonMeaning] = _meanings()

@@ -58,7 +58,7 @@ class _Devices(Wire, frozen=True, kw_only=True):
     requests: tuple[_Request, ...] = ()
 
 
-class _Spec(Wire, frozen=True, kw_only=True):
+class _RequestingSpec(Wire, frozen=True, kw_only=True):
     devices: _Devices = _Devices()
 
 
@@ -66,7 +66,7 @@ class _Requesting(Wire, frozen=True, kw_only=True):
     """A claim with the classes of devices that it asks for."""
 
     metadata: ManagedObjectMeta = ManagedObjectMeta()
-    spec: _Spec = _Spec()
+    spec: _RequestingSpec = _RequestingSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
     @property

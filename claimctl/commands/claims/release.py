@@ -52,8 +52,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --dry-run exclude each other")
     if wait and cancel:
         raise UsageError("--wait and --cancel exclude each other")
-    from claimctl.commands.claims.release_work import Wanted, release
+    from claimctl.commands.claims.release_work import ReleaseWanted, release
 
     limit = timeout if wait else None
-    wanted = Wanted(claim, namespace, dry_run, limit, output, cancel)
+    wanted = ReleaseWanted(claim, namespace, dry_run, limit, output, cancel)
     return release(access, wanted)

@@ -29,7 +29,7 @@ from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReleaseWanted:
     """What is to be done; ``wait`` is for how many seconds to wait, None for not at all."""
 
     claim: str
@@ -41,7 +41,7 @@ class Wanted:
     """Withdraw the request instead."""
 
 
-def release(access: Access, wanted: Wanted) -> int:
+def release(access: Access, wanted: ReleaseWanted) -> int:
     """Ask for the release, and wait for it if that is wanted; the exit code."""
 
     async def work(session: Session) -> int:
@@ -64,7 +64,7 @@ def release(access: Access, wanted: Wanted) -> int:
     return in_session(access, work, wanted.namespace)
 
 
-async def withdraw(client: Client, explanation: Explanation, wanted: Wanted) -> int:
+async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWanted) -> int:
     """Withdraw the request of a release."""
     view = explanation.view
     name = f"claim {view.namespace}/{view.name}"

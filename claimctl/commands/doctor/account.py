@@ -21,35 +21,35 @@ class _Container(Wire, frozen=True, kw_only=True):
     image: str = ""
 
 
-class _PodSpec(Wire, frozen=True, kw_only=True):
+class _DeploymentPodSpec(Wire, frozen=True, kw_only=True):
     service_account_name: str = ""
     containers: tuple[_Container, ...] = ()
 
 
-class _Template(Wire, frozen=True, kw_only=True):
-    spec: _PodSpec = _PodSpec()
+class _DeploymentTemplate(Wire, frozen=True, kw_only=True):
+    spec: _DeploymentPodSpec = _DeploymentPodSpec()
 
 
-class _Spec(Wire, frozen=True, kw_only=True):
+class _DeploymentSpec(Wire, frozen=True, kw_only=True):
     replicas: int | None = None
-    template: _Template = _Template()
+    template: _DeploymentTemplate = _DeploymentTemplate()
 
 
-class _Status(Wire, frozen=True, kw_only=True):
+class _DeploymentStatus(Wire, frozen=True, kw_only=True):
     ready_replicas: int = 0
 
 
 class _Deployment(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+    spec: _DeploymentSpec = _DeploymentSpec()
+    status: _DeploymentStatus = _DeploymentStatus()
 
 
 _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", _Deployment)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ControllerAccount:
     """The controller's Deployment. The defaults are those of ``deploy/``."""
 
     namespace: str
@@ -65,7 +65,7 @@ class Account:
         return f"system:serviceaccount:{self.namespace}:{self.service_account}"
 
 
-async def account_of(client: Client) -> Account | None:
+async def account_of(client: Client) -> ControllerAccount | None:
     """The controller's Deployment in any namespace; None if there is none.
 
     Raises:
@@ -76,7 +76,7 @@ async def account_of(client: Client) -> Account | None:
         return None
     deployment = max(deployments, key=lambda deployment: deployment.status.ready_replicas)
     spec = deployment.spec.template.spec
-    return Account(
+    return ControllerAccount(
         namespace=deployment.metadata.namespace,
         service_account=spec.service_account_name or "default",
         deployment=deployment.metadata.name,
@@ -87,7 +87,7 @@ async def account_of(client: Client) -> Account | None:
 
 
 async def missing_rights_of(
-    client: Client, account: Account, *, binding: bool, groups: bool
+    client: Client, account: ControllerAccount, *, binding: bool, groups: bool
 ) -> tuple[str, ...]:
     """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview.
 
@@ -101,7 +101,7 @@ async def missing_rights_of(
     return tuple(lacking)
 
 
-async def _may(client: Client, account: Account, right: Right) -> bool:
+async def _may(client: Client, account: ControllerAccount, right: Right) -> bool:
     attributes = {
         "verb": right.verb,
         "group": right.group,
@@ -128,7 +128,7 @@ class _IdentityStatus(Wire, frozen=True, kw_only=True):
     user_info: _UserInfo = _UserInfo()
 
 
-class _Identity(Wire, frozen=True, kw_only=True):
+class _OwnIdentity(Wire, frozen=True, kw_only=True):
     status: _IdentityStatus = _IdentityStatus()
 
 
@@ -137,7 +137,7 @@ _IDENTITIES = Resource(
     "v1",
     "selfsubjectreviews",
     "SelfSubjectReview",
-    _Identity,
+    _OwnIdentity,
     namespaced=False,
 )
 

@@ -37,7 +37,7 @@ NOT_INSTALLED = "claimctl is not installed"
 """Why a check of the installation is not made; the user's rights are not the reason."""
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     OK = "ok"
     FACT = "fact"
     """Neither good nor bad."""
@@ -53,7 +53,7 @@ class Finding(Part, frozen=True, kw_only=False):
     message: str
     namespace: str = ""
     object: str = ""
-    verdict: Verdict = Verdict.PROBLEM
+    verdict: CheckVerdict = CheckVerdict.PROBLEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedCluster:
     """The state of the cluster, read live.
 
     ``refused`` has the reason why a check could not be made, by the name of the check.
@@ -98,7 +98,7 @@ class Observed:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def checks(observed: Observed) -> tuple[Finding, ...]:
+def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
     """One line at least for each check: its problems, or that there is none, or why not known."""
     problems = findings(observed)
     with_problems = {problem.check for problem in problems}
@@ -110,15 +110,15 @@ def checks(observed: Observed) -> tuple[Finding, ...]:
     return (*_drivers(observed), *_upgrade(observed), *rest, *problems)
 
 
-def _without_problem(name: str, summary: str, observed: Observed) -> Finding:
+def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:
     refused = observed.refused.get(name)
     if refused is not None:
-        verdict = Verdict.FACT if refused == NOT_INSTALLED else Verdict.UNKNOWN
+        verdict = CheckVerdict.FACT if refused == NOT_INSTALLED else CheckVerdict.UNKNOWN
         return Finding(name, f"not checked: {refused}", verdict=verdict)
-    return Finding(name, summary, verdict=Verdict.OK)
+    return Finding(name, summary, verdict=CheckVerdict.OK)
 
 
-def _summaries(observed: Observed) -> dict[str, str]:
+def _summaries(observed: ObservedCluster) -> dict[str, str]:
     """The checks in the order of their lines, and what there is to say about each without problem.
 
     A check that does not concern the cluster is absent.
@@ -143,7 +143,7 @@ def _summaries(observed: Observed) -> dict[str, str]:
     return summaries
 
 
-def findings(observed: Observed) -> tuple[Finding, ...]:
+def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
     """The problems."""
     return (
         *_rights(observed),
@@ -168,7 +168,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
     )
 
 
-def _upgrade(observed: Observed) -> Iterator[Finding]:
+def _upgrade(observed: ObservedCluster) -> Iterator[Finding]:
     """Whether the cluster can be upgraded as it is."""
     if observed.old_groups:
         text = (
@@ -176,10 +176,10 @@ def _upgrade(observed: Observed) -> Iterator[Finding]:
             f"{counted(observed.old_groups, 'PodGroup')} must be gone before. "
             f"`claimctl upgrade prepare --to {TARGET} --dry-run` says what is in the way"
         )
-        yield Finding("upgrade", text, verdict=Verdict.FACT)
+        yield Finding("upgrade", text, verdict=CheckVerdict.FACT)
 
 
-def _drivers(observed: Observed) -> Iterator[Finding]:
+def _drivers(observed: ObservedCluster) -> Iterator[Finding]:
     """How many devices the drivers offer. Without any, no claim can be allocated."""
     if "drivers" in observed.refused:
         yield _without_problem("drivers", "", observed)
@@ -189,13 +189,13 @@ def _drivers(observed: Observed) -> Iterator[Finding]:
         devices[piece.spec.driver] += len(piece.spec.devices or ())
     for driver, count in sorted(devices.items()):
         text = f"{counted(count, 'device')} in ResourceSlices"
-        yield Finding("drivers", text, object=driver, verdict=Verdict.OK)
+        yield Finding("drivers", text, object=driver, verdict=CheckVerdict.OK)
     if not devices:
         text = "no DRA driver offers devices: there is no ResourceSlice"
-        yield Finding("drivers", text, verdict=Verdict.FACT)
+        yield Finding("drivers", text, verdict=CheckVerdict.FACT)
 
 
-def _reservations(observed: Observed) -> Iterator[Finding]:
+def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
     for reservation in observed.reservations:
         meta, ready = (
             reservation.metadata,
@@ -216,7 +216,7 @@ def _reservations(observed: Observed) -> Iterator[Finding]:
 _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
 
 
-def _rights(observed: Observed) -> Iterator[Finding]:
+def _rights(observed: ObservedCluster) -> Iterator[Finding]:
     missing = observed.missing_rights
     if len(missing) > _FEW_RIGHTS:
         # one cause, such as a role that is not there, explains them all
@@ -232,7 +232,7 @@ _FEW_RIGHTS = 3
 _ROLES = "`claimctl install --component rbac` applies its roles"
 
 
-def _claims(observed: Observed) -> Iterator[Finding]:
+def _claims(observed: ObservedCluster) -> Iterator[Finding]:
     """Findings about each claim. An orphan's finding covers its dangling references."""
     for claim in observed.claims:
         yield from _places(claim)
@@ -261,7 +261,7 @@ def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
     yield _about(claim, "orphans", f"{orphan.cause}: {orphan.describe()}; see `{command}`")
 
 
-def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
+def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Finding]:
     gone = [entry for entry in claim.status.reserved_for if _is_gone(entry, observed)]
     kept = [entry for entry in gone if _is_kept(entry, claim, observed)]
     if kept:
@@ -270,14 +270,14 @@ def _dangling(claim: ResourceClaim, observed: Observed) -> Iterator[Finding]:
             f"{listed(map(describe, kept))} is gone; a ClaimReservation keeps the devices: {free}"
         )
         finding = _about(claim, "dangling-references", text)
-        yield msgspec.structs.replace(finding, verdict=Verdict.FACT)
+        yield msgspec.structs.replace(finding, verdict=CheckVerdict.FACT)
     if left := [entry for entry in gone if entry not in kept]:
         command = f"`claimctl explain {claim.metadata.name} -n {claim.metadata.namespace}`"
         text = f"listed but gone: {listed(map(describe, left))}; see {command}"
         yield _about(claim, "dangling-references", text)
 
 
-def _is_kept(entry: Reference, claim: ResourceClaim, observed: Observed) -> bool:
+def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) -> bool:
     """Whether the policy of a ClaimReservation keeps the hold of a workload that is gone."""
     return any(
         reservation.spec.retention_policy == RetentionPolicy.MANUAL
@@ -289,7 +289,7 @@ def _is_kept(entry: Reference, claim: ResourceClaim, observed: Observed) -> bool
     )
 
 
-def _is_gone(reference: Reference, observed: Observed) -> bool:
+def _is_gone(reference: Reference, observed: ObservedCluster) -> bool:
     """Whether the object is known to be gone.
 
     This is unknown if the resource was not listed, or if an object of the LIST has no readable UID.
@@ -304,7 +304,7 @@ def _about(claim: ResourceClaim, check: str, message: str) -> Finding:
     return Finding(check, message, claim.metadata.namespace, claim.metadata.name)
 
 
-def _kubelets(observed: Observed) -> Iterator[Finding]:
+def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
         return
     for node in observed.nodes:
@@ -314,7 +314,7 @@ def _kubelets(observed: Observed) -> Iterator[Finding]:
             yield Finding("mixed-versions", text, object=node.metadata.name)
 
 
-def _refused(observed: Observed) -> Iterator[Finding]:
+def _refused(observed: ObservedCluster) -> Iterator[Finding]:
     """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
     counts = Counter(
         (event.regarding.namespace, event.note)
@@ -325,7 +325,7 @@ def _refused(observed: Observed) -> Iterator[Finding]:
         yield Finding("refused-pods", f"{note} ({counted(count, 'event')})", namespace)
 
 
-def _rescheduling(observed: Observed) -> Iterator[Finding]:
+def _rescheduling(observed: ObservedCluster) -> Iterator[Finding]:
     see = "see `claimctl reschedule --release-taints`"
     for node, taint in observed.stale_taints:
         text = f"the taint {taint.key}={taint.value} was left behind; {see}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from claimctl.commands.claims.controller_health import State
-from claimctl.commands.doctor.cluster_checks import Finding, Verdict, checks
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding, checks
 from claimctl.commands.doctor.examination import Examination
 
 OLDEST = (1, 32)
@@ -27,36 +27,38 @@ def diagnosis(examination: Examination) -> tuple[Finding, ...]:
 def _cluster(examination: Examination) -> Iterator[Finding]:
     major, minor = examination.version
     if not any(examination.version):
-        yield Finding("kubernetes", "the server's version is not known", verdict=Verdict.UNKNOWN)
+        yield Finding(
+            "kubernetes", "the server's version is not known", verdict=CheckVerdict.UNKNOWN
+        )
     elif examination.version < OLDEST:
         yield Finding("kubernetes", f"{major}.{minor}: claimctl needs 1.32 or newer")
     else:
-        yield Finding("kubernetes", f"{major}.{minor}", verdict=Verdict.OK)
+        yield Finding("kubernetes", f"{major}.{minor}", verdict=CheckVerdict.OK)
     if examination.served.claims:
         versions = ", ".join(examination.served.claims)
-        yield Finding("resource.k8s.io", versions, verdict=Verdict.OK)
+        yield Finding("resource.k8s.io", versions, verdict=CheckVerdict.OK)
     else:
         yield Finding("resource.k8s.io", "not served: the cluster has no DRA; enable it")
     groups = ", ".join(examination.served.groups) or "not served"
-    yield Finding("podgroups", groups, verdict=Verdict.FACT)
+    yield Finding("podgroups", groups, verdict=CheckVerdict.FACT)
 
 
 def _dialect(examination: Examination) -> Iterator[Finding]:
     if examination.detection is not None:
         why = "; ".join(examination.detection.reasons)
-        yield Finding("dialect", f"{examination.detection.dialect}: {why}", verdict=Verdict.OK)
+        yield Finding("dialect", f"{examination.detection.dialect}: {why}", verdict=CheckVerdict.OK)
     elif examination.observed.dialect:
         text = (
             f"{examination.observed.dialect}: the controller has recorded it in a ClaimReservation"
         )
-        yield Finding("dialect", text, verdict=Verdict.OK)
+        yield Finding("dialect", text, verdict=CheckVerdict.OK)
     else:
-        yield Finding("dialect", examination.dialect_unknown, verdict=Verdict.UNKNOWN)
+        yield Finding("dialect", examination.dialect_unknown, verdict=CheckVerdict.UNKNOWN)
 
 
 def _installed(examination: Examination) -> Iterator[Finding]:
     if not examination.missing_crds:
-        yield Finding("installation", "the CRDs are served", verdict=Verdict.OK)
+        yield Finding("installation", "the CRDs are served", verdict=CheckVerdict.OK)
         return
     part = "--image IMAGE" if examination.account is None else "--component crds"
     names = ", ".join(examination.missing_crds)
@@ -67,20 +69,22 @@ def _installed(examination: Examination) -> Iterator[Finding]:
 def _controller(examination: Examination) -> Iterator[Finding]:
     election, account = examination.election, examination.account
     if election.state is State.ACTING:
-        yield Finding("controller", election.message, verdict=Verdict.OK)
+        yield Finding("controller", election.message, verdict=CheckVerdict.OK)
     elif not election.readable:
-        yield Finding("controller", f"not checked: {election.message}", verdict=Verdict.UNKNOWN)
+        yield Finding(
+            "controller", f"not checked: {election.message}", verdict=CheckVerdict.UNKNOWN
+        )
     else:
         yield Finding("controller", f"{election.message}; {_PODS}")
     if examination.account_refused:
         text = f"not checked: {examination.account_refused}"
-        yield Finding("deployment", text, verdict=Verdict.UNKNOWN)
+        yield Finding("deployment", text, verdict=CheckVerdict.UNKNOWN)
     elif account is None:
         text = "no Deployment has the controller's labels: not installed, or outside of the cluster"
-        yield Finding("deployment", text, verdict=Verdict.FACT)
+        yield Finding("deployment", text, verdict=CheckVerdict.FACT)
     else:
         text = f"{account.ready} of {account.wanted} pods ready, image {', '.join(account.images)}"
         bad = account.ready == 0 or account.ready < account.wanted
-        verdict = Verdict.PROBLEM if bad else Verdict.OK
+        verdict = CheckVerdict.PROBLEM if bad else CheckVerdict.OK
         text = f"{text}; {_PODS}" if bad else text
         yield Finding("deployment", text, account.namespace, account.deployment, verdict)

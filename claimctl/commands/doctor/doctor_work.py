@@ -11,7 +11,7 @@ from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, columns, printable, render
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.doctor.cluster_checks import Finding, Verdict
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
@@ -57,8 +57,8 @@ async def run(session: Session, override: str, namespace: str, output: Output) -
     seen = await examine(session.client, session.clock, override, namespace)
     findings = diagnosis(seen)
     render(output, table(findings), diagnosis_of(seen, findings))
-    problems = sum(finding.verdict is Verdict.PROBLEM for finding in findings)
-    unknown = sum(finding.verdict is Verdict.UNKNOWN for finding in findings)
+    problems = sum(finding.verdict is CheckVerdict.PROBLEM for finding in findings)
+    unknown = sum(finding.verdict is CheckVerdict.UNKNOWN for finding in findings)
     if output.for_people:
         typer.echo(summarize(problems, unknown), err=True)
     return ExitCode.FINDINGS if problems else ExitCode.OK

@@ -9,7 +9,7 @@ from typing import Annotated
 from claimctl import __version__
 from claimctl.cli.documents import Document, Names, Part, by_names, says
 from claimctl.commands.claims.controller_health import State
-from claimctl.commands.doctor.cluster_checks import Finding, Verdict
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.examination import Examination
 from claimctl.commands.doctor.versions import Skew, Versions
 
@@ -42,7 +42,7 @@ def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
         },
         controller=by_names(seen.election, LeaseState),
         checks=tuple(findings),
-        findings=tuple(finding for finding in findings if finding.verdict is Verdict.PROBLEM),
+        findings=tuple(finding for finding in findings if finding.verdict is CheckVerdict.PROBLEM),
     )
 
 
@@ -59,7 +59,7 @@ class SkewState(Part, frozen=True):
     message: str
 
 
-class ServerVersion(Part, frozen=True):
+class ServerVersions(Part, frozen=True):
     kubernetes: str
     served_versions: dict[str, Names]
     crds_from: str | None
@@ -74,7 +74,7 @@ class Version(Document, frozen=True):
 
     claimctl: str
     python: str
-    server: ServerVersion | None
+    server: ServerVersions | None
 
 
 def version_of(server: Versions | None) -> Version:
@@ -85,9 +85,9 @@ def version_of(server: Versions | None) -> Version:
     )
 
 
-def _server(versions: Versions) -> ServerVersion:
+def _server(versions: Versions) -> ServerVersions:
     verdict, message = versions.skew
-    return ServerVersion(
+    return ServerVersions(
         kubernetes=".".join(map(str, versions.kubernetes)),
         served_versions={
             "resource.k8s.io": tuple(versions.served.claims),

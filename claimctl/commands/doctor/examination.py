@@ -9,15 +9,20 @@ from typing import Any, TypeVar
 
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.claims.explanation import recorded_dialect
-from claimctl.commands.doctor.account import Account, account_of, missing_rights_of, own_name
+from claimctl.commands.doctor.account import (
+    ControllerAccount,
+    account_of,
+    missing_rights_of,
+    own_name,
+)
 from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
     Annotation,
-    Observed,
+    ObservedCluster,
     orphans,
     uids,
 )
-from claimctl.commands.orphans.scan import Scan, scan_claims
+from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect.api_versions import Served, look, resources
 from claimctl.controller.dialect.probe import (
     Detection,
@@ -68,10 +73,10 @@ class Examination:
     """Why ``detection`` is None."""
     missing_crds: tuple[str, ...]
     election: Election
-    account: Account | None
+    account: ControllerAccount | None
     """The controller as its Deployment shows it; None if there is none or it may not be read."""
     account_refused: str
-    observed: Observed
+    observed: ObservedCluster
 
 
 async def examine(
@@ -99,7 +104,7 @@ async def examine(
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED
     if account is not None or not missing:
-        asked = account or Account(INSTALLED)
+        asked = account or ControllerAccount(INSTALLED)
         lacking, rights_refused = await _rights(client, asked, detection, version)
     return Examination(
         version=version,
@@ -127,7 +132,10 @@ async def _detect(client: Client, override: str) -> tuple[Detection | None, str]
 
 
 async def _rights(
-    client: Client, account: Account, detection: Detection | None, version: tuple[int, int]
+    client: Client,
+    account: ControllerAccount,
+    detection: Detection | None,
+    version: tuple[int, int],
 ) -> tuple[tuple[str, ...], str]:
     """The rights that the controller lacks, or why that is not known."""
     groups = detection is not None and DIALECTS[detection.dialect].groups
@@ -164,13 +172,15 @@ class _Reader:
         hint = " (-n NAME checks one namespace)" if where and not self.namespace else ""
         self.refused.setdefault(check, f"you may not list {resource.plural}{where}{hint}")
 
-    def completed(self, observed: Observed, lacking: tuple[str, ...], refused: str) -> Observed:
+    def completed(
+        self, observed: ObservedCluster, lacking: tuple[str, ...], refused: str
+    ) -> ObservedCluster:
         if refused:
             self.refused["permissions"] = refused
         return replace(observed, missing_rights=lacking, refused=self.refused)
 
 
-async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> Observed:
+async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> ObservedCluster:
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
     scan = await _scan(reader, clock)
@@ -193,7 +203,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     taints = [entry for status in statuses for entry in status.taints]
     avoidances = [entry for status in statuses for entry in status.avoidances]
     rounds = [entry for status in statuses for entry in status.resizes]
-    return Observed(
+    return ObservedCluster(
         dialect=detection.dialect if detection else recorded_dialect(reserved.items),
         claims=tuple(scanned.claim for scanned in scan.claims) if scan else (),
         orphans=orphans(scan.claims) if scan else {},
@@ -221,7 +231,7 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     )
 
 
-async def _scan(reader: _Reader, clock: Clock) -> Scan | None:
+async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
     """The claims with their users and owners; None if the user may not list one of them."""
     try:
         return await scan_claims(reader.client, clock, reader.namespace)

@@ -82,7 +82,7 @@ async def _checks(session: Session, namespace: str, bundle: Bundle) -> None:
 
 async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
     now = session.clock.now()
-    wanted, text = get_work.Wanted(namespace), io.StringIO()
+    wanted, text = get_work.ClaimsWanted(namespace), io.StringIO()
     shown = await get_work.gather(session.client, wanted)
     print_table(get_work.table(shown, now, wanted), wide=True, out=text)
     bundle.files["claims.txt"] = text.getvalue()

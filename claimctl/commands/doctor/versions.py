@@ -9,7 +9,7 @@ from enum import StrEnum
 from claimctl import __version__
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.claims.explanation import recorded_dialect
-from claimctl.commands.doctor.account import Account, account_of
+from claimctl.commands.doctor.account import ControllerAccount, account_of
 from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.controller.dialect.probe import parse_version
 from claimctl.kube.client import Client
@@ -48,7 +48,7 @@ class Versions:
     """The served versions of claimctl.io; empty if claimctl is not installed."""
     crds_release: str
     """The version of claimctl that the CRDs are from; '' if it may not be read."""
-    controller: Account | None
+    controller: ControllerAccount | None
     election: Election
     dialect: str
     """The dialect that a controller recorded in a ClaimReservation; '' if there is none."""

@@ -13,10 +13,16 @@ from claimctl.cli.objects import object_name
 from claimctl.cli.options import namespace_names
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.downgrade.report import Result, document, shown_progress, table, time_limit
+from claimctl.commands.downgrade.report import (
+    PlanResult,
+    document,
+    shown_progress,
+    table,
+    time_limit,
+)
 from claimctl.commands.downgrade.status_work import observe
 from claimctl.downgrade import plans
-from claimctl.downgrade.records import Phase, State
+from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.status import Report
 from claimctl.kube.errors import KubeError
 from claimctl.wire.label_selectors import parse
@@ -49,7 +55,7 @@ def prepare(
 ) -> int:
     """Carry the plan out, or say what it would do; the exit code."""
 
-    async def work(session: Session) -> tuple[Result, Report | None]:
+    async def work(session: Session) -> tuple[PlanResult, Report | None]:
         result = await within(timeout, session, spec, dry_run=dry_run)
         return result, None if dry_run else await next_step(session)
 
@@ -96,7 +102,7 @@ def claim_name(text: str) -> ClaimName:
 
 async def within(
     seconds: float | None, session: Session, spec: DowngradePlanSpec, *, dry_run: bool
-) -> Result:
+) -> PlanResult:
     """The result, if it is there in time.
 
     Raises:
@@ -107,7 +113,7 @@ async def within(
     try:
         async with time_limit(seconds, dry_run=dry_run):
             if dry_run:
-                return Result(await plans.preview(session.client, spec))
+                return PlanResult(await plans.preview(session.client, spec))
             return await write_plan(session, spec)
     except plans.PlanRefused as refused:
         raise CommandFailed(str(refused)) from None
@@ -115,30 +121,32 @@ async def within(
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
-async def write_plan(session: Session, spec: DowngradePlanSpec) -> Result:
+async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
     """Write the plan. The controller carries it out, or this process if no controller runs."""
     client, clock = session.client, session.clock
     tended = await plans.controller_runs(client, clock)
     plan = await plans.begin(client, spec)
     with shown_progress() as show:
         if tended:
-            return Result(await plans.follow(client, plan, show), "controller")
-        return Result(await plans.carry_out(client, plan, clock, show), "command")
+            return PlanResult(await plans.follow(client, plan, show), "controller")
+        return PlanResult(await plans.carry_out(client, plan, clock, show), "command")
 
 
 def exit_code(status: DowngradePlanStatus) -> int:
-    if status.phase == Phase.FAILED or any(claim.state == State.FAILED for claim in status.claims):
+    if status.phase == PlanPhase.FAILED or any(
+        claim.state == RecordState.FAILED for claim in status.claims
+    ):
         return ExitCode.FAILED
-    return ExitCode.OK if status.phase == Phase.PREPARED else ExitCode.FINDINGS
+    return ExitCode.OK if status.phase == PlanPhase.PREPARED else ExitCode.FINDINGS
 
 
-def _conclude(result: Result, report: Report | None) -> None:
+def _conclude(result: PlanResult, report: Report | None) -> None:
     """Print the result on stderr, and what to do next."""
     states = [claim.state for claim in result.status.claims]
-    left = states.count(State.REFUSED) + states.count(State.FAILED)
+    left = states.count(RecordState.REFUSED) + states.count(RecordState.FAILED)
     done = "would be listed pod by pod" if not result.by else "are listed pod by pod"
-    line = f"{states.count(State.EXPANDED)} of {len(states)} claims {done}"
-    if skipped := states.count(State.SKIPPED):
+    line = f"{states.count(RecordState.EXPANDED)} of {len(states)} claims {done}"
+    if skipped := states.count(RecordState.SKIPPED):
         line += f"; {skipped} skipped, as you asked"
     if left:
         line += f"; {left} left as they are: see REASON"

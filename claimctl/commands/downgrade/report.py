@@ -21,7 +21,7 @@ from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PlanResult:
     """``by``: who carried the plan out, "controller" or "command"; empty for a dry run."""
 
     status: DowngradePlanStatus
@@ -55,7 +55,7 @@ def shown_progress() -> Iterator[Progress]:
         yield show
 
 
-def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Table:
+def table(result: PlanResult, claims: Iterable[DowngradedClaim], empty: str) -> Table:
     claims = tuple(claims)
     titles = ("NAMESPACE", "CLAIM", "WORKLOAD", "STATE", "PODS", "REASON", "MESSAGE")
     rows = tuple(
@@ -77,12 +77,12 @@ def table(result: Result, claims: Iterable[DowngradedClaim], empty: str) -> Tabl
     return Table(columns=shown, rows=rows, names=names, empty=empty)
 
 
-def _state(claim: DowngradedClaim, result: Result) -> str:
+def _state(claim: DowngradedClaim, result: PlanResult) -> str:
     would = {"Expanded": "WouldExpand", "Restored": "WouldRestore"}
     return claim.state if result.by else would.get(claim.state, claim.state)
 
 
-def document(result: Result, **scope: Any) -> DowngradeReport:
+def document(result: PlanResult, **scope: Any) -> DowngradeReport:
     """The report; ``scope`` has the fields that say what the plan was about."""
     status = result.status
     return DowngradeReport(

@@ -9,10 +9,16 @@ from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.downgrade.report import Result, document, shown_progress, table, time_limit
+from claimctl.commands.downgrade.report import (
+    PlanResult,
+    document,
+    shown_progress,
+    table,
+    time_limit,
+)
 from claimctl.controller.dialect.probe import DialectProbe, DialectUnknown
 from claimctl.downgrade import plans
-from claimctl.downgrade.records import Phase, State
+from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
@@ -23,7 +29,7 @@ def restore(
 ) -> int:
     """Let the references return, or say which would; the exit code."""
 
-    async def work(session: Session) -> Result | None:
+    async def work(session: Session) -> PlanResult | None:
         return await within(timeout, session, parallelism, dry_run=dry_run)
 
     result = in_session(access, work)
@@ -38,7 +44,7 @@ def restore(
 
 async def within(
     seconds: float | None, session: Session, parallelism: int | None, *, dry_run: bool
-) -> Result | None:
+) -> PlanResult | None:
     """The result, if it is there in time; None if there is no plan.
 
     Raises:
@@ -52,13 +58,13 @@ async def within(
         raise CommandFailed(str(error)) from None
 
 
-async def preview(session: Session) -> Result | None:
+async def preview(session: Session) -> PlanResult | None:
     detection = await DialectProbe(session.client).detect()
     status = await plans.preview_restore(session.client, session.clock, detection.dialect)
-    return None if status is None else Result(status)
+    return None if status is None else PlanResult(status)
 
 
-async def carry_out(session: Session, parallelism: int | None) -> Result | None:
+async def carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Let the references return; after an upgrade, the controller has to make PodGroups first."""
     result = await _carry_out(session, parallelism)
     for _ in range(UPGRADE_TRIES):
@@ -70,7 +76,7 @@ async def carry_out(session: Session, parallelism: int | None) -> Result | None:
     return result
 
 
-async def _carry_out(session: Session, parallelism: int | None) -> Result | None:
+async def _carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
     client, clock = session.client, session.clock
     tended = await plans.controller_runs(client, clock)
@@ -80,30 +86,32 @@ async def _carry_out(session: Session, parallelism: int | None) -> Result | None
         return None
     with shown_progress() as show:
         if detection is None:
-            result = Result(await plans.follow(client, plan, show), "controller")
+            result = PlanResult(await plans.follow(client, plan, show), "controller")
         else:
             dialect = detection.dialect
-            result = Result(await plans.carry_out(client, plan, clock, show, dialect), "command")
-    if result.status.phase == Phase.RESTORED:
+            result = PlanResult(
+                await plans.carry_out(client, plan, clock, show, dialect), "command"
+            )
+    if result.status.phase == PlanPhase.RESTORED:
         await plans.end(client)
     return result
 
 
 def concerned(status: DowngradePlanStatus) -> list[DowngradedClaim]:
     """The claims whose references had been replaced."""
-    states = {State.RESTORED, State.NOT_RESTORED}
+    states = {RecordState.RESTORED, RecordState.NOT_RESTORED}
     return [claim for claim in status.claims if claim.state in states or claim.replaced_references]
 
 
 def exit_code(status: DowngradePlanStatus) -> int:
-    if any(claim.state == State.FAILED for claim in concerned(status)):
+    if any(claim.state == RecordState.FAILED for claim in concerned(status)):
         return ExitCode.FAILED
-    return ExitCode.OK if status.phase == Phase.RESTORED else ExitCode.FINDINGS
+    return ExitCode.OK if status.phase == PlanPhase.RESTORED else ExitCode.FINDINGS
 
 
-def _conclude(result: Result, claims: list[DowngradedClaim]) -> None:
+def _conclude(result: PlanResult, claims: list[DowngradedClaim]) -> None:
     """Print one line with the result on stderr."""
-    done = sum(claim.state == State.RESTORED for claim in claims)
+    done = sum(claim.state == RecordState.RESTORED for claim in claims)
     verb = "have" if result.by else "would have"
     line = f"{done} of {len(claims)} claims {verb} their workload references again"
     if left := len(claims) - done:

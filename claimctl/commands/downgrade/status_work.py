@@ -17,7 +17,7 @@ from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.documents import DowngradeStatus
 from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
 from claimctl.downgrade.look import look
-from claimctl.downgrade.status import Part, Report, Step, judge
+from claimctl.downgrade.status import ComponentName, DowngradeStep, Report, judge
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Unreachable
 
@@ -26,36 +26,40 @@ PAUSE_FACTOR = 10.0
 """The pause of ``-w`` is at least this many times as long as the last look took."""
 
 
-def parts(names: Sequence[str]) -> frozenset[Part]:
-    known = [str(part) for part in Part]
+def parts(names: Sequence[str]) -> frozenset[ComponentName]:
+    known = [str(part) for part in ComponentName]
     for name in names:
         if name not in known:
             raise UsageError(f"--switched-off: {name!r} is not one of {', '.join(known)}")
-    return frozenset(map(Part, names))
+    return frozenset(map(ComponentName, names))
 
 
-def show_status(access: Access, believed: frozenset[Part], output: Output, *, watch: bool) -> int:
+def show_status(
+    access: Access, believed: frozenset[ComponentName], output: Output, *, watch: bool
+) -> int:
     async def work(session: Session) -> int:
         return await run(session, believed, output, watch=watch)
 
     return in_session(access, work)
 
 
-async def run(session: Session, believed: frozenset[Part], output: Output, *, watch: bool) -> int:
+async def run(
+    session: Session, believed: frozenset[ComponentName], output: Output, *, watch: bool
+) -> int:
     report = await observe(session.client, believed)
     show(report, output)
     return exit_code(await follow(session, believed, output, report) if watch else report)
 
 
 async def follow(
-    session: Session, believed: frozenset[Part], output: Output, report: Report
+    session: Session, believed: frozenset[ComponentName], output: Output, report: Report
 ) -> Report:
     """Look again and again, and print each change, until the last step is done.
 
     The API server restarts during a downgrade: a look that fails is repeated.
     """
     took = 0.0
-    while report.step is not Step.DONE:
+    while report.step is not DowngradeStep.DONE:
         await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
         began, before = session.clock.monotonic(), report
         try:
@@ -68,7 +72,7 @@ async def follow(
     return report
 
 
-async def observe(client: Client, believed: frozenset[Part] = frozenset()) -> Report:
+async def observe(client: Client, believed: frozenset[ComponentName] = frozenset()) -> Report:
     """Look at the cluster and judge it.
 
     Raises:

@@ -12,10 +12,10 @@ from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
-from claimctl.commands.downgrade.report import Result, document, table, time_limit
+from claimctl.commands.downgrade.report import PlanResult, document, table, time_limit
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
-from claimctl.downgrade.records import Phase, State
+from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.text import listed
 from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import PODGROUPS
@@ -36,7 +36,7 @@ def prepare_upgrade(
     """Carry the preparation out, or say what is in its way; the exit code."""
     spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=parallelism)
 
-    async def work(session: Session) -> tuple[Result, OldObjects]:
+    async def work(session: Session) -> tuple[PlanResult, OldObjects]:
         try:
             async with time_limit(timeout, dry_run=dry_run):
                 return await _prepare(session, spec, dry_run=dry_run)
@@ -71,7 +71,7 @@ def checked_target(text: str) -> str:
 
 async def _prepare(
     session: Session, spec: DowngradePlanSpec, *, dry_run: bool
-) -> tuple[Result, OldObjects]:
+) -> tuple[PlanResult, OldObjects]:
     """Say first what cannot cross; write only if everything can."""
     client = session.client
     if client.served(PODGROUPS).version != OLD:
@@ -80,20 +80,20 @@ async def _prepare(
             f"it is at {TARGET} already. There is nothing to prepare"
         )
     preview, old = await plans.preview(client, spec), await read_old_objects(client)
-    if dry_run or old.foreign or preview.phase != Phase.PREPARED:
-        return Result(preview), old
+    if dry_run or old.foreign or preview.phase != PlanPhase.PREPARED:
+        return PlanResult(preview), old
     result = await write_plan(session, spec)
     return result, await read_old_objects(client)
 
 
-def _blocks(result: Result, old: OldObjects) -> bool:
+def _blocks(result: PlanResult, old: OldObjects) -> bool:
     return bool(old.foreign or (result.by and old.own))
 
 
-def conclusion(result: Result, old: OldObjects) -> list[str]:
+def conclusion(result: PlanResult, old: OldObjects) -> list[str]:
     """What the result means, and what to do next."""
     states = [claim.state for claim in result.status.claims]
-    stay = states.count(State.REFUSED) + states.count(State.FAILED)
+    stay = states.count(RecordState.REFUSED) + states.count(RecordState.FAILED)
     lines = []
     if stay:
         lines.append(f"{stay} of {len(states)} claims cannot cross: see REASON, then run again")
@@ -110,7 +110,7 @@ def conclusion(result: Result, old: OldObjects) -> list[str]:
     if old.own:
         return [f"{len(old.own)} PodGroups of claimctl are left: run again"]
     return [
-        f"{states.count(State.EXPANDED)} of {len(states)} claims are listed pod by pod, and no "
-        f"object of scheduling.k8s.io/{OLD} is left",
+        f"{states.count(RecordState.EXPANDED)} of {len(states)} claims are listed pod by pod, and "
+        f"no object of scheduling.k8s.io/{OLD} is left",
         f"next step: upgrade the cluster to {TARGET}, then run `claimctl upgrade restore`",
     ]

@@ -30,7 +30,7 @@ class NotOurs(Exception):
     """Something else has installed claimctl in the cluster. The text is one line."""
 
 
-class Outcome(StrEnum):
+class ApplyOutcome(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
@@ -43,7 +43,7 @@ class Applied:
     kind: str
     namespace: str
     name: str
-    outcome: Outcome
+    outcome: ApplyOutcome
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Installer:
     async def _applied(self, document: Object, *, dry_run: bool) -> Applied:
         before = await self._find(document)
         if before is None and dry_run:
-            return _told(document, Outcome.CREATED)
+            return _told(document, ApplyOutcome.CREATED)
         try:
             after = await self.client.apply(document, MANAGER, dry_run=dry_run)
         except NotServed as missing:
@@ -119,9 +119,9 @@ class Installer:
         except ApiError as refused:
             raise InstallFailed(f"{_named(document)}: {refused.message}") from refused
         if before is None:
-            return _told(document, Outcome.CREATED)
+            return _told(document, ApplyOutcome.CREATED)
         same = _compared(before) == _compared(after)
-        return _told(document, Outcome.UNCHANGED if same else Outcome.CHANGED)
+        return _told(document, ApplyOutcome.UNCHANGED if same else ApplyOutcome.CHANGED)
 
     async def _established(self, name: str, seconds: float = 30.0) -> None:
         end = self.clock.monotonic() + seconds
@@ -218,7 +218,7 @@ def _advice(api_version: str) -> str:
     return ""
 
 
-def _told(document: Object, outcome: Outcome) -> Applied:
+def _told(document: Object, outcome: ApplyOutcome) -> Applied:
     meta = document["metadata"]
     return Applied(document["kind"], meta.get("namespace", ""), meta["name"], outcome)
 

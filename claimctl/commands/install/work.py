@@ -22,7 +22,7 @@ ANSWER_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstallPlan:
     """What is to be done. With ``seconds`` 0 the command does not wait."""
 
     choice: Choice
@@ -30,7 +30,7 @@ class Plan:
     dry_run: bool
 
 
-def install(access: Access, plan: Plan) -> None:
+def install(access: Access, plan: InstallPlan) -> None:
     """Apply the manifests, and wait for the controller if that is wanted."""
 
     async def work(session: Session) -> None:
@@ -45,7 +45,7 @@ def install(access: Access, plan: Plan) -> None:
         raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error
 
 
-async def _carried_out(session: Session, plan: Plan, documents: list[Object]) -> None:
+async def _carried_out(session: Session, plan: InstallPlan, documents: list[Object]) -> None:
     client = DocumentClient(session.transport, MANAGER)
     suffix = " (dry run)" if plan.dry_run else ""
 

@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
 
     from claimctl.commands.orphans.model import WatchTimes
-    from claimctl.commands.orphans.work import Wanted, handle_orphans
+    from claimctl.commands.orphans.work import OrphansWanted, handle_orphans
 
     times = WatchTimes(
         grace_seconds=grace_seconds,
@@ -63,4 +63,4 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     )
     place = "" if all_namespaces else namespace
-    return handle_orphans(access, place, Wanted("", yes and not dry_run, times), output)
+    return handle_orphans(access, place, OrphansWanted("", yes and not dry_run, times), output)

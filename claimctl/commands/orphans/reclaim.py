@@ -21,7 +21,7 @@ from typing import Any
 from claimctl.commands.orphans.ahead import is_guarded
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Cause, Orphan, ScannedClaim, WatchTimes
-from claimctl.commands.orphans.scan import Scan, scan_claims
+from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.claim_lists import change_list
@@ -158,7 +158,7 @@ class Reclaim:
             else:
                 await self._guarded(candidate, self._advance(candidate, scanned, seen))
 
-    async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: Scan) -> None:
+    async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: ClaimScan) -> None:
         """Judge a candidate again, and make its next write if nothing blocks it."""
         orphan = self._judge_again(candidate, scanned, seen)
         if orphan is None:
@@ -173,7 +173,7 @@ class Reclaim:
             await _finish_even_if_cancelled(self._write(candidate, orphan))
 
     def _judge_again(
-        self, candidate: Candidate, scanned: ScannedClaim, seen: Scan
+        self, candidate: Candidate, scanned: ScannedClaim, seen: ClaimScan
     ) -> Orphan | None:
         if scanned.claim.metadata.resource_version != candidate.version:
             candidate.changes += 1

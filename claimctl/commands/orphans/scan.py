@@ -37,7 +37,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ClaimScan:
     """The result of one scan. Times are seconds on this process's monotonic clock."""
 
     claims: tuple[ScannedClaim, ...]
@@ -54,7 +54,7 @@ class Scan:
 
 async def scan_claims(
     client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
-) -> Scan:
+) -> ClaimScan:
     """Scan the claims of a namespace ('' means all), or those of them in ``only``.
 
     Raises:
@@ -94,7 +94,7 @@ async def scan_claims(
     ]
     answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return Scan(answered, reservations.items, all_pods.uids, began, listed, unreadable)
+    return ClaimScan(answered, reservations.items, all_pods.uids, began, listed, unreadable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from claimctl.wire.claims import Reference
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrphansWanted:
     """The options of one run. Namespace "" means all namespaces. Without ``write`` nothing is
     written."""
 
@@ -30,7 +30,9 @@ class Wanted:
     times: WatchTimes
 
 
-def handle_orphans(access: Access, namespace: str | None, wanted: Wanted, output: Output) -> int:
+def handle_orphans(
+    access: Access, namespace: str | None, wanted: OrphansWanted, output: Output
+) -> int:
     """List the orphans, or free them; the exit code."""
 
     async def work(session: Session) -> int:
@@ -39,7 +41,7 @@ def handle_orphans(access: Access, namespace: str | None, wanted: Wanted, output
     return in_session(access, work, namespace)
 
 
-async def run(session: Session, wanted: Wanted, output: Output) -> int:
+async def run(session: Session, wanted: OrphansWanted, output: Output) -> int:
     """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
     with progress("looking for orphans") as line:
         freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
@@ -56,7 +58,7 @@ def exit_code(candidates: Sequence[Candidate]) -> int:
     return ExitCode.FINDINGS if outcomes & {Outcome.LEFT, Outcome.WOULD_FREE} else ExitCode.OK
 
 
-def table(candidates: Sequence[Candidate], wanted: Wanted) -> Table:
+def table(candidates: Sequence[Candidate], wanted: OrphansWanted) -> Table:
     return Table(
         columns=columns(
             *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
@@ -108,7 +110,7 @@ class OrphanList(Document, frozen=True):
     items: tuple[OrphanClaim, ...]
 
 
-def document(candidates: Sequence[Candidate], wanted: Wanted) -> OrphanList:
+def document(candidates: Sequence[Candidate], wanted: OrphansWanted) -> OrphanList:
     return OrphanList(
         dry_run=not wanted.write,
         items=tuple(
@@ -128,7 +130,7 @@ def document(candidates: Sequence[Candidate], wanted: Wanted) -> OrphanList:
     )
 
 
-def _conclude(candidates: Sequence[Candidate], wanted: Wanted) -> None:
+def _conclude(candidates: Sequence[Candidate], wanted: OrphansWanted) -> None:
     """Print one line on stderr: the result, and what to do next."""
     if not candidates:
         return

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
+from claimctl.commands.timeline.model import (
+    RUNNING,
+    WAITING,
+    Lane,
+    Mark,
+    Source,
+    Timeline,
+    TimelineSpan,
+)
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
 from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.references import is_workload
@@ -19,7 +27,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One write. ``object`` is the state before the deletion if ``deleted``."""
 
     at: datetime
@@ -33,7 +41,7 @@ class Change:
 class _Book:
     """What is known about one claim so far."""
 
-    spans: list[Span] = field(default_factory=list)
+    spans: list[TimelineSpan] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     open: dict[tuple[Lane, str, str], datetime] = field(default_factory=dict)
     """The start of what lasts now, by lane, name and state."""
@@ -56,10 +64,13 @@ class _Book:
 
     def _close(self, key: tuple[Lane, str, str], at: datetime) -> None:
         lane, name, state = key
-        self.spans.append(Span(lane, name, self.open.pop(key), at, state))
+        self.spans.append(TimelineSpan(lane, name, self.open.pop(key), at, state))
 
-    def everything(self) -> list[Span]:
-        still = [Span(lane, name, at, None, state) for (lane, name, state), at in self.open.items()]
+    def everything(self) -> list[TimelineSpan]:
+        still = [
+            TimelineSpan(lane, name, at, None, state)
+            for (lane, name, state), at in self.open.items()
+        ]
         return sorted([*self.spans, *still], key=lambda span: (span.start, span.lane, span.name))
 
 
@@ -77,11 +88,11 @@ class Chronicle:
     _known: set[Key] = field(default_factory=set)
     """The claims that were ever seen themselves."""
 
-    def read(self, changes: Iterable[Change]) -> None:
+    def read(self, changes: Iterable[ObjectChange]) -> None:
         for change in changes:
             self.add(change)
 
-    def add(self, change: Change) -> None:
+    def add(self, change: ObjectChange) -> None:
         match change.object:
             case ResourceClaim():
                 self._claim(change, change.object)
@@ -106,7 +117,7 @@ class Chronicle:
     def _book(self, namespace: str, name: str) -> _Book:
         return self._books.setdefault((namespace, name), _Book())
 
-    def _claim(self, change: Change, claim: ResourceClaim) -> None:
+    def _claim(self, change: ObjectChange, claim: ResourceClaim) -> None:
         meta, at = claim.metadata, change.at
         new = (meta.namespace, meta.name) not in self._known
         self._known.add((meta.namespace, meta.name))
@@ -127,13 +138,13 @@ class Chronicle:
         book.set(Lane.DEVICE, allocated, at)
         book.set(Lane.HOLDER, [] if change.deleted else holders(claim), at)
 
-    def _pod(self, change: Change, pod: Pod) -> None:
+    def _pod(self, change: ObjectChange, pod: Pod) -> None:
         for claim in claim_names(pod):
             book = self._book(pod.metadata.namespace, claim)
             state = "" if change.deleted else state_of(pod)
             book.pod(pod.metadata.name, state, change.at)
 
-    def _reservation(self, change: Change, made: ClaimReservation) -> None:
+    def _reservation(self, change: ObjectChange, made: ClaimReservation) -> None:
         meta = made.metadata
         key, about = (meta.namespace, meta.name), f"ClaimReservation/{meta.name}"
         marks = self._book(meta.namespace, made.spec.resource_claim_name).marks

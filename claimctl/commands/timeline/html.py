@@ -15,12 +15,12 @@ from importlib.resources import files
 from claimctl.commands.timeline.model import (
     RUNNING,
     WAITING,
+    CountAt,
     Lane,
-    Level,
     Mark,
     Source,
-    Span,
     Timeline,
+    TimelineSpan,
     levels,
     most,
 )
@@ -34,7 +34,7 @@ KEY = "Solid: the device is allocated. Hatched: a workload holds it. Curve: pods
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChartStep:
     """A numbered moment that charts show above their rows."""
 
     at: datetime
@@ -70,7 +70,7 @@ def notes_of(timeline: Timeline) -> tuple[str, ...]:
     return (f"Source: {source}.", *timeline.notes)
 
 
-def chart(timeline: Timeline, steps: Sequence[Step] = ()) -> str:
+def chart(timeline: Timeline, steps: Sequence[ChartStep] = ()) -> str:
     """The rows of one claim: its devices, holders and pods."""
     rows = [
         _row(name, timeline, [_bar(span, timeline) for span in spans])
@@ -82,7 +82,9 @@ def chart(timeline: Timeline, steps: Sequence[Step] = ()) -> str:
 
 
 def devices(
-    timelines: Sequence[Timeline], letters: Mapping[tuple[str, str], str], steps: Sequence[Step]
+    timelines: Sequence[Timeline],
+    letters: Mapping[tuple[str, str], str],
+    steps: Sequence[ChartStep],
 ) -> str:
     """One row for each device, with the claims that had it, by their letters."""
     begin = min(timeline.begin for timeline in timelines)
@@ -120,7 +122,7 @@ def marks(marks: Iterable[Mark]) -> str:
     return f'<ul class="marks">\n{items}</ul>\n'
 
 
-def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], label: str) -> str:
+def _figure(frame: Timeline, steps: Sequence[ChartStep], rows: Sequence[str], label: str) -> str:
     shown = [step for step in steps if frame.begin <= step.at <= frame.end]
     above = f'<div class="steps">{_labels(shown, frame)}</div>' if shown else ""
     numbers = f'<div class="row"><div class="name quiet">step</div>{above}</div>\n' if above else ""
@@ -134,7 +136,7 @@ def _figure(frame: Timeline, steps: Sequence[Step], rows: Sequence[str], label: 
     return f'<figure role="img" aria-label="{escape(label)}">\n{body}</figure>\n'
 
 
-def _labels(steps: Sequence[Step], frame: Timeline) -> str:
+def _labels(steps: Sequence[ChartStep], frame: Timeline) -> str:
     merged: list[tuple[float, list[str]]] = []
     for step in steps:
         place = frame.place(step.at)
@@ -156,7 +158,9 @@ def _row(name: str, frame: Timeline, inside: Iterable[str], size: str = "") -> s
     )
 
 
-def _bar(span: Span, frame: Timeline, letter: str = "", claim: Timeline | None = None) -> str:
+def _bar(
+    span: TimelineSpan, frame: Timeline, letter: str = "", claim: Timeline | None = None
+) -> str:
     left = frame.place(span.start)
     width = frame.place(span.end or frame.end) - left
     classes = f"span {span.lane}{' waiting' if span.state == WAITING else ''}"
@@ -186,7 +190,7 @@ def _curve(timeline: Timeline) -> str:
     return _row(name, timeline, [curve], " high")
 
 
-def _path(steps: Sequence[Level], frame: Timeline, top: int) -> str:
+def _path(steps: Sequence[CountAt], frame: Timeline, top: int) -> str:
     """A curve of steps in a field of 1000 by 100; it begins and ends at the bottom."""
     points, height = ["M0 100"], 100.0
     for step in steps:

@@ -34,7 +34,7 @@ class Source(StrEnum):
     """The objects as they are now, and Events. What they do not say is missing."""
 
 
-class Span(Part, frozen=True, kw_only=False):
+class TimelineSpan(Part, frozen=True, kw_only=False):
     """Something that lasted from ``start`` to ``end``."""
 
     lane: Lane
@@ -70,7 +70,7 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
     claim: str
     begin: datetime
     end: datetime
-    spans: tuple[Span, ...]
+    spans: tuple[TimelineSpan, ...]
     marks: tuple[Mark, ...]
     source: Source
     notes: tuple[str, ...] = ()
@@ -85,13 +85,13 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
         """Where a time is, between 0 (``begin``) and 1 (``end``)."""
         return min(max((at - self.begin).total_seconds() / self.seconds, 0.0), 1.0)
 
-    def of(self, lane: Lane, state: str = "") -> tuple[Span, ...]:
+    def of(self, lane: Lane, state: str = "") -> tuple[TimelineSpan, ...]:
         """The spans of a lane; with ``state``, only those."""
         return tuple(span for span in self.spans if span.lane is lane and state in ("", span.state))
 
-    def rows(self, lane: Lane) -> dict[str, tuple[Span, ...]]:
+    def rows(self, lane: Lane) -> dict[str, tuple[TimelineSpan, ...]]:
         """The spans of a lane by name, in the order of their first start."""
-        rows: dict[str, list[Span]] = {}
+        rows: dict[str, list[TimelineSpan]] = {}
         for span in sorted(self.of(lane), key=lambda span: span.start):
             rows.setdefault(span.name, []).append(span)
         return {name: tuple(spans) for name, spans in rows.items()}
@@ -102,7 +102,7 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
         return len(self.rows(Lane.POD)) > FEW_PODS
 
     @property
-    def bars(self) -> tuple[tuple[str, tuple[Span, ...]], ...]:
+    def bars(self) -> tuple[tuple[str, tuple[TimelineSpan, ...]], ...]:
         """What every picture shows as bars, by name: devices, holders, and pods if they are few."""
         bars = [*self.rows(Lane.DEVICE).items(), *self.rows(Lane.HOLDER).items()]
         pods = {} if self.many_pods else self.rows(Lane.POD)
@@ -118,29 +118,29 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CountAt:
     """From ``at`` on there are ``count`` of something."""
 
     at: datetime
     count: int
 
 
-def levels(spans: Iterable[Span]) -> tuple[Level, ...]:
+def levels(spans: Iterable[TimelineSpan]) -> tuple[CountAt, ...]:
     """How many of the spans there are at each time, as steps."""
     changes: dict[datetime, int] = {}
     for span in spans:
         changes[span.start] = changes.get(span.start, 0) + 1
         if span.end is not None:
             changes[span.end] = changes.get(span.end, 0) - 1
-    steps: list[Level] = []
+    steps: list[CountAt] = []
     count = 0
     for at in sorted(changes):
         if changes[at]:
             count += changes[at]
-            steps.append(Level(at, count))
+            steps.append(CountAt(at, count))
     return tuple(steps)
 
 
-def most(steps: Sequence[Level]) -> int:
+def most(steps: Sequence[CountAt]) -> int:
     """The highest level; 0 if there is none."""
     return max((step.count for step in steps), default=0)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from claimctl.commands.timeline.history import condition_line, devices
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span, Timeline
+from claimctl.commands.timeline.model import (
+    RUNNING,
+    WAITING,
+    Lane,
+    Mark,
+    Source,
+    Timeline,
+    TimelineSpan,
+)
 from claimctl.commands.timeline.shapes import TimedEvent, TimedPod, event_time, finished, started
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.reservation.facts.reasons import ConditionType
@@ -52,16 +60,16 @@ def timeline(seen: Seen) -> Timeline:
     )
 
 
-def _uses(seen: Seen) -> Iterator[Span]:
+def _uses(seen: Seen) -> Iterator[TimelineSpan]:
     """The devices of the claim, and its holders."""
     allocated = _allocated(seen)
     start = allocated or seen.claim.metadata.creation_timestamp or seen.now
     for name in devices(seen.claim):
-        yield Span(Lane.DEVICE, name, start, started_before=allocated is None)
+        yield TimelineSpan(Lane.DEVICE, name, start, started_before=allocated is None)
     for entry in filter(is_workload, seen.claim.status.reserved_for):
         since = _reserved(seen.reservations, entry)
         name = f"{entry.resource}/{entry.name}"
-        yield Span(Lane.HOLDER, name, since or start, started_before=since is None)
+        yield TimelineSpan(Lane.HOLDER, name, since or start, started_before=since is None)
 
 
 def _allocated(seen: Seen) -> datetime | None:
@@ -86,15 +94,15 @@ def _reserved(made: Iterable[ClaimReservation], holder: Reference) -> datetime |
     return None
 
 
-def _pods(pods: Iterable[TimedPod]) -> Iterator[Span]:
+def _pods(pods: Iterable[TimedPod]) -> Iterator[TimelineSpan]:
     for pod in pods:
         name, created = pod.metadata.name, pod.metadata.creation_timestamp
         began, done = started(pod), pod.status.phase in TERMINAL_PHASES
         end = finished(pod) if done else None
         if created is not None and began != created:
-            yield Span(Lane.POD, name, created, began or end, WAITING)
+            yield TimelineSpan(Lane.POD, name, created, began or end, WAITING)
         if began is not None:
-            yield Span(Lane.POD, name, began, (end or began) if done else None, RUNNING)
+            yield TimelineSpan(Lane.POD, name, began, (end or began) if done else None, RUNNING)
 
 
 def _marks(seen: Seen) -> Iterator[Mark]:

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.commands.timeline.history import Change, Chronicle
+from claimctl.commands.timeline.history import Chronicle, ObjectChange
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.present import Seen, timeline
 from claimctl.commands.timeline.shapes import (
@@ -105,12 +105,12 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
     raise _Incomplete
 
 
-def _in_order(writes: list[_Write]) -> list[Change]:
+def _in_order(writes: list[_Write]) -> list[ObjectChange]:
     """The changes in the order of their versions. Times have a resolution of one second.
 
     Who wrote them is not known: managedFields do not name the writer that removed a field.
     """
-    changes: list[Change] = []
+    changes: list[ObjectChange] = []
     for write in sorted(writes, key=lambda write: write.version):
         meta: ManagedObjectMeta = write.object.metadata
         times = [
@@ -120,7 +120,7 @@ def _in_order(writes: list[_Write]) -> list[Change]:
             changes[-1].at if changes else None,
         ]
         at = max(time for time in times if time is not None)
-        changes.append(Change(at, write.object, write.deleted))
+        changes.append(ObjectChange(at, write.object, write.deleted))
     return changes
 
 

@@ -14,10 +14,10 @@ from claimctl.commands.timeline.html import KEY, describe
 from claimctl.commands.timeline.model import (
     RUNNING,
     WAITING,
+    CountAt,
     Lane,
-    Level,
-    Span,
     Timeline,
+    TimelineSpan,
     levels,
     most,
 )
@@ -80,7 +80,7 @@ class _Drawing:
         )
         return top
 
-    def bars(self, name: str, spans: Iterable[Span]) -> None:
+    def bars(self, name: str, spans: Iterable[TimelineSpan]) -> None:
         top = self.row(name)
         for span in spans:
             begin = self.x(self.timeline.place(span.start))
@@ -92,7 +92,7 @@ class _Drawing:
                 f'width="{max(end - begin, 2):.1f}" height="{_ROW - 2 * inset}"/>'
             )
 
-    def curve(self, steps: Sequence[Level], top: float, most_of_all: int, kind: str) -> None:
+    def curve(self, steps: Sequence[CountAt], top: float, most_of_all: int, kind: str) -> None:
         bottom = top + _HIGH - 2
         points, height = [f"M{self.left:.1f} {bottom:.1f}"], bottom
         for step in steps:

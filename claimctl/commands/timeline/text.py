@@ -10,12 +10,12 @@ from itertools import pairwise
 from claimctl.commands.timeline.model import (
     RUNNING,
     WAITING,
+    CountAt,
     Lane,
-    Level,
     Mark,
     Source,
-    Span,
     Timeline,
+    TimelineSpan,
     levels,
     most,
 )
@@ -29,7 +29,7 @@ _SMALLEST_BAR = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class BarSigns:
     """The characters of the bars."""
 
     full: str
@@ -38,7 +38,7 @@ class Signs:
     steps: str
 
     @classmethod
-    def of(cls, encoding: str) -> Signs:
+    def of(cls, encoding: str) -> BarSigns:
         """Blocks if the encoding has them, else ASCII."""
         try:
             (BLOCKS.full + BLOCKS.part + BLOCKS.none + BLOCKS.steps).encode(encoding)
@@ -47,11 +47,11 @@ class Signs:
         return BLOCKS
 
 
-BLOCKS = Signs("█", "▒", "·", "▁▂▃▄▅▆▇█")
-ASCII = Signs("#", "+", ".", "123456789")
+BLOCKS = BarSigns("█", "▒", "·", "▁▂▃▄▅▆▇█")
+ASCII = BarSigns("#", "+", ".", "123456789")
 
 
-def lines(timeline: Timeline, width: int = 80, signs: Signs = BLOCKS) -> list[str]:
+def lines(timeline: Timeline, width: int = 80, signs: BarSigns = BLOCKS) -> list[str]:
     """The timeline in ``width`` columns. Names are never cut; they may need more columns."""
     rows = _rows(timeline, signs)
     longest = max((len(row.name) for row in rows), default=0)
@@ -77,9 +77,9 @@ def lines(timeline: Timeline, width: int = 80, signs: Signs = BLOCKS) -> list[st
 class _Row:
     name: str
     timeline: Timeline
-    signs: Signs
-    spans: tuple[Span, ...]
-    counts: tuple[Level, ...] | None = None
+    signs: BarSigns
+    spans: tuple[TimelineSpan, ...]
+    counts: tuple[CountAt, ...] | None = None
     """The row shows numbers instead of a bar."""
 
     def lines(self, column: int, size: int) -> list[str]:
@@ -113,7 +113,7 @@ class _Row:
         return self.signs.steps[round(count / top * last)] if count else self.signs.none
 
 
-def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
+def _rows(timeline: Timeline, signs: BarSigns) -> list[_Row]:
     rows = [
         _Row(name, timeline, signs, tuple(span for span in spans if span.state != WAITING))
         for name, spans in timeline.bars
@@ -126,7 +126,7 @@ def _rows(timeline: Timeline, signs: Signs) -> list[_Row]:
     return rows
 
 
-def _legend(timeline: Timeline, signs: Signs) -> list[str]:
+def _legend(timeline: Timeline, signs: BarSigns) -> list[str]:
     whole = f"{signs.full} all of the time, {signs.part} part of it, {signs.none} none of it"
     numbers = f"; a column of {signs.steps[-1]} is the largest number of pods"
     unknown = [
@@ -152,6 +152,6 @@ def mark_line(mark: Mark) -> str:
     return f"{mark.at:%H:%M:%S}  {mark.about}  {kind}{mark.reason}{message}"
 
 
-def text(timelines: Iterable[Timeline], width: int = 80, signs: Signs = BLOCKS) -> str:
+def text(timelines: Iterable[Timeline], width: int = 80, signs: BarSigns = BLOCKS) -> str:
     """Several timelines, one below the other."""
     return "\n\n".join("\n".join(lines(timeline, width, signs)) for timeline in timelines)

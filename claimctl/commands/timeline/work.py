@@ -42,7 +42,7 @@ def print_timeline(timeline: Timeline, output: Output) -> None:
         case Output.HTML:
             print(html.document(timeline), end="")
         case _:
-            signs = text.Signs.of(sys.stdout.encoding or "ascii")
+            signs = text.BarSigns.of(sys.stdout.encoding or "ascii")
             width = shutil.get_terminal_size((100, 24)).columns
             named = (resource_name(CLAIM, timeline.claim),)
             print_text(output, text.lines(timeline, width, signs), timeline, named)

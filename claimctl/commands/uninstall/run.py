@@ -33,7 +33,7 @@ from claimctl.commands.uninstall.judge import (
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import require_namespaces, scan
 from claimctl.commands.uninstall.successor import NoSuccessor, Successor
-from claimctl.commands.uninstall.writes import Writer
+from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights
@@ -63,7 +63,7 @@ _TIMES = WatchTimes()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UninstallWanted:
     """What one run is asked for. Without namespaces it takes claimctl out of the whole cluster.
 
     Args:
@@ -79,7 +79,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Result:
+class UninstallResult:
     left: tuple[Leftover, ...]
     notes: tuple[str, ...] = ()
     removed: list[Removed] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Uninstall:
         self,
         client: Client,
         clock: Clock,
-        wanted: Wanted,
+        wanted: UninstallWanted,
         make_manager: Callable[[Settings], Manager],
         report: Callable[[str], None],
     ) -> None:
@@ -107,7 +107,7 @@ class Uninstall:
         self._report = report
         self._successor = Successor(lambda: make_manager(self._settings))
         self._settings = wanted.settings
-        self._writer = Writer(client, report)
+        self._writer = UninstallWriter(client, report)
         self._clean = False
         """Whether the scan before showed nothing."""
         self._began = clock.monotonic()
@@ -120,7 +120,7 @@ class Uninstall:
         self._reclaim: asyncio.Task[None] | None = None
         self._detection: Detection | None = None
 
-    async def look(self) -> Result:
+    async def look(self) -> UninstallResult:
         """Say what is left, and write nothing.
 
         Raises:
@@ -130,7 +130,7 @@ class Uninstall:
         await require_namespaces(self._client, self._wanted.namespaces)
         return self._judged(await self._scan())
 
-    async def run(self) -> Result:
+    async def run(self) -> UninstallResult:
         """Remove what is left, until nothing is, the time is over, or only a user can help.
 
         Raises:
@@ -165,11 +165,11 @@ class Uninstall:
         """For how many seconds this run has watched the cluster."""
         return self._clock.monotonic() - self._began
 
-    def _judged(self, scan: Scan) -> Result:
+    def _judged(self, scan: Scan) -> UninstallResult:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
         left = leftovers(scan, self._wanted.times, freed, self._watched)
-        return Result(left, notes(scan), self._writer.removed)
+        return UninstallResult(left, notes(scan), self._writer.removed)
 
     def _is_over(self, scan: Scan, left: tuple[Leftover, ...]) -> bool:
         """Whether to end. After writes, nothing may be left twice: a controller whose cache is late

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from claimctl.commands.orphans.scan import Scan as ClaimScan
+from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
 from claimctl.controller.dialect.api_versions import resources

@@ -19,7 +19,7 @@ from claimctl.commands.install.components import ManifestsMissing
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
 from claimctl.commands.uninstall.deletion import Deletion, OfHelm, name_of
 from claimctl.commands.uninstall.model import Leftover, UninstallReport
-from claimctl.commands.uninstall.run import Result, Uninstall, Wanted
+from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.scan import NoSuchNamespace
 from claimctl.commands.uninstall.stopping import StillRuns, stop_controller
 from claimctl.commands.uninstall.stopping_rescheduler import stop_rescheduler
@@ -61,10 +61,10 @@ def wanted_by(
     times: Mapping[str, float] = _NORMAL,
     grace_seconds: float = GRACE_SECONDS,
     timeout: float = 900.0,
-) -> Wanted:
+) -> UninstallWanted:
     """What the flags ask for. Times are in seconds."""
     scope = tuple(dict.fromkeys(namespaces))
-    return Wanted(
+    return UninstallWanted(
         settings=Settings.checked(
             identity=f"uninstall_{who_am_i()}",
             lease_namespace=lease_namespace,
@@ -78,7 +78,7 @@ def wanted_by(
     )
 
 
-def uninstall(access: Access, wanted: Wanted, output: Output, mode: Mode) -> int:
+def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mode) -> int:
     """Do what the mode says, print what is left, and return the exit code."""
 
     async def work(session: Session) -> int:
@@ -104,7 +104,9 @@ def uninstall(access: Access, wanted: Wanted, output: Output, mode: Mode) -> int
         raise CommandFailed(str(error)) from error
 
 
-async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Result:
+async def _carried_out(
+    session: Session, wanted: UninstallWanted, *, write: bool
+) -> UninstallResult:
 
     # A controller inside the command warns when the watch of a deleted CRD ends.
     configure(level=Level.ERROR)
@@ -118,7 +120,9 @@ async def _carried_out(session: Session, wanted: Wanted, *, write: bool) -> Resu
         raise CommandFailed(str(error)) from error
 
 
-async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
+async def _stopped(
+    session: Session, wanted: UninstallWanted, before: UninstallResult
+) -> UninstallResult:
     """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
     namespace = wanted.settings.lease_namespace
     try:
@@ -133,7 +137,7 @@ async def _stopped(session: Session, wanted: Wanted, before: Result) -> Result:
     return after
 
 
-def _run(session: Session, wanted: Wanted, line: Progress) -> Uninstall:
+def _run(session: Session, wanted: UninstallWanted, line: Progress) -> Uninstall:
 
     def make(settings: Settings) -> Manager:
         return Manager(settings, session.transport, session.clock)
@@ -145,11 +149,11 @@ def _tell(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def exit_code(result: Result) -> int:
+def exit_code(result: UninstallResult) -> int:
     return ExitCode.FINDINGS if result.left else ExitCode.OK
 
 
-def _show(result: Result, wanted: Wanted, output: Output, mode: Mode) -> None:
+def _show(result: UninstallResult, wanted: UninstallWanted, output: Output, mode: Mode) -> None:
     state = "WouldRemove" if mode.dry_run else "Left"
     render(output, table(result, state), document(result, wanted, dry_run=mode.dry_run))
     for note in result.notes:
@@ -157,7 +161,7 @@ def _show(result: Result, wanted: Wanted, output: Output, mode: Mode) -> None:
     _tell(conclusion(result, wanted.namespaces, verify=mode.verify, dry_run=mode.dry_run))
 
 
-def table(result: Result, state: str) -> Table:
+def table(result: UninstallResult, state: str) -> Table:
     titles = ("NAMESPACE", "KIND", "NAME", "STATE", "REASON", "TIME LEFT", "MESSAGE")
     return Table(
         columns=columns(*titles, text=("MESSAGE",), drop=("STATE",)),
@@ -182,7 +186,7 @@ def _time(leftover: Leftover) -> str:
     return duration(leftover.after) if leftover.after else ""
 
 
-def document(result: Result, wanted: Wanted, *, dry_run: bool) -> UninstallReport:
+def document(result: UninstallResult, wanted: UninstallWanted, *, dry_run: bool) -> UninstallReport:
     return UninstallReport(
         dry_run=dry_run,
         namespaces=wanted.namespaces,
@@ -193,7 +197,9 @@ def document(result: Result, wanted: Wanted, *, dry_run: bool) -> UninstallRepor
     )
 
 
-def conclusion(result: Result, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool) -> str:
+def conclusion(
+    result: UninstallResult, namespaces: tuple[str, ...], *, verify: bool, dry_run: bool
+) -> str:
     """One line: the result, and what to do next."""
     count = len(result.left)
     if not count and namespaces:

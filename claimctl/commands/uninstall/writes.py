@@ -30,7 +30,7 @@ PARALLELISM = 8
 """The most objects that are written at the same time."""
 
 
-class Writer:
+class UninstallWriter:
     """Makes the writes, and notes what it has removed.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from claimctl.controller.keys import PlanKey
 from claimctl.controller.snapshots import Knowledge
 from claimctl.controller.workers import DONE, After, Outcome
-from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
+from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.records import is_carried_out
 from claimctl.downgrade.restore import restore_plan
@@ -48,7 +48,7 @@ class DowngradePlanReconciler:
         left = self._left_to_another(plan)
         if left > 0:
             return After(left)
-        ledger, clock, rules = Ledger(self._client, plan), self._know.clock, self._know.rules
+        ledger, clock, rules = PlanLedger(self._client, plan), self._know.clock, self._know.rules
         try:
             if plan.spec.action == RESTORE:
                 await restore_plan(self._client, ledger, clock, rules.dialect)

@@ -15,7 +15,7 @@ from claimctl.cli.session import Session
 from claimctl.cli.watching import AGAIN_SECONDS, changes
 from claimctl.commands.claims import explain_work, get_work, release_work
 from claimctl.commands.claims.explanation import explain_with_controller
-from claimctl.commands.claims.get_work import Wanted
+from claimctl.commands.claims.get_work import ClaimsWanted
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
@@ -50,7 +50,7 @@ async def test_get_prints_all_claims_then_those_that_changed(
     server = Server.started()
     server.claim("slice", server.deployment())
     server.claim("still", {"resource": "pods", "name": "p", "uid": "u"})
-    watch = get_work.follow(server.client, server.clock, Wanted(NAMESPACE), Output.TABLE)
+    watch = get_work.follow(server.client, server.clock, ClaimsWanted(NAMESPACE), Output.TABLE)
     await during(
         watch,
         lambda: freed(server),
@@ -70,7 +70,7 @@ async def test_get_prints_all_claims_then_those_that_changed(
 async def test_get_prints_documents_after_each_change(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server.started()
     server.claim("slice", server.deployment())
-    watch = get_work.follow(server.client, server.clock, Wanted(NAMESPACE), Output.JSON)
+    watch = get_work.follow(server.client, server.clock, ClaimsWanted(NAMESPACE), Output.JSON)
     await during(watch, lambda: freed(server))
     text = capsys.readouterr().out
     first, end = json.JSONDecoder().raw_decode(text)

@@ -54,7 +54,7 @@ def furnished() -> Server:
 
 async def test_claims() -> None:
     server = furnished()
-    shown = await get_work.gather(server.client, get_work.Wanted(NAMESPACE))
+    shown = await get_work.gather(server.client, get_work.ClaimsWanted(NAMESPACE))
     found = as_json(list_of(shown, server.clock.now()))
     assert [item["name"] for item in found["items"]] == ["mine", "slice"]
 

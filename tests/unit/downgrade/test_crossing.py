@@ -6,7 +6,13 @@ import pytest
 
 from claimctl.cli.errors import UsageError
 from claimctl.commands.downgrade.upgrade_work import checked_target
-from claimctl.downgrade.expansion import ClaimToUpgrade, Expanded, Obstacle, Refused, expand
+from claimctl.downgrade.expansion import (
+    ClaimToUpgrade,
+    Expanded,
+    ExpansionObstacle,
+    ExpansionRefused,
+    expand,
+)
 from claimctl.downgrade.scope import crosses
 from claimctl.wire.base import from_plain, to_plain
 from claimctl.wire.claims import Reference
@@ -46,15 +52,15 @@ def test_an_idle_claim_keeps_its_hold() -> None:
 def test_a_group_alone_without_pods_is_not_taken_away() -> None:
     """An empty list would keep the devices allocated for good."""
     expansion = expand(under_upgrade(GROUP), [])
-    assert isinstance(expansion, Refused)
-    assert expansion.obstacle is Obstacle.NO_CONSUMER
+    assert isinstance(expansion, ExpansionRefused)
+    assert expansion.obstacle is ExpansionObstacle.NO_CONSUMER
 
 
 @pytest.mark.parametrize(("pods", "crosses_over"), [(255, True), (256, False)])
 def test_the_hold_takes_one_of_the_places(pods: int, crosses_over: bool) -> None:
     expansion = expand(under_upgrade(HOLD, GROUP), [running(f"p-{n}") for n in range(pods)])
     assert isinstance(expansion, Expanded) == crosses_over
-    if isinstance(expansion, Refused):
+    if isinstance(expansion, ExpansionRefused):
         assert "1 more than the 255 that it can list" in expansion.message
 
 

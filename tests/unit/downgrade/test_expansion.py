@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from claimctl.downgrade.expansion import (
     Expanded,
     Expansion,
-    Obstacle,
-    Refused,
+    ExpansionObstacle,
+    ExpansionRefused,
     Unchanged,
     expand,
 )
@@ -68,8 +68,8 @@ def ref(number: int) -> Reference:
     return Reference(resource="pods", name=f"train-{number:03}", uid=f"p-{number}")
 
 
-def obstacle(expansion: Expansion) -> Obstacle:
-    assert isinstance(expansion, Refused)
+def obstacle(expansion: Expansion) -> ExpansionObstacle:
+    assert isinstance(expansion, ExpansionRefused)
     return expansion.obstacle
 
 
@@ -102,8 +102,8 @@ def test_more_pods_than_the_limit_are_refused_with_the_choices(
     holder = Reference(api_group=group, resource=resource, name="x", uid="d-1")
     held = claim(holder, created_for=holder)
     refusal = expand(held, [*map(pod, range(LIMIT + 2))])
-    assert isinstance(refusal, Refused)
-    assert (refusal.obstacle, refusal.pods) == (Obstacle.TOO_MANY_CONSUMERS, LIMIT + 2)
+    assert isinstance(refusal, ExpansionRefused)
+    assert (refusal.obstacle, refusal.pods) == (ExpansionObstacle.TOO_MANY_CONSUMERS, LIMIT + 2)
     parts = (
         f"258 pods of {resource}/x use the claim, 2 more than the 256 that it can list",
         f"scale down to 256 pods{f' ({command})' if command else ''}, or use several claims",
@@ -212,7 +212,7 @@ def test_what_the_claim_was_made_for_may_be_of_any_kind() -> None:
 
 def test_the_claim_was_made_for_one_incarnation() -> None:
     later = Reference(api_group="apps", resource="deployments", name="train", uid="d-2")
-    assert obstacle(expand(claim(later), [pod(1)])) is Obstacle.UNKNOWN_REFERENCE
+    assert obstacle(expand(claim(later), [pod(1)])) is ExpansionObstacle.UNKNOWN_REFERENCE
 
 
 def test_what_claimctl_wrote_is_its_own_as_managed_fields_tell() -> None:
@@ -224,7 +224,7 @@ def test_what_claimctl_wrote_is_its_own_as_managed_fields_tell() -> None:
 
 def test_what_a_reservation_has_on_record_is_claimctls_own() -> None:
     held = claim(TRAIN, created_for=None)
-    assert obstacle(expand(held, [pod(1)])) is Obstacle.UNKNOWN_REFERENCE
+    assert obstacle(expand(held, [pod(1)])) is ExpansionObstacle.UNKNOWN_REFERENCE
     assert expand(held, [pod(1)], on_record={"d-1"}) == Expanded((ref(1),), (TRAIN,))
 
 
@@ -246,8 +246,8 @@ def test_a_record_counts_for_the_claim_it_was_made_on(
 
 
 def test_a_hold_of_somebody_else_is_named_and_left_also_where_any_pod_may_use_the_claim() -> None:
-    assert expand(claim(MACHINE, TRAIN), [pod(1)]) == Refused(
-        Obstacle.UNKNOWN_REFERENCE,
+    assert expand(claim(MACHINE, TRAIN), [pod(1)]) == ExpansionRefused(
+        ExpansionObstacle.UNKNOWN_REFERENCE,
         "held by virtualmachines/vm, which is not claimctl's, not a PodGroup, and not what the "
         "claim was created for: its owner must remove it",
         1,
@@ -280,29 +280,31 @@ def test_a_pod_whose_name_another_one_has_by_now_is_gone() -> None:
                     ),
                 ),
             ),
-            Obstacle.GENERATED_FOR_POD_GROUP,
+            ExpansionObstacle.GENERATED_FOR_POD_GROUP,
             id="a claim generated from a group's template",
         ),
         pytest.param(
             claim(TRAIN, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)),
-            Obstacle.BEING_DELETED,
+            ExpansionObstacle.BEING_DELETED,
             id="a claim that is being deleted takes no new pods",
         ),
         pytest.param(
             claim(MACHINE, TRAIN, allocation=AllocationResult()),
-            Obstacle.UNKNOWN_REFERENCE,
+            ExpansionObstacle.UNKNOWN_REFERENCE,
             id="somebody else's hold is not claimctl's to take away",
         ),
     ],
 )
-def test_what_cannot_be_expressed_is_refused(case: ResourceClaim, expected: Obstacle) -> None:
+def test_what_cannot_be_expressed_is_refused(
+    case: ResourceClaim, expected: ExpansionObstacle
+) -> None:
     assert obstacle(expand(case, [pod(1)])) is expected
 
 
 def test_an_idle_claim_is_refused_since_an_empty_list_would_leak_its_devices() -> None:
     refused = expand(claim(TRAIN, ref(1)), [pod(1, phase="Failed")])
-    assert refused == Refused(
-        Obstacle.NO_CONSUMER,
+    assert refused == ExpansionRefused(
+        ExpansionObstacle.NO_CONSUMER,
         "held by deployments/train, and no pod runs; with an empty list, its devices would stay "
         "allocated for good: scale up, or release the claim (claimctl release slice -n ml)",
     )

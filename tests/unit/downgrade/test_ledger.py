@@ -8,7 +8,7 @@ import pytest
 from kube_in_process.storage.requests import Fault
 from msgspec.structs import replace
 
-from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
+from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
     DowngradedClaim,
@@ -21,7 +21,7 @@ RECORD = DowngradedClaim(namespace=NAMESPACE, name="slice", uid="c-1", state="Pe
 FROZEN = DowngradePlanStatus(observed_generation=1, phase="Frozen", total=1, claims=(RECORD,))
 
 
-async def started() -> tuple[Server, Ledger]:
+async def started() -> tuple[Server, PlanLedger]:
     server = Server.started()
     return server, server.ledger(await server.plan())
 

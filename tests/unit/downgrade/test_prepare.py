@@ -13,7 +13,7 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade import prepare
-from claimctl.downgrade.ledger import Ledger, Overtaken, PlanWithdrawn
+from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn
 from claimctl.downgrade.prepare import run_plan
 from claimctl.downgrade.run import ATTEMPTS
 from claimctl.kube.client import Client
@@ -69,7 +69,7 @@ async def test_the_freeze_is_acknowledged_and_what_will_go_is_recorded_before_it
         server.reports.append(status)
         seen.append(server.listed())
 
-    ledger = Ledger(server.client, await server.plan(), look)
+    ledger = PlanLedger(server.client, await server.plan(), look)
     version = server.version()
     await run_plan(server.client, ledger, server.clock)
     assert [status.phase for status in server.reports] == ["Frozen", "Expanding", "Prepared"]
@@ -422,7 +422,7 @@ async def test_what_a_write_took_out_that_arrived_late_stays_on_record() -> None
     server.claim()
     server.pod("a")
     client = Client(Late(server.handler), server.clock, rng=Random(0))
-    await run_plan(client, Ledger(client, await server.plan()), server.clock)
+    await run_plan(client, PlanLedger(client, await server.plan()), server.clock)
     (record,) = (await server.read_plan()).status.claims
     assert server.listed() == ["pods/a"]
     assert (record.state, record.replaced_references) == ("Expanded", (WORKLOAD,))

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claimctl.downgrade.expansion import Expanded, Expansion, Obstacle, Refused, Unchanged
+from claimctl.downgrade.expansion import (
+    Expanded,
+    Expansion,
+    ExpansionObstacle,
+    ExpansionRefused,
+    Unchanged,
+)
 from claimctl.downgrade.records import (
-    Phase,
-    State,
+    PlanPhase,
+    RecordState,
     announced,
     expanded_record,
     final_phase,
@@ -20,7 +26,7 @@ from claimctl.downgrade.records import (
     survey,
     withdrawn,
 )
-from claimctl.downgrade.restoration import Hindrance, Left, Restoration
+from claimctl.downgrade.restoration import Hindrance, Restoration, Unrestored
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
@@ -93,17 +99,22 @@ def test_a_failed_write_leaves_on_record_what_is_in_doubt(
     ("expansion", "state", "replaced"),
     [
         pytest.param(
-            Expanded((pod_ref("a"),), (HOLD,)), State.EXPANDED, ["uid-train"], id="written"
+            Expanded((pod_ref("a"),), (HOLD,)), RecordState.EXPANDED, ["uid-train"], id="written"
         ),
         pytest.param(
-            Unchanged(1, by_pods=True), State.EXPANDED, ["uid-train"], id="only pods hold it"
+            Unchanged(1, by_pods=True), RecordState.EXPANDED, ["uid-train"], id="only pods hold it"
         ),
-        pytest.param(Unchanged(), State.UNCHANGED, [], id="not allocated"),
-        pytest.param(Refused(Obstacle.NO_CONSUMER, "no"), State.REFUSED, [], id="refused"),
+        pytest.param(Unchanged(), RecordState.UNCHANGED, [], id="not allocated"),
+        pytest.param(
+            ExpansionRefused(ExpansionObstacle.NO_CONSUMER, "no"),
+            RecordState.REFUSED,
+            [],
+            id="refused",
+        ),
     ],
 )
 def test_the_record_after_the_claim(
-    expansion: Expansion, state: State, replaced: list[str]
+    expansion: Expansion, state: RecordState, replaced: list[str]
 ) -> None:
     found = expanded_record(ANNOUNCED, HELD, expansion)
     assert (found.state, uids(found.replaced_references)) == (state, replaced)
@@ -113,24 +124,24 @@ def test_a_survey_keeps_earlier_records_and_drops_those_of_other_claims() -> Non
     earlier = (ANNOUNCED, replace(ANNOUNCED, uid="uid-of-an-earlier-claim"))
     (record,) = survey([FREE], earlier)
     assert (record.uid, uids(record.replaced_references)) == ("uid-slice", ["uid-train"])
-    assert record.state == State.PENDING
+    assert record.state == RecordState.PENDING
     assert survey([FREE], ()) == ()
 
 
 @pytest.mark.parametrize(
     ("states", "phase"),
     [
-        ((), Phase.PREPARED),
-        ((State.EXPANDED, State.UNCHANGED), Phase.PREPARED),
-        ((State.EXPANDED, State.REFUSED), Phase.BLOCKED),
-        ((State.FAILED,), Phase.BLOCKED),
+        ((), PlanPhase.PREPARED),
+        ((RecordState.EXPANDED, RecordState.UNCHANGED), PlanPhase.PREPARED),
+        ((RecordState.EXPANDED, RecordState.REFUSED), PlanPhase.BLOCKED),
+        ((RecordState.FAILED,), PlanPhase.BLOCKED),
     ],
 )
-def test_the_final_phase(states: tuple[State, ...], phase: Phase) -> None:
+def test_the_final_phase(states: tuple[RecordState, ...], phase: PlanPhase) -> None:
     assert final_phase(replace(EMPTY, state=state) for state in states) is phase
 
 
-@pytest.mark.parametrize("phase", ["", *Phase])
+@pytest.mark.parametrize("phase", ["", *PlanPhase])
 def test_a_run_has_ended_unless_it_waits_or_works(phase: str) -> None:
     over = phase not in ("", "Frozen", "Expanding", "Restoring")
     assert is_over(DowngradePlanStatus(phase=phase)) is over
@@ -151,12 +162,16 @@ def test_a_plan_whose_spec_has_changed_since_is_not_carried_out(
 @pytest.mark.parametrize(
     ("left", "state", "phase"),
     [
-        ((), State.RESTORED, Phase.RESTORED),
-        ((Left(HOLD, Hindrance.LIST_FULL),), State.NOT_RESTORED, Phase.PARTLY_RESTORED),
+        ((), RecordState.RESTORED, PlanPhase.RESTORED),
+        (
+            (Unrestored(HOLD, Hindrance.LIST_FULL),),
+            RecordState.NOT_RESTORED,
+            PlanPhase.PARTLY_RESTORED,
+        ),
     ],
 )
 def test_a_record_keeps_the_references_that_did_not_return(
-    left: tuple[Left, ...], state: State, phase: Phase
+    left: tuple[Unrestored, ...], state: RecordState, phase: PlanPhase
 ) -> None:
     record = replace(EMPTY, replaced_references=(HOLD,), resource_version="7")
     found = restored_record(record, Restoration(left=left))

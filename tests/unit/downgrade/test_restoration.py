@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.downgrade.restoration import Hindrance, Left, Restoration, explained, restore
+from claimctl.downgrade.restoration import Hindrance, Restoration, Unrestored, explained, restore
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.claims import (
     AllocationResult,
@@ -102,7 +102,7 @@ def test_a_reference_does_not_return(
     hindrance: Hindrance,
 ) -> None:
     found = restore(subject, replaced(reference), pods, there, dialect)
-    assert found == Restoration(left=(Left(reference, hindrance),))
+    assert found == Restoration(left=(Unrestored(reference, hindrance),))
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_a_reference_returns_in_the_dialect_that_has_it(reference: Reference, di
 def test_references_return_as_far_as_there_is_room() -> None:
     subject = claim(*FULL[1:], created_for=None)
     found = restore(subject, replaced(OTHER, MACHINE), [pod()], THERE, "hold")
-    assert found == Restoration(add=(OTHER,), left=(Left(MACHINE, Hindrance.LIST_FULL),))
+    assert found == Restoration(add=(OTHER,), left=(Unrestored(MACHINE, Hindrance.LIST_FULL),))
 
 
 def test_each_reference_is_explained_by_its_name() -> None:
-    left = [Left(TRAIN, Hindrance.WORKLOAD_GONE), Left(GANG, Hindrance.FEATURE_OFF)]
+    left = [Unrestored(TRAIN, Hindrance.WORKLOAD_GONE), Unrestored(GANG, Hindrance.FEATURE_OFF)]
     assert explained(left) == (
         "deployments/train: the workload does not exist any more; podgroups/gang: the feature is "
         "still off: switch it on in every component first"

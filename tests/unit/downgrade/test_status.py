@@ -8,7 +8,15 @@ import pytest
 
 from claimctl.downgrade.sightings import Component, Sighting
 from claimctl.downgrade.standing import ClaimStanding, Standing
-from claimctl.downgrade.status import Kubelet, Look, Part, Report, Step, Switch, judge
+from claimctl.downgrade.status import (
+    ComponentName,
+    DowngradeStep,
+    Kubelet,
+    Look,
+    Report,
+    Switch,
+    judge,
+)
 from claimctl.wire.reservations import (
     RESTORE,
     DowngradedClaim,
@@ -46,82 +54,96 @@ def seen(*found: Sighting) -> dict[Component, Sighting]:
 
 HOLD = {"served": False, "used": False, "groups": False}
 OFF = {"last": seen(SCHEDULER_OFF)}
-KUBELETS = {"believed_off": (Part.KUBELETS,)}
+KUBELETS = {"believed_off": (ComponentName.KUBELETS,)}
 
 
 @pytest.mark.parametrize(
     ("seen", "step"),
     [
-        pytest.param(look(), Step.PREPARE, id="nothing was done"),
-        pytest.param(look(TO_PREPARE), Step.PREPARE, id="a workload holds a claim"),
-        pytest.param(look(TO_PREPARE, plan=plan("Expanding")), Step.PREPARE, id="it runs"),
-        pytest.param(look(LISTED, plan=plan("Expanding")), Step.PREPARE, id="not reported yet"),
-        pytest.param(look(LISTED, plan=plan()), Step.SWITCH_OFF_SCHEDULERS, id="prepared"),
+        pytest.param(look(), DowngradeStep.PREPARE, id="nothing was done"),
+        pytest.param(look(TO_PREPARE), DowngradeStep.PREPARE, id="a workload holds a claim"),
+        pytest.param(look(TO_PREPARE, plan=plan("Expanding")), DowngradeStep.PREPARE, id="it runs"),
+        pytest.param(
+            look(LISTED, plan=plan("Expanding")), DowngradeStep.PREPARE, id="not reported yet"
+        ),
+        pytest.param(look(LISTED, plan=plan()), DowngradeStep.SWITCH_OFF_SCHEDULERS, id="prepared"),
         pytest.param(
             look(PUT_BACK, plan=plan(), last=seen(SCHEDULER_ON)),
-            Step.SWITCH_OFF_SCHEDULERS,
+            DowngradeStep.SWITCH_OFF_SCHEDULERS,
             id="a group is put back while the gates are on",
         ),
         pytest.param(
             look(LISTED, plan=plan(), last=seen(SCHEDULER_OFF, KCM_ON)),
-            Step.SWITCH_OFF_SCHEDULERS,
+            DowngradeStep.SWITCH_OFF_SCHEDULERS,
             id="off in the scheduler only",
         ),
         pytest.param(
-            look(PUT_BACK, plan=plan(), **OFF), Step.PREPARE_AGAIN, id="off, and not prepared"
+            look(PUT_BACK, plan=plan(), **OFF),
+            DowngradeStep.PREPARE_AGAIN,
+            id="off, and not prepared",
         ),
         pytest.param(
-            look(LISTED, plan=plan(), **OFF), Step.SWITCH_OFF_KUBELETS, id="prepared again"
+            look(LISTED, plan=plan(), **OFF), DowngradeStep.SWITCH_OFF_KUBELETS, id="prepared again"
         ),
         pytest.param(
-            look(LISTED, plan=plan(), believed_off=(Part.SCHEDULER,)),
-            Step.SWITCH_OFF_KUBELETS,
+            look(LISTED, plan=plan(), believed_off=(ComponentName.SCHEDULER,)),
+            DowngradeStep.SWITCH_OFF_KUBELETS,
             id="off by the administrator's word",
         ),
         pytest.param(
             look(LISTED, plan=plan(), **OFF, **KUBELETS),
-            Step.SWITCH_OFF_API_SERVER,
+            DowngradeStep.SWITCH_OFF_API_SERVER,
             id="off in the kubelets",
         ),
         pytest.param(
-            look(LISTED, plan=plan(), served=False, **OFF, **KUBELETS), Step.DONE, id="off"
+            look(LISTED, plan=plan(), served=False, **OFF, **KUBELETS), DowngradeStep.DONE, id="off"
         ),
         pytest.param(
-            look(LISTED, plan=plan(), served=None, believed_off=tuple(Part)),
-            Step.DONE,
+            look(LISTED, plan=plan(), served=None, believed_off=tuple(ComponentName)),
+            DowngradeStep.DONE,
             id="off in the API server by the administrator's word",
         ),
         pytest.param(
             look(LISTED, plan=plan(), served=None, **OFF, **KUBELETS),
-            Step.SWITCH_OFF_API_SERVER,
+            DowngradeStep.SWITCH_OFF_API_SERVER,
             id="the API server cannot be asked",
         ),
         pytest.param(
             look(PUT_BACK, plan=plan(), served=False, **OFF),
-            Step.PREPARE_AGAIN,
+            DowngradeStep.PREPARE_AGAIN,
             id="the API server was first",
         ),
         pytest.param(
-            look(replace(TO_PREPARE, uid="c-2"), plan=plan(), **OFF), Step.PREPARE, id="a new claim"
+            look(replace(TO_PREPARE, uid="c-2"), plan=plan(), **OFF),
+            DowngradeStep.PREPARE,
+            id="a new claim",
         ),
-        pytest.param(look(BLOCKED, plan=plan("Blocked"), **OFF), Step.PREPARE, id="blocked"),
         pytest.param(
-            look(SKIPPED, plan=plan(), **OFF), Step.SWITCH_OFF_KUBELETS, id="a claim is skipped"
+            look(BLOCKED, plan=plan("Blocked"), **OFF), DowngradeStep.PREPARE, id="blocked"
         ),
-        pytest.param(look(**HOLD), Step.DONE, id="hold, and nothing is held"),
-        pytest.param(look(TO_PREPARE, **HOLD), Step.PREPARE, id="hold"),
-        pytest.param(look(PUT_BACK, plan=plan(), **HOLD), Step.PREPARE, id="hold, changed since"),
-        pytest.param(look(LISTED, plan=plan(), **HOLD), Step.DONE, id="hold, prepared"),
         pytest.param(
-            look(LISTED, plan=plan("PartlyRestored", RESTORE)), Step.RESTORE, id="the way back"
+            look(SKIPPED, plan=plan(), **OFF),
+            DowngradeStep.SWITCH_OFF_KUBELETS,
+            id="a claim is skipped",
+        ),
+        pytest.param(look(**HOLD), DowngradeStep.DONE, id="hold, and nothing is held"),
+        pytest.param(look(TO_PREPARE, **HOLD), DowngradeStep.PREPARE, id="hold"),
+        pytest.param(
+            look(PUT_BACK, plan=plan(), **HOLD), DowngradeStep.PREPARE, id="hold, changed since"
+        ),
+        pytest.param(look(LISTED, plan=plan(), **HOLD), DowngradeStep.DONE, id="hold, prepared"),
+        pytest.param(
+            look(LISTED, plan=plan("PartlyRestored", RESTORE)),
+            DowngradeStep.RESTORE,
+            id="the way back",
         ),
     ],
 )
-def test_the_next_step(seen: Look, step: Step) -> None:
+def test_the_next_step(seen: Look, step: DowngradeStep) -> None:
     assert judge(seen).step is step
 
 
-def switch(report: Report, part: Part) -> Switch:
+def switch(report: Report, part: ComponentName) -> Switch:
     (found,) = {each.switch for each in report.components if each.part is part}
     return found
 
@@ -129,34 +151,40 @@ def switch(report: Report, part: Part) -> Switch:
 @pytest.mark.parametrize(
     ("seen", "part", "expected"),
     [
-        (look(), Part.API_SERVER, Switch.ON),
-        (look(served=False), Part.API_SERVER, Switch.OFF),
-        (look(served=None), Part.API_SERVER, Switch.UNKNOWN),
-        (look(), Part.SCHEDULER, Switch.UNKNOWN),
-        (look(last=seen(SCHEDULER_ON)), Part.SCHEDULER, Switch.ON),
-        (look(last=seen(SCHEDULER_OFF)), Part.SCHEDULER, Switch.OFF),
-        (look(), Part.CONTROLLER_MANAGER, Switch.UNKNOWN),
-        (look(last=seen(KCM_ON)), Part.CONTROLLER_MANAGER, Switch.ON),
-        (look(groups=False), Part.CONTROLLER_MANAGER, Switch.OFF),
-        (look(), Part.KUBELETS, Switch.UNKNOWN),
-        (look(**KUBELETS), Part.KUBELETS, Switch.OFF),
-        (look(kubelets={"n": Kubelet(2, 1, "ml/a", "ml/a")}), Part.KUBELETS, Switch.ON),
-        (look(kubelets={"n": Kubelet(2, 1, "ml/a")}), Part.KUBELETS, Switch.UNKNOWN),
-        (look(kubelets={"n": Kubelet(2)}), Part.KUBELETS, Switch.UNKNOWN),
-        (look(kubelets={"n": Kubelet(2)}, **KUBELETS), Part.KUBELETS, Switch.OFF),
-        (look(kubelets={"n": Kubelet(2, 1, "ml/a", "", "ml/a")}), Part.KUBELETS, Switch.OFF),
+        (look(), ComponentName.API_SERVER, Switch.ON),
+        (look(served=False), ComponentName.API_SERVER, Switch.OFF),
+        (look(served=None), ComponentName.API_SERVER, Switch.UNKNOWN),
+        (look(), ComponentName.SCHEDULER, Switch.UNKNOWN),
+        (look(last=seen(SCHEDULER_ON)), ComponentName.SCHEDULER, Switch.ON),
+        (look(last=seen(SCHEDULER_OFF)), ComponentName.SCHEDULER, Switch.OFF),
+        (look(), ComponentName.CONTROLLER_MANAGER, Switch.UNKNOWN),
+        (look(last=seen(KCM_ON)), ComponentName.CONTROLLER_MANAGER, Switch.ON),
+        (look(groups=False), ComponentName.CONTROLLER_MANAGER, Switch.OFF),
+        (look(), ComponentName.KUBELETS, Switch.UNKNOWN),
+        (look(**KUBELETS), ComponentName.KUBELETS, Switch.OFF),
+        (look(kubelets={"n": Kubelet(2, 1, "ml/a", "ml/a")}), ComponentName.KUBELETS, Switch.ON),
+        (look(kubelets={"n": Kubelet(2, 1, "ml/a")}), ComponentName.KUBELETS, Switch.UNKNOWN),
+        (look(kubelets={"n": Kubelet(2)}), ComponentName.KUBELETS, Switch.UNKNOWN),
+        (look(kubelets={"n": Kubelet(2)}, **KUBELETS), ComponentName.KUBELETS, Switch.OFF),
+        (
+            look(kubelets={"n": Kubelet(2, 1, "ml/a", "", "ml/a")}),
+            ComponentName.KUBELETS,
+            Switch.OFF,
+        ),
     ],
 )
-def test_whether_a_component_has_the_feature(seen: Look, part: Part, expected: Switch) -> None:
+def test_whether_a_component_has_the_feature(
+    seen: Look, part: ComponentName, expected: Switch
+) -> None:
     assert switch(judge(seen), part) is expected
 
 
 def test_a_group_that_came_back_outweighs_the_administrators_word() -> None:
-    told = {"plan": plan(), "last": seen(SCHEDULER_ON), "believed_off": (Part.SCHEDULER,)}
-    assert switch(judge(look(LISTED, **told)), Part.SCHEDULER) is Switch.OFF
+    told = {"plan": plan(), "last": seen(SCHEDULER_ON), "believed_off": (ComponentName.SCHEDULER,)}
+    assert switch(judge(look(LISTED, **told)), ComponentName.SCHEDULER) is Switch.OFF
     report = judge(look(PUT_BACK, **told))
-    assert switch(report, Part.SCHEDULER) is Switch.ON
-    assert report.step is Step.SWITCH_OFF_SCHEDULERS
+    assert switch(report, ComponentName.SCHEDULER) is Switch.ON
+    assert report.step is DowngradeStep.SWITCH_OFF_SCHEDULERS
 
 
 def test_blocked_claims_and_refused_pods_are_in_the_way() -> None:

@@ -15,7 +15,7 @@ from prometheus_client.samples import Sample
 
 from claimctl.telemetry.face import Metric
 from claimctl.telemetry.otel import OtelTelemetry
-from claimctl.telemetry.settings import Settings
+from claimctl.telemetry.settings import TelemetrySettings
 
 LABELS = {"controller": "claim", "outcome": "success"}
 
@@ -42,7 +42,7 @@ def exporter() -> InMemorySpanExporter:
 
 @pytest.fixture
 def telemetry(exporter: InMemorySpanExporter) -> Iterator[OtelTelemetry]:
-    made = OtelTelemetry(Settings(), processors=(SimpleSpanProcessor(exporter),))
+    made = OtelTelemetry(TelemetrySettings(), processors=(SimpleSpanProcessor(exporter),))
     yield made
     assert made.shutdown()
 
@@ -84,7 +84,7 @@ def test_outside_of_a_span_there_is_no_exemplar(telemetry: OtelTelemetry) -> Non
 
 
 def test_without_an_exporter_of_traces_there_is_no_exemplar() -> None:
-    telemetry = OtelTelemetry(Settings())
+    telemetry = OtelTelemetry(TelemetrySettings())
     with telemetry.span("reconcile claim"):
         telemetry.observe(Metric.RECONCILE_SECONDS, 0.3, LABELS)
     assert not [each for each in buckets(telemetry).values() if each.exemplar]

@@ -13,12 +13,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from claimctl.telemetry.face import Metric
 from claimctl.telemetry.metrics import MEANINGS, Instruments, Meaning, Sort
 from claimctl.telemetry.otel import OtelTelemetry
-from claimctl.telemetry.settings import Settings
+from claimctl.telemetry.settings import TelemetrySettings
 
 
 @pytest.fixture
 def telemetry() -> Iterator[OtelTelemetry]:
-    telemetry = OtelTelemetry(Settings())
+    telemetry = OtelTelemetry(TelemetrySettings())
     yield telemetry
     assert telemetry.shutdown()
 
@@ -126,7 +126,7 @@ def test_labels_that_are_not_in_the_table_are_refused(telemetry: OtelTelemetry) 
 
 
 def test_two_telemetries_in_one_process_do_not_see_each_other() -> None:
-    one, other = OtelTelemetry(Settings()), OtelTelemetry(Settings())
+    one, other = OtelTelemetry(TelemetrySettings()), OtelTelemetry(TelemetrySettings())
     one.gauge(Metric.LEADER, 1)
     assert "claimctl_leader 1.0" in scraped(one)
     assert "claimctl_leader" not in scraped(other)

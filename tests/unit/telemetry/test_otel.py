@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from claimctl.telemetry.face import Telemetry
 from claimctl.telemetry.otel import OtelTelemetry, Sources
-from claimctl.telemetry.settings import Exporter, Settings
+from claimctl.telemetry.settings import Exporter, TelemetrySettings
 
 
 class Counting(IdGenerator):
@@ -53,7 +53,9 @@ def stage() -> Iterator[Stage]:
     exporter = InMemorySpanExporter()
     ticks = itertools.count(1000, 1000)
     telemetry = OtelTelemetry(
-        Settings(), Sources(lambda: next(ticks), Counting()), (SimpleSpanProcessor(exporter),)
+        TelemetrySettings(),
+        Sources(lambda: next(ticks), Counting()),
+        (SimpleSpanProcessor(exporter),),
     )
     yield Stage(telemetry, exporter)
     assert telemetry.shutdown()
@@ -132,7 +134,7 @@ def test_the_service_is_named_unless_the_environment_names_it(
 ) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "gpu-holder")
     names = []
-    for settings in (Settings(), Settings(service_name=None)):
+    for settings in (TelemetrySettings(), TelemetrySettings(service_name=None)):
         exporter = InMemorySpanExporter()
         telemetry = OtelTelemetry(settings, processors=(SimpleSpanProcessor(exporter),))
         with telemetry.span("x"):
@@ -145,7 +147,7 @@ def test_the_service_is_named_unless_the_environment_names_it(
 def test_nothing_is_traced_when_the_sdk_is_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     exporter = InMemorySpanExporter()
-    telemetry = OtelTelemetry(Settings(), processors=(SimpleSpanProcessor(exporter),))
+    telemetry = OtelTelemetry(TelemetrySettings(), processors=(SimpleSpanProcessor(exporter),))
     with telemetry.span("x") as span:
         span.set(a=1)
     assert telemetry.shutdown()
@@ -153,7 +155,7 @@ def test_nothing_is_traced_when_the_sdk_is_disabled(monkeypatch: pytest.MonkeyPa
 
 
 def test_spans_on_the_console_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    telemetry = OtelTelemetry(Settings(traces=(Exporter.CONSOLE,)))
+    telemetry = OtelTelemetry(TelemetrySettings(traces=(Exporter.CONSOLE,)))
     with telemetry.span("reconcile"):
         pass
     assert telemetry.shutdown()
@@ -177,6 +179,6 @@ class Stuck(SpanExporter):
 
 def test_a_collector_that_does_not_answer_cannot_hold_up_the_end() -> None:
     stuck = Stuck()
-    telemetry = OtelTelemetry(Settings(), processors=(SimpleSpanProcessor(stuck),))
+    telemetry = OtelTelemetry(TelemetrySettings(), processors=(SimpleSpanProcessor(stuck),))
     assert not telemetry.shutdown(seconds=0.01)
     stuck.let_go.set()

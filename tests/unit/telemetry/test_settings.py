@@ -6,8 +6,8 @@ import pytest
 
 from claimctl.telemetry.settings import (
     Exporter,
-    Settings,
     TelemetrySettingError,
+    TelemetrySettings,
     from_environment,
 )
 
@@ -17,33 +17,35 @@ OTLP, CONSOLE = (Exporter.OTLP,), (Exporter.CONSOLE,)
 @pytest.mark.parametrize(
     ("environment", "settings"),
     [
-        pytest.param({}, Settings(), id="nothing is sent where nobody asked"),
+        pytest.param({}, TelemetrySettings(), id="nothing is sent where nobody asked"),
         pytest.param(
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"},
-            Settings(traces=OTLP, metrics=OTLP),
+            TelemetrySettings(traces=OTLP, metrics=OTLP),
             id="an endpoint is enough",
         ),
         pytest.param(
             {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/v1/traces"},
-            Settings(traces=OTLP),
+            TelemetrySettings(traces=OTLP),
             id="an endpoint for traces is for traces only",
         ),
         pytest.param(
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"},
-            Settings(traces=OTLP),
+            TelemetrySettings(traces=OTLP),
             id="none switches a signal off",
         ),
         pytest.param(
             {"OTEL_TRACES_EXPORTER": "otlp, console", "OTEL_METRICS_EXPORTER": "prometheus"},
-            Settings(traces=OTLP + CONSOLE),
+            TelemetrySettings(traces=OTLP + CONSOLE),
             id="named exporters, Prometheus being there anyway",
         ),
         pytest.param(
-            {"OTEL_SERVICE_NAME": "other"}, Settings(service_name=None), id="a name of its own"
+            {"OTEL_SERVICE_NAME": "other"},
+            TelemetrySettings(service_name=None),
+            id="a name of its own",
         ),
         pytest.param(
             {"OTEL_RESOURCE_ATTRIBUTES": "a=b,service.name=other"},
-            Settings(service_name=None),
+            TelemetrySettings(service_name=None),
             id="a name among the resource attributes",
         ),
         pytest.param(
@@ -53,12 +55,14 @@ OTLP, CONSOLE = (Exporter.OTLP,), (Exporter.CONSOLE,)
                 "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
                 "OTEL_METRICS_EXPORTER": "none",
             },
-            Settings(traces=OTLP),
+            TelemetrySettings(traces=OTLP),
             id="the signal's protocol wins",
         ),
     ],
 )
-def test_variables_choose_exporters(environment: dict[str, str], settings: Settings) -> None:
+def test_variables_choose_exporters(
+    environment: dict[str, str], settings: TelemetrySettings
+) -> None:
     assert from_environment(environment) == settings
 
 

@@ -8,7 +8,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.main import run as run_line
 from claimctl.cli.options import claim_name
 from claimctl.commands.claims.get import SORTABLE
-from claimctl.commands.claims.get_work import Wanted, gather, in_order, run
+from claimctl.commands.claims.get_work import ClaimsWanted, gather, in_order, run
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 from tests.support.waiting import asks, has_devices
 
@@ -19,7 +19,7 @@ async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) 
         for name in ("bad", "slice"):
             made.claim(name)
             made.pod(name, claim=name)
-        shown = await gather(made.client, Wanted(NAMESPACE))
+        shown = await gather(made.client, ClaimsWanted(NAMESPACE))
         names = ["slice"] if plural == "resourceclaims" else ["bad", "slice"]
         assert [view.name for view in shown] == names
         (line,) = capsys.readouterr().err.splitlines()
@@ -30,7 +30,7 @@ async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) 
 async def test_a_missing_name_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     made = Server.started()
     made.claim("slice")
-    wanted = Wanted(NAMESPACE, ("nope", "slice", "no-more"))
+    wanted = ClaimsWanted(NAMESPACE, ("nope", "slice", "no-more"))
     assert await run(made.client, made.clock.now(), wanted, Output.TABLE) == 1
     out, err = capsys.readouterr()
     assert out.splitlines()[1].startswith("slice ")
@@ -42,7 +42,7 @@ async def test_what_get_prints_as_a_name_is_taken_as_a_name(
 ) -> None:
     made = Server.started()
     made.claim("slice")
-    await run(made.client, made.clock.now(), Wanted(NAMESPACE), Output.NAME)
+    await run(made.client, made.clock.now(), ClaimsWanted(NAMESPACE), Output.NAME)
     assert claim_name(capsys.readouterr().out.strip()) == "slice"
 
 
@@ -58,7 +58,7 @@ async def test_an_empty_answer_says_where_it_looked(
     namespace: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = Server.started()
-    assert await run(made.client, made.clock.now(), Wanted(namespace), Output.TABLE) == 0
+    assert await run(made.client, made.clock.now(), ClaimsWanted(namespace), Output.TABLE) == 0
     assert capsys.readouterr() == ("", line)
 
 
@@ -69,7 +69,7 @@ async def test_every_column_sorts(column: str) -> None:
     asks(made, "a-pending")
     await made.clock.sleep(5)
     has_devices(made, "slice", TRAIN)
-    shown = in_order(await gather(made.client, Wanted(NAMESPACE)), column)
+    shown = in_order(await gather(made.client, ClaimsWanted(NAMESPACE)), column)
     last = "a-pending" if column in {"age", "state", "devices", "holders"} else "slice"
     assert [view.name for view in shown][-1] == last, column
 

@@ -122,11 +122,11 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
     server = Server.started()
     server.claim()
     server.reservation("one")
-    wanted = release_work.Wanted("slice", NAMESPACE, False, None, Output.TABLE, cancel=True)
+    wanted = release_work.ReleaseWanted("slice", NAMESPACE, False, None, Output.TABLE, cancel=True)
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
         await release_work.withdraw(server.client, await explained(server), wanted)
     await release_work.ask(server.client, await explained(server))
-    (view,) = await gather(server.client, get_work.Wanted(NAMESPACE))
+    (view,) = await gather(server.client, get_work.ClaimsWanted(NAMESPACE))
     assert (view.state, view.shown_state) == ("Held", "Held (release asked)")
     trial = replace(wanted, dry_run=True)
     assert await release_work.withdraw(server.client, await explained(server), trial) == 0

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.doctor.account import Account, account_of, missing_rights_of, own_name
-from claimctl.commands.doctor.cluster_checks import Verdict
+from claimctl.commands.doctor.account import (
+    ControllerAccount,
+    account_of,
+    missing_rights_of,
+    own_name,
+)
+from claimctl.commands.doctor.cluster_checks import CheckVerdict
 from claimctl.kube.errors import Forbidden
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, diagnosed, elected, the
 
 
-@pytest.mark.parametrize(("ready", "verdict"), [(2, Verdict.OK), (1, Verdict.PROBLEM)])
-async def test_a_deployment_with_all_pods_ready_is_well(ready: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("ready", "verdict"), [(2, CheckVerdict.OK), (1, CheckVerdict.PROBLEM)])
+async def test_a_deployment_with_all_pods_ready_is_well(ready: int, verdict: CheckVerdict) -> None:
     made = Server.started()
     elected(made)
     deployed(made, ready=ready)
@@ -43,7 +48,9 @@ async def test_the_rights_are_those_of_the_account_and_not_the_users() -> None:
         return None
 
     made.handler.fault = hook
-    lacking = await missing_rights_of(made.client, Account("x"), binding=True, groups=True)
+    lacking = await missing_rights_of(
+        made.client, ControllerAccount("x"), binding=True, groups=True
+    )
     assert lacking == ()
     assert set(asked) == {"subjectaccessreviews"}
 
@@ -52,5 +59,5 @@ async def test_who_may_not_ask_is_told_so() -> None:
     made = Server.started()
     made.handler.fault = lambda point: Fault(status=403, reason="Forbidden")
     with pytest.raises(Forbidden):
-        await missing_rights_of(made.client, Account("x"), binding=False, groups=False)
+        await missing_rights_of(made.client, ControllerAccount("x"), binding=False, groups=False)
     assert await own_name(made.client) == ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.commands.doctor.cluster_checks import Observed, findings, orphans, uids
+from claimctl.commands.doctor.cluster_checks import ObservedCluster, findings, orphans, uids
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.reservation.facts.references import POD_GROUP
@@ -27,7 +27,7 @@ async def test_doctor_names_what_cannot_be_read_and_judges_the_rest(plural: str)
     made.reservation("bad", claim="bad", workload="x")
     seen = await scan_claims(made.client, made.clock)
     found = findings(
-        Observed(
+        ObservedCluster(
             "hold", tuple(scanned.claim for scanned in seen.claims), unreadable=seen.unreadable
         )
     )
@@ -45,7 +45,7 @@ async def test_doctor_takes_nobody_for_gone_who_may_be_there_unreadable() -> Non
     for partial in (True, False):
         listed = await made.client.list(PODS, partial=True)
         known = uids(listed) if partial else frozenset({"other"})
-        found = findings(Observed("hold", claims, uids={("", "pods"): known}))
+        found = findings(ObservedCluster("hold", claims, uids={("", "pods"): known}))
         assert [each.check for each in found] == ([] if partial else ["dangling-references"])
 
 
@@ -53,16 +53,18 @@ def test_doctor_says_nothing_about_entries_of_resources_that_it_did_not_list() -
     for group, resource in (("batch.volcano.sh", "jobs"), ("scheduling.volcano.sh", "podgroups")):
         foreign = Reference(api_group=group, resource=resource, name="train", uid="theirs")
         listed = dict.fromkeys([("batch", "jobs"), POD_GROUP], frozenset({"ours"}))
-        assert list(findings(Observed("podgroup", (claim(foreign),), uids=listed))) == []
+        assert list(findings(ObservedCluster("podgroup", (claim(foreign),), uids=listed))) == []
     ours = Reference(api_group="batch", resource="jobs", name="train", uid="gone")
-    found = findings(Observed("podgroup", (claim(ours),), uids=listed))
+    found = findings(ObservedCluster("podgroup", (claim(ours),), uids=listed))
     assert [each.check for each in found] == ["dangling-references"]
 
 
 def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
     on = written_by_claimctl(claim(pod_ref("a"), pod_ref("b")), ["uid-a", "uid-b"])
     live = LiveList("10", (pending("a"), pending("b")), frozenset({"uid-a", "uid-b"}))
-    found = findings(Observed("hold", (on,), orphans=orphans((ScannedClaim(on, live, NOW),))))
+    found = findings(
+        ObservedCluster("hold", (on,), orphans=orphans((ScannedClaim(on, live, NOW),)))
+    )
     (one,) = found
     assert (one.check, one.namespace, one.object) == ("listed-ahead", "train", "slice")
     assert one.message == (
@@ -74,19 +76,21 @@ def test_doctor_names_the_pods_that_claimctl_has_left_in_a_list() -> None:
 
 def test_a_taint_that_a_run_left_behind_is_named_with_its_remedy() -> None:
     taint = Taint(key="CriticalAddonsOnly", value="claimctl-p-1", effect="NoSchedule")
-    (found,) = findings(Observed("hold", stale_taints=(("n1", taint),)))
+    (found,) = findings(ObservedCluster("hold", stale_taints=(("n1", taint),)))
     assert (found.check, found.object) == ("stale-taints", "n1")
     assert "claimctl reschedule --release-taints" in found.message
 
 
 def test_a_pod_for_which_others_left_in_vain_is_named() -> None:
-    (found,) = findings(Observed("hold", resizes=(("team", "big", "it waits"),)))
+    (found,) = findings(ObservedCluster("hold", resizes=(("team", "big", "it waits"),)))
     assert (found.check, found.namespace, found.object) == ("resizes", "team", "pod/big")
     assert found.message == "it waits; see `claimctl explain pod/big -n team`"
 
 
 def test_an_owner_whose_pods_wait_is_named_with_the_remedy() -> None:
-    (found,) = findings(Observed("hold", avoidances=(("team", "replicaset/web", "they wait"),)))
+    (found,) = findings(
+        ObservedCluster("hold", avoidances=(("team", "replicaset/web", "they wait"),))
+    )
     assert (found.check, found.namespace, found.object) == ("avoidances", "team", "replicaset/web")
     assert "claimctl reschedule --release-taints" in found.message
 
@@ -102,7 +106,7 @@ async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step
     }
     made.reservation("wrong", claim="nosuch", status={"conditions": [condition]})
     reservations = (await made.client.list(CLAIMRESERVATIONS)).items
-    (finding,) = findings(Observed("hold", reservations=reservations))
+    (finding,) = findings(ObservedCluster("hold", reservations=reservations))
     assert (finding.check, finding.object, finding.verdict) == ("reservations", "wrong", "problem")
     assert finding.message == (
         "not ready (ClaimNotFound): claim nosuch does not exist; "
@@ -118,7 +122,7 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
     reservations = (await made.client.list(CLAIMRESERVATIONS)).items
     claims = (await made.client.list(RESOURCECLAIMS)).items
     listed = {("apps", "deployments"): frozenset({"other"})}
-    seen = Observed("native", claims, uids=listed, reservations=reservations)
+    seen = ObservedCluster("native", claims, uids=listed, reservations=reservations)
     (finding,) = findings(seen)
     assert (finding.check, finding.verdict) == ("dangling-references", "fact")
     assert finding.message.endswith("`claimctl release slice -n ml` frees them")
@@ -128,9 +132,9 @@ async def test_a_hold_that_a_policy_keeps_for_a_workload_that_is_gone_is_a_fact(
 
 def test_one_cause_of_many_missing_rights_is_one_line() -> None:
     rights = tuple(f"get things{number}" for number in range(29))
-    (finding,) = findings(Observed("hold", missing_rights=rights))
+    (finding,) = findings(ObservedCluster("hold", missing_rights=rights))
     assert finding.message == (
         "the controller lacks 29 rights, such as get things0, get things1 and 27 more; "
         "`claimctl install --component rbac` applies its roles"
     )
-    assert len(findings(Observed("hold", missing_rights=rights[:3]))) == 3
+    assert len(findings(ObservedCluster("hold", missing_rights=rights[:3]))) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.commands.doctor.cluster_checks import Verdict
+from claimctl.commands.doctor.cluster_checks import CheckVerdict
 from tests.support.claim_server import Server
 from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
 
@@ -15,7 +15,7 @@ async def test_a_cluster_without_claimctl_says_so() -> None:
     ]
     line = the(found, "installation").message
     assert "reschedulerecords.claimctl.io; install them: `claimctl install --image IMAGE`" in line
-    assert the(found, "permissions").verdict is Verdict.FACT
+    assert the(found, "permissions").verdict is CheckVerdict.FACT
     assert {each.check for each in found} == CHECKS
 
 
@@ -33,4 +33,4 @@ async def test_a_healthy_cluster_has_a_line_for_every_check_and_no_problem() -> 
     found = await diagnosed(made)
     assert problems(found) == []
     assert {each.check for each in found} == CHECKS
-    assert {each.verdict for each in found} == {Verdict.OK, Verdict.FACT}
+    assert {each.verdict for each in found} == {CheckVerdict.OK, CheckVerdict.FACT}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.doctor.cluster_checks import Verdict
+from claimctl.commands.doctor.cluster_checks import CheckVerdict
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.reservations import RESERVE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
@@ -61,7 +61,7 @@ async def test_what_may_not_be_read_is_unknown_and_the_rest_is_checked(plural: s
     made.orphan()
     forbidding(made, plural)
     found = await diagnosed(made)
-    unknown = {each.check for each in found if each.verdict is Verdict.UNKNOWN}
+    unknown = {each.check for each in found if each.verdict is CheckVerdict.UNKNOWN}
     assert unknown == EVERYTHING[plural]
     assert problems(found) == ([] if "orphans" in unknown else [("orphans", "slice")])
     assert {each.check for each in found} == CHECKS

@@ -7,7 +7,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl import __version__
 from claimctl.commands.claims.controller_health import Election, State
-from claimctl.commands.doctor.account import Account
+from claimctl.commands.doctor.account import ControllerAccount
 from claimctl.commands.doctor.versions import Skew, Versions, release_of, versions
 from claimctl.controller.dialect.api_versions import Served
 from tests.support.claim_server import Server
@@ -35,7 +35,7 @@ def made(image: str = "", crds: str = "") -> Versions:
         served=Served(("v1",)),
         crds=("v1alpha1",),
         crds_release=crds,
-        controller=Account("claimctl-system", images=(image,)) if image else None,
+        controller=ControllerAccount("claimctl-system", images=(image,)) if image else None,
         election=Election(State.ACTING, ""),
         dialect="hold",
     )

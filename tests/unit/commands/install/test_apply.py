@@ -15,10 +15,10 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl.commands.install.apply import (
     MANAGER,
     Applied,
+    ApplyOutcome,
     Installer,
     InstallFailed,
     NotOurs,
-    Outcome,
     available,
     version_of,
     why_waiting,
@@ -48,7 +48,7 @@ class World:
         self.told: list[Applied] = []
         self.installer = Installer(self.client, cluster.clock, self.told.append)
 
-    async def install(self, found: list[Object]) -> set[Outcome]:
+    async def install(self, found: list[Object]) -> set[ApplyOutcome]:
         self.told.clear()
         await self.installer.check(found)
         await self.installer.apply(found)
@@ -67,14 +67,16 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_an_installation_is_made_repeated_and_changed(world: World) -> None:
-    assert await world.install(documents()) == {Outcome.CREATED}
+    assert await world.install(documents()) == {ApplyOutcome.CREATED}
     await world.installer.wait(documents(), 30)
-    assert await world.install(documents()) == {Outcome.UNCHANGED}
+    assert await world.install(documents()) == {ApplyOutcome.UNCHANGED}
     changed = documents()
     changed[-3]["spec"]["replicas"] = 1
     assert changed[-3]["kind"] == "Deployment"
-    assert await world.install(changed) == {Outcome.UNCHANGED, Outcome.CHANGED}
-    assert [each.kind for each in world.told if each.outcome is Outcome.CHANGED] == ["Deployment"]
+    assert await world.install(changed) == {ApplyOutcome.UNCHANGED, ApplyOutcome.CHANGED}
+    assert [each.kind for each in world.told if each.outcome is ApplyOutcome.CHANGED] == [
+        "Deployment"
+    ]
 
 
 async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
@@ -82,8 +84,8 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> Non
     world.told.clear()
     await world.installer.apply(documents(), dry_run=True)
     outcomes = {each.kind: each.outcome for each in world.told}
-    assert outcomes["CustomResourceDefinition"] is Outcome.UNCHANGED
-    assert outcomes["Deployment"] is Outcome.CREATED
+    assert outcomes["CustomResourceDefinition"] is ApplyOutcome.UNCHANGED
+    assert outcomes["Deployment"] is ApplyOutcome.CREATED
     found = await world.client.list(DEPLOYMENT)
     assert found == []
 
@@ -118,7 +120,7 @@ async def test_older_crds_do_not_replace_newer_ones(world: World) -> None:
     await world.install(newer)
     with pytest.raises(NotOurs, match=r"comes from claimctl 99.1.0, and this is claimctl"):
         await world.install(documents("crds"))
-    assert await world.install(newer) == {Outcome.UNCHANGED}
+    assert await world.install(newer) == {ApplyOutcome.UNCHANGED}
 
 
 async def test_a_kind_that_is_not_served_is_named(world: World) -> None:

@@ -8,15 +8,15 @@ from claimctl.cli import main
 from claimctl.commands.orphans import work
 from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
-from claimctl.commands.orphans.work import Wanted
+from claimctl.commands.orphans.work import OrphansWanted
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 from tests.support.printed import as_json
 
-LOOK = Wanted("train", write=False, times=WatchTimes())
-DO = Wanted("", write=True, times=WatchTimes())
+LOOK = OrphansWanted("train", write=False, times=WatchTimes())
+DO = OrphansWanted("", write=True, times=WatchTimes())
 
 
 @pytest.mark.parametrize(

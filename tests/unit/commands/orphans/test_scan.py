@@ -9,7 +9,7 @@ import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.commands.orphans.model import Answer, OwnerState
-from claimctl.commands.orphans.scan import Scan, scan_claims
+from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.kube.errors import Forbidden
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -18,11 +18,11 @@ RESERVE, POLICY = "claimctl.io/reserve", "claimctl.io/retention-policy"
 Answers = Mapping[str, Answer]
 
 
-async def look(server: Server, **options: Any) -> Scan:
+async def look(server: Server, **options: Any) -> ClaimScan:
     return await scan_claims(server.client, server.clock, **options)
 
 
-def states(seen: Scan) -> list[OwnerState]:
+def states(seen: ClaimScan) -> list[OwnerState]:
     return [answer.state for scanned in seen.claims for answer in scanned.answers.values()]
 
 

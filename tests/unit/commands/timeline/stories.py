@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.commands.timeline.history import Change, Chronicle
+from claimctl.commands.timeline.history import Chronicle, ObjectChange
 from claimctl.commands.timeline.model import Timeline
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservationStatus, ReleaseProgress
@@ -45,29 +45,29 @@ RELEASES = reservation(
 )
 
 
-def life(pods: int = 1) -> list[Change]:
+def life(pods: int = 1) -> list[ObjectChange]:
     """A claim is created, used by pods from second 1 to 40, held from 5, and freed at 60."""
     names = ["a", *(f"p{number}" for number in range(1, pods))]
     return [
-        Change(after(0), UNALLOCATED, actor="user"),
-        *(Change(after(1), pending(name)) for name in names),
-        Change(after(2), IN_USE, actor="kube-scheduler"),
-        *(Change(after(3), running(name)) for name in names),
-        Change(after(5), HELD, actor="claimctl"),
-        Change(after(5), HOLDS),
-        *(Change(after(40), running(name), deleted=True) for name in names),
-        Change(after(41), IDLE),
-        Change(after(59), RELEASES),
-        Change(after(60), UNALLOCATED, actor="claimctl"),
+        ObjectChange(after(0), UNALLOCATED, actor="user"),
+        *(ObjectChange(after(1), pending(name)) for name in names),
+        ObjectChange(after(2), IN_USE, actor="kube-scheduler"),
+        *(ObjectChange(after(3), running(name)) for name in names),
+        ObjectChange(after(5), HELD, actor="claimctl"),
+        ObjectChange(after(5), HOLDS),
+        *(ObjectChange(after(40), running(name), deleted=True) for name in names),
+        ObjectChange(after(41), IDLE),
+        ObjectChange(after(59), RELEASES),
+        ObjectChange(after(60), UNALLOCATED, actor="claimctl"),
     ]
 
 
-def timeline(changes: list[Change], end: float = 100) -> Timeline:
+def timeline(changes: list[ObjectChange], end: float = 100) -> Timeline:
     chronicle = Chronicle()
     chronicle.read(changes)
     (found,) = chronicle.timelines(after(end))
     return found
 
 
-def done(name: str) -> Change:
-    return Change(after(30), pod(name, node="node-0", phase="Succeeded"))
+def done(name: str) -> ObjectChange:
+    return ObjectChange(after(30), pod(name, node="node-0", phase="Succeeded"))

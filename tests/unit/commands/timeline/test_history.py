@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from claimctl.commands.timeline.history import Change, Chronicle
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Span
+from claimctl.commands.timeline.history import Chronicle, ObjectChange
+from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, TimelineSpan
 from tests.support.builders import after, claim, pending, reservation
 from tests.unit.commands.timeline.stories import HELD, HOLDS, UNALLOCATED, done, life, timeline
 
@@ -12,10 +12,10 @@ def test_each_lane_has_what_lasted_from_when_to_when() -> None:
     found = timeline(life())
     assert (found.begin, found.end) == (after(0), after(100))
     assert set(found.spans) == {
-        Span(Lane.DEVICE, "node-0/gpu-0", after(2), after(60)),
-        Span(Lane.HOLDER, "deployments/train", after(5), after(60)),
-        Span(Lane.POD, "a", after(1), after(3), WAITING),
-        Span(Lane.POD, "a", after(3), after(40), RUNNING),
+        TimelineSpan(Lane.DEVICE, "node-0/gpu-0", after(2), after(60)),
+        TimelineSpan(Lane.HOLDER, "deployments/train", after(5), after(60)),
+        TimelineSpan(Lane.POD, "a", after(1), after(3), WAITING),
+        TimelineSpan(Lane.POD, "a", after(3), after(40), RUNNING),
     }
 
 
@@ -31,7 +31,7 @@ def test_the_marks_say_who_did_what_once_each() -> None:
 
 
 def test_what_still_lasts_has_no_end() -> None:
-    found = timeline([Change(after(0), HELD), Change(after(1), pending("a"))])
+    found = timeline([ObjectChange(after(0), HELD), ObjectChange(after(1), pending("a"))])
     assert {each.end for each in found.spans} == {None}
 
 
@@ -43,9 +43,9 @@ def test_a_finished_pod_uses_the_claim_no_more() -> None:
 def test_a_deleted_claim_loses_everything_and_another_of_its_name_goes_on() -> None:
     found = timeline(
         [
-            Change(after(0), HELD),
-            Change(after(9), HELD, deleted=True),
-            Change(after(20), UNALLOCATED),
+            ObjectChange(after(0), HELD),
+            ObjectChange(after(9), HELD, deleted=True),
+            ObjectChange(after(20), UNALLOCATED),
         ]
     )
     assert {each.end for each in found.spans} == {after(9)}
@@ -60,10 +60,10 @@ def test_a_deleted_claim_loses_everything_and_another_of_its_name_goes_on() -> N
 def test_a_new_reservation_of_the_same_name_tells_its_conditions_again() -> None:
     found = timeline(
         [
-            Change(after(0), UNALLOCATED),
-            Change(after(1), HOLDS),
-            Change(after(2), HOLDS, deleted=True),
-            Change(after(3), HOLDS),
+            ObjectChange(after(0), UNALLOCATED),
+            ObjectChange(after(1), HOLDS),
+            ObjectChange(after(2), HOLDS, deleted=True),
+            ObjectChange(after(3), HOLDS),
         ]
     )
     assert [each.reason for each in found.marks] == ["Created", "Reserved", "Deleted", "Reserved"]
@@ -71,15 +71,15 @@ def test_a_new_reservation_of_the_same_name_tells_its_conditions_again() -> None
 
 def test_a_claim_that_never_existed_has_no_timeline() -> None:
     chronicle = Chronicle()
-    chronicle.read([Change(after(0), pending("a")), Change(after(0), reservation())])
+    chronicle.read([ObjectChange(after(0), pending("a")), ObjectChange(after(0), reservation())])
     assert chronicle.timelines(after(1)) == []
 
 
 def test_another_device_is_another_span() -> None:
     moved = claim()
     chronicle = Chronicle()
-    chronicle.read([Change(after(0), moved), Change(after(5), UNALLOCATED)])
-    chronicle.read([Change(after(6), moved)])
+    chronicle.read([ObjectChange(after(0), moved), ObjectChange(after(5), UNALLOCATED)])
+    chronicle.read([ObjectChange(after(6), moved)])
     (found,) = chronicle.timelines(after(10))
     spans = found.rows(Lane.DEVICE)["node-0/gpu-0"]
     assert [(each.start, each.end) for each in spans] == [

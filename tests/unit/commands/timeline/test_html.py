@@ -82,7 +82,7 @@ def test_text_of_objects_cannot_become_markup() -> None:
 
 
 def test_labels_of_steps_that_are_close_share_one() -> None:
-    steps = [html.Step(after(at), str(at)) for at in (0, 1, 2, 50, 99)]
+    steps = [html.ChartStep(after(at), str(at)) for at in (0, 1, 2, 50, 99)]
     chart = html.chart(timeline(life()), steps)
     assert re.findall(r'<span class="" style="left:[\d.]+%">([^<]+)', chart) == ["0–2", "50"]
     assert re.findall(r'<span class="last" style="left:[\d.]+%">([^<]+)', chart) == ["99"]

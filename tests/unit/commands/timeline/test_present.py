@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, Span
+from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, TimelineSpan
 from claimctl.commands.timeline.present import Seen, timeline
 from claimctl.commands.timeline.shapes import TimedEvent, TimedPod
 from claimctl.wire.base import from_plain
@@ -57,13 +57,13 @@ def test_times_come_from_conditions_and_containers() -> None:
     found = timeline(Seen(after(100), dated(HELD), pods, (holding(),)))
     assert found.source is Source.OBJECTS
     assert set(found.spans) == {
-        Span(Lane.DEVICE, "node-0/gpu-0", after(2)),
-        Span(Lane.HOLDER, "deployments/train", after(5)),
-        Span(Lane.POD, "a", after(1), after(4), WAITING),
-        Span(Lane.POD, "a", after(4), None, RUNNING),
-        Span(Lane.POD, "b", after(1), after(3), WAITING),
-        Span(Lane.POD, "b", after(3), after(9), RUNNING),
-        Span(Lane.POD, "c", after(1), None, WAITING),
+        TimelineSpan(Lane.DEVICE, "node-0/gpu-0", after(2)),
+        TimelineSpan(Lane.HOLDER, "deployments/train", after(5)),
+        TimelineSpan(Lane.POD, "a", after(1), after(4), WAITING),
+        TimelineSpan(Lane.POD, "a", after(4), None, RUNNING),
+        TimelineSpan(Lane.POD, "b", after(1), after(3), WAITING),
+        TimelineSpan(Lane.POD, "b", after(3), after(9), RUNNING),
+        TimelineSpan(Lane.POD, "c", after(1), None, WAITING),
     }
 
 

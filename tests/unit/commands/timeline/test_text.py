@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.commands.timeline.model import Timeline
-from claimctl.commands.timeline.text import ASCII, BLOCKS, MARKS, Signs, lines
+from claimctl.commands.timeline.text import ASCII, BLOCKS, MARKS, BarSigns, lines
 from tests.unit.commands.timeline.stories import life, timeline
 
 
@@ -38,9 +38,9 @@ def test_names_are_never_cut(width: int) -> None:
 
 
 def test_a_terminal_without_blocks_gets_ascii() -> None:
-    assert Signs.of("utf-8") is BLOCKS
-    assert Signs.of("ascii") is ASCII
-    assert Signs.of("no such encoding") is ASCII
+    assert BarSigns.of("utf-8") is BLOCKS
+    assert BarSigns.of("ascii") is ASCII
+    assert BarSigns.of("no such encoding") is ASCII
     assert "\n".join(lines(timeline(life()), signs=ASCII)).isascii()
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from claimctl.cli import main
 from claimctl.commands.uninstall.model import Leftover, Removed
-from claimctl.commands.uninstall.run import Result, Wanted
+from claimctl.commands.uninstall.run import UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.work import conclusion, document, exit_code, table
 from claimctl.controller.settings import Settings
 from tests.support.printed import as_json
 
 LEFT = Leftover("ClaimReservation", "ml", "train", "HistoryUnknown", "waits", 250.0)
 STUCK = Leftover("PodGroup", "ml", "train", "Guarded", "pods use it")
-WANTED = Wanted(Settings(identity="me"), ("ml",))
+WANTED = UninstallWanted(Settings(identity="me"), ("ml",))
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_bad_input_is_one_line_that_names_the_flag(
 
 
 def test_the_exit_code_says_whether_anything_is_left() -> None:
-    assert exit_code(Result(())) == 0
-    assert exit_code(Result((STUCK,))) == 3
+    assert exit_code(UninstallResult(())) == 0
+    assert exit_code(UninstallResult((STUCK,))) == 3
 
 
 def test_the_table_has_a_line_for_each_object() -> None:
-    made = table(Result((LEFT, STUCK)), "Left")
+    made = table(UninstallResult((LEFT, STUCK)), "Left")
     assert made.rows == (
         ("ml", "ClaimReservation", "train", "Left", "HistoryUnknown", "4m10s", "waits"),
         ("ml", "PodGroup", "train", "Left", "Guarded", "", "pods use it"),
@@ -55,7 +55,7 @@ def test_the_table_has_a_line_for_each_object() -> None:
 
 def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     removed = [Removed("Deployment", "ml", "train", "annotations claimctl.io/reserve=*")]
-    shown = as_json(document(Result((LEFT,), ("stays",), removed), WANTED, dry_run=False))
+    shown = as_json(document(UninstallResult((LEFT,), ("stays",), removed), WANTED, dry_run=False))
     assert (shown["kind"], shown["clean"], shown["namespaces"]) == (
         "UninstallReport",
         False,
@@ -64,7 +64,7 @@ def test_the_document_has_what_was_removed_and_what_is_left() -> None:
     assert shown["removed"][0]["what"] == "annotations claimctl.io/reserve=*"
     assert shown["left"][0]["afterSeconds"] == 250.0
     assert shown["notes"] == ["stays"]
-    assert document(Result(()), WANTED, dry_run=True).clean is True
+    assert document(UninstallResult(()), WANTED, dry_run=True).clean is True
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_the_document_has_what_was_removed_and_what_is_left() -> None:
 def test_the_last_line_says_what_comes_next(
     left: tuple[Leftover, ...], verify: bool, dry_run: bool, told: str
 ) -> None:
-    assert told in conclusion(Result(left), (), verify=verify, dry_run=dry_run)
+    assert told in conclusion(UninstallResult(left), (), verify=verify, dry_run=dry_run)
 
 
 def test_a_part_of_the_cluster_is_not_the_cluster() -> None:
-    told = conclusion(Result(()), ("ml", "web"), verify=True, dry_run=False)
+    told = conclusion(UninstallResult(()), ("ml", "web"), verify=True, dry_run=False)
     assert told == "nothing of claimctl is left in ml, web"

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.downgrade.expansion import Expanded, Obstacle, Refused, Unchanged, expand
+from claimctl.downgrade.expansion import (
+    Expanded,
+    ExpansionObstacle,
+    ExpansionRefused,
+    Unchanged,
+    expand,
+)
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import ClearReleaseRequest, WriteStatus
 from claimctl.reservation.facts.snapshot import Rules
@@ -290,8 +296,8 @@ def test_a_claim_that_an_unreadable_pod_may_use_is_not_expanded(
     held = claim(WORKLOAD, pod_ref("listed"), created_for=WORKLOAD)
     expansion = expand(held, [running("a")], unreadable=[found])
     if refused:
-        assert isinstance(expansion, Refused)
-        assert expansion.obstacle is Obstacle.UNREADABLE_POD
+        assert isinstance(expansion, ExpansionRefused)
+        assert expansion.obstacle is ExpansionObstacle.UNREADABLE_POD
     else:
         assert isinstance(expansion, Expanded)
 
@@ -301,4 +307,4 @@ def test_pods_alone_are_no_reason_to_refuse_unless_one_may_be_missing() -> None:
     assert isinstance(expand(by_pods, [], again=True, unreadable=[found]), Unchanged)
     by_pods = claim(pod_ref("a"))
     pods = [running("a")]
-    assert isinstance(expand(by_pods, pods, again=True, unreadable=[found]), Refused)
+    assert isinstance(expand(by_pods, pods, again=True, unreadable=[found]), ExpansionRefused)
