@@ -107,3 +107,36 @@ async def test_a_dry_run_writes_nothing(stage: Stage) -> None:
     before = stage.embedded.store.revision
     await planned(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
     assert stage.embedded.store.revision == before
+
+
+WORN = {"key": "example.com/worn", "value": "yes", "effect": "NoSchedule"}
+LEAVE = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: leave
+  pluginConfig:
+  - {name: DefaultEvictor, args: {moveHeldClaims: WholeUnit}}
+  plugins:
+    deschedule: {enabled: [LeaveBadNodes]}
+"""
+
+
+@three
+async def test_pods_leave_a_node_that_turned_bad_with_their_claims(stage: Stage) -> None:
+    """Two with a held claim, one with a claim of its own; the pods without claims stay."""
+    await held(stage, 2)
+    await closed(stage, 1, 2)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
+    await stage.create(DEPLOYMENTS, workload("web", 1, template="each"))
+    await stage.until_running(6)
+    await closed(stage, 1, 2, unschedulable=False)
+    first = stage.site.nodes[0]
+    await stage.site.patch_node(first, {"spec": {"taints": [WORN]}})
+    report = await rescheduled(stage, LEAVE)
+    assert report.evicted == 3
+    await stage.until_running(6)
+    assert (await places(stage, "web"))[first] == (await places(stage, "train"))[first] == 0
+    assert (await places(stage, "filler"))[first] == 3
+    assert await taints(stage) == [(WORN["key"], "yes")]
+    assert (await rescheduled(stage, LEAVE)).plan.moves == ()

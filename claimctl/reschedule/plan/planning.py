@@ -17,6 +17,7 @@ from claimctl.reschedule.plan.policy import (
     DEVICE_CLASS_PREFIX,
     CriticalPods,
     DeferredResizes,
+    LeaveBadNodes,
     LowNodeUtilization,
     Policy,
     PriorityThreshold,
@@ -30,6 +31,7 @@ from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.strategies.bad_nodes import leave_bad_nodes
 from claimctl.reschedule.plan.strategies.critical import rescue_critical
 from claimctl.reschedule.plan.strategies.duplicates import remove_duplicates
 from claimctl.reschedule.plan.strategies.resizes import make_room_for_resizes
@@ -212,6 +214,8 @@ def _apply(
             make_room_for_resizes(run, context, strategy, observed)
         case UnplaceablePods():
             place_elsewhere(run, context, strategy, observed)
+        case LeaveBadNodes():
+            leave_bad_nodes(run, context)
 
 
 def _result(observed: Observed, run: Run) -> Plan:

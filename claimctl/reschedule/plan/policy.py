@@ -199,7 +199,21 @@ class UnplaceablePods:
     name: str = "UnplaceablePods"
 
 
-Strategy = RemoveDuplicates | LowNodeUtilization | CriticalPods | DeferredResizes | UnplaceablePods
+@dataclass(frozen=True, slots=True)
+class LeaveBadNodes:
+    """Move pods with claims off nodes whose taints or labels do not fit them any more."""
+
+    name: str = "LeaveBadNodes"
+
+
+Strategy = (
+    RemoveDuplicates
+    | LowNodeUtilization
+    | CriticalPods
+    | DeferredResizes
+    | UnplaceablePods
+    | LeaveBadNodes
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ def strategy_of(args: models.PolicyModel) -> policy.Strategy:
         case models.UnplaceablePodsArgs():
             own = {name: value for name, value in args if name != "budget"}
             return policy.UnplaceablePods(**own, **dict(args.budget))
+        case models.LeaveBadNodesArgs():
+            return policy.LeaveBadNodes()
     raise AssertionError(f"{type(args).__name__} describe no strategy")
 
 

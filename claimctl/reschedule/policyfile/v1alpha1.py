@@ -25,7 +25,7 @@ V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")
 """The strategies of 2018 that claimctl has. They are on unless the file switches them off."""
 PROFILE = "strategies"
-_OWN = ("UnplaceablePods", "CriticalPods", "DeferredResizes")
+_OWN = ("UnplaceablePods", "CriticalPods", "DeferredResizes", "LeaveBadNodes")
 """claimctl's own plugins: they are on only where the file names them."""
 _THRESHOLDS = ("params", "nodeResourceUtilizationThresholds")
 

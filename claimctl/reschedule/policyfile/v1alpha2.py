@@ -192,6 +192,10 @@ class UnplaceablePodsArgs(PolicyModel):
     """Whether new pods of an owner wait when the budget is spent."""
 
 
+class LeaveBadNodesArgs(PolicyModel):
+    """claimctl's own: pods with claims leave nodes that would not take them any more."""
+
+
 class PluginConfig(PolicyModel):
     """``args`` is read by the model of the plugin that ``name`` names."""
 
@@ -245,6 +249,7 @@ ARGS: Mapping[str, type[PolicyModel]] = {
     "CriticalPods": CriticalPodsArgs,
     "DeferredResizes": DeferredResizesArgs,
     "UnplaceablePods": UnplaceablePodsArgs,
+    "LeaveBadNodes": LeaveBadNodesArgs,
 }
 """The plugins that claimctl has, each with the model of its args."""
 POINTS: Mapping[str, tuple[str, ...]] = {
@@ -254,5 +259,6 @@ POINTS: Mapping[str, tuple[str, ...]] = {
     "CriticalPods": ("deschedule",),
     "DeferredResizes": ("deschedule",),
     "UnplaceablePods": ("deschedule",),
+    "LeaveBadNodes": ("deschedule",),
 }
 """The extension points at which each of these plugins can be enabled."""

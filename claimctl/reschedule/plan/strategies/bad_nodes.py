@@ -1,0 +1,36 @@
+"""LeaveBadNodes: pods with claims leave a node that would not take them any more.
+
+The node has got a taint that they do not tolerate, or lost a label that they ask for. Their claims
+move with them. Cordons and the taints of Kubernetes itself (``node.kubernetes.io/``) do not count:
+they say that a node is in maintenance or ill, and others evict then.
+"""
+
+from __future__ import annotations
+
+from claimctl.reschedule.plan.fit import matches_affinity
+from claimctl.reschedule.plan.own_taints import is_own
+from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.world import WorldNode, WorldPod
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.placement import admits
+
+_OF_KUBERNETES = "node.kubernetes.io/"
+
+
+def leave_bad_nodes(run: Run, context: Context) -> None:
+    """Move the pods whose node does not fit them any more."""
+    for pod in sorted(run.world.pods.values(), key=lambda pod: pod.key):
+        bound = pod.pod.spec.node_name and pod.uid not in run.moved
+        if bound and claim_names(pod.pod) and (why := _fault(run.world.nodes[pod.node], pod)):
+            run.move(pod, context, lambda steps: None, why)
+
+
+def _fault(node: WorldNode, pod: WorldPod) -> str:
+    """What the pod has against its node; '' if it has nothing."""
+    if not matches_affinity(pod.pod, node.node):
+        return f"{node.name} no longer has the labels that it asks for"
+    for taint in node.node.spec.taints:
+        counts = not (taint.key.startswith(_OF_KUBERNETES) or is_own(taint.key, taint.value))
+        if counts and not admits((taint,), pod.pod.spec.tolerations):
+            return f"it does not tolerate the taint {taint.key} of {node.name}"
+    return ""
