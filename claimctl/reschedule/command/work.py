@@ -15,9 +15,8 @@ from claimctl.cli.process import Stop, who_am_i
 from claimctl.cli.session import Session, in_session
 from claimctl.kube.events import EventRecorder
 from claimctl.reschedule.command.runner import COMPONENT, policy_of, runner_of
-from claimctl.reschedule.command.view import conclude, show
+from claimctl.reschedule.command.view import conclude, explain, show
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
-from claimctl.reschedule.command.why import explain
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
 from claimctl.reschedule.plan.policy import Policy

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.claims import Claims
 from claimctl.reschedule.plan.devices import Devices, Units
-from claimctl.reschedule.plan.fit import Fitter
+from claimctl.reschedule.plan.fit import Fitter, Volumes
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.ledger import Ledger
 from claimctl.reschedule.plan.observed import Observed
@@ -38,7 +38,6 @@ from claimctl.reschedule.plan.strategies.resizes import make_room_for_resizes
 from claimctl.reschedule.plan.strategies.unplaceable import place_elsewhere, stop_avoiding
 from claimctl.reschedule.plan.strategies.utilization import balance_usage
 from claimctl.reschedule.plan.units import ClaimUnits
-from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World
 from claimctl.wire.base import Wire
 from claimctl.wire.resources import PODS

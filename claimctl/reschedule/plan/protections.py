@@ -19,6 +19,7 @@ from claimctl.reschedule.plan.facts import (
     SOURCE,
     is_critical,
 )
+from claimctl.reschedule.plan.fit import Volumes
 from claimctl.reschedule.plan.policy import (
     DEFAULT_SCHEDULER,
     SYSTEM_NAMESPACES,
@@ -27,7 +28,6 @@ from claimctl.reschedule.plan.policy import (
     Protection,
 )
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World, WorldPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
 from claimctl.wire.label_selectors import LabelSelector, selects

@@ -13,13 +13,13 @@ from claimctl.reschedule.policyfile import checks, text
 from claimctl.reschedule.policyfile.problems import (
     Path,
     PolicyError,
+    Unsupported,
     at,
     names,
     parsed,
     raised,
 )
 from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of, strategy_of
-from claimctl.reschedule.policyfile.unsupported import Unsupported
 from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1, from_strategies
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.policyfile import checks
-from claimctl.reschedule.policyfile.problems import Path, at, parsed, raised
+from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parsed, raised
 from claimctl.reschedule.policyfile.translating import CheckedPolicy, strategy_of
-from claimctl.reschedule.policyfile.unsupported import Unsupported
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,
     LowNodeUtilizationArgs,

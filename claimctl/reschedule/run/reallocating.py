@@ -14,8 +14,8 @@ from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.run.controller_lease import read_controller
 from claimctl.reschedule.run.evicting import Left
+from claimctl.reschedule.run.gates import read_controller
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
     REALLOCATE_FOR_ANNOTATION,

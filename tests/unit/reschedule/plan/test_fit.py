@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.fit import Fitter, Unknown
-from claimctl.reschedule.plan.volumes import Volumes
+from claimctl.reschedule.plan.fit import Fitter, Unknown, Volumes
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import (
     PersistentVolume,

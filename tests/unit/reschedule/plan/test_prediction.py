@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from claimctl.reschedule.plan.devices import Placement
-from claimctl.reschedule.plan.fit import Fitter
+from claimctl.reschedule.plan.fit import Fitter, Volumes
 from claimctl.reschedule.plan.prediction import Landing, Predictor, describe
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import HOSTNAME, World
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from tests.support.no_devices import NoDevices

@@ -17,6 +17,7 @@ from claimctl.reschedule.plan.facts import (
     SAFE_TO_EVICT,
     SOURCE,
 )
+from claimctl.reschedule.plan.fit import Volumes
 from claimctl.reschedule.plan.policy import (
     DEFAULT_PROTECTIONS,
     Evictor,
@@ -25,7 +26,6 @@ from claimctl.reschedule.plan.policy import (
 )
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.plan.volumes import Volumes
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import SchedulingPod, VolumeClaim
 from claimctl.wire.base import from_plain

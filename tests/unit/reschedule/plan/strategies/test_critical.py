@@ -486,7 +486,7 @@ def test_a_device_that_was_freed_for_one_pod_is_not_there_for_the_next() -> None
     )
     assert victims(made) == ["a-0"]
     (skipped,) = made.skipped
-    assert (skipped.pod.name, skipped.reason) == ("second", Reason.DOES_NOT_FIT_EVEN_EMPTY)
+    assert (skipped.pod.name, skipped.reason) == ("second", Reason.ROOM_FOR_ANOTHER)
 
 
 def test_two_critical_pods_get_different_nodes() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.volumes import UnknownVolume, Volumes
+from claimctl.reschedule.plan.fit import UnknownVolume, Volumes
 from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.base import from_plain
 from tests.support.scheduling import pod

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from claimctl.reschedule.plan.record import MoveOutcome
-from claimctl.reschedule.run.outcomes import LANDING, settled
+from claimctl.reschedule.run.memory import LANDING, settled
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedWorkload,
