@@ -1,4 +1,4 @@
-"""What ``claimctl reschedule`` prints: the moves, and why the other pods stay."""
+"""What ``claimctl reschedule`` prints: moves, why other pods stay, and ``--why`` for one pod."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from claimctl.reschedule.plan.devices import DeviceCount, DeviceId, Placement
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.published import PublishedOn, catalogue
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.search import CannotTell, Chosen, Here, find_devices, least_devices
+from claimctl.reschedule.plan.search import CannotTell, Here, find_devices, least_devices
 from claimctl.reschedule.plan.selectors import selects as selected
 from claimctl.reschedule.shapes.devices import DeviceClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -93,9 +93,8 @@ class Inventory:
         for key, devices in placement.allocates:
             self._allocated[key] = devices
             self._log.append(_forget(self._allocated, key))
-        for key in placement.joins:
-            self._joined[key] += 1
-            self._log.append(_less(self._joined, key))
+        self._joined.update(placement.joins)
+        self._log.append(lambda: self._joined.subtract(placement.joins))
 
     def _release(self, claim: KnownClaim) -> None:
         self._free.add(claim.key)
@@ -200,7 +199,7 @@ class Inventory:
         if chosen is None:
             return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
         allocates = [
-            (key, _devices_of(chosen, number))
+            (key, tuple(choice.device.id for choice in chosen if choice.claim == number))
             for number, (key, _) in enumerate(wanted)
             if key is not None
         ]
@@ -287,13 +286,5 @@ class _Usage:
             self.by_node[node] = DeviceCount(known.used + change, known.published)
 
 
-def _devices_of(chosen: Iterable[Chosen], number: int) -> tuple[DeviceId, ...]:
-    return tuple(choice.device.id for choice in chosen if choice.claim == number)
-
-
 def _forget(known: dict[K, V], key: K) -> Callable[[], None]:
     return lambda: known.__delitem__(key)
-
-
-def _less(counted: Counter[ClaimKey], key: ClaimKey) -> Callable[[], None]:
-    return lambda: counted.update({key: -1})

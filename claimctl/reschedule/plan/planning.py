@@ -66,8 +66,9 @@ def plan(observed: Observed, policy: Policy) -> Plan:
     Raises:
         UnknownPriorityClass: a priority threshold names a class that was not observed.
     """
-    devices, units = _claims(observed)
-    return plan_with(observed, policy, devices, units)
+    claims = Claims(observed)
+    inventory = Inventory(observed, claims)
+    return plan_with(observed, policy, inventory, ClaimUnits(observed, claims, inventory))
 
 
 def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units) -> Plan:
@@ -118,12 +119,6 @@ def _about_effects(policy: Policy) -> Iterator[Note]:
                 yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
 
 
-def _claims(observed: Observed) -> tuple[Devices, Units]:
-    claims = Claims(observed)
-    inventory = Inventory(observed, claims)
-    return inventory, ClaimUnits(observed, claims, inventory)
-
-
 def _run(
     observed: Observed, policy: Policy, volumes: Volumes, devices: Devices, units: Units
 ) -> Run:
@@ -141,7 +136,11 @@ def _run(
         units=units,
         budgets=Budgets(observed.budgets, observed.unreadable),
         ledger=Ledger(policy.limits, observed.record or Record(), observed.now),
-        workloads=_workloads(observed),
+        workloads={
+            owner.metadata.uid: above.uid
+            for owner in observed.owners
+            if (above := owner.metadata.controller()) is not None
+        },
     )
 
 
@@ -159,11 +158,6 @@ def _by_devices(observed: Observed) -> frozenset[str]:
     named = (known.spec.extended_resource_name for known in classes)
     implicit = (DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
     return frozenset(name for name in (*named, *implicit) if name)
-
-
-def _workloads(observed: Observed) -> dict[str, str]:
-    above = ((owner.metadata.uid, owner.metadata.controller()) for owner in observed.owners)
-    return {uid: owner.uid for uid, owner in above if owner is not None}
 
 
 def _protections(

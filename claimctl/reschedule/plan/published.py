@@ -14,7 +14,11 @@ import msgspec
 
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.selectors import Described, described
-from claimctl.reschedule.shapes.devices import PublishedDevice, SchedulingSlice
+from claimctl.reschedule.shapes.devices import (
+    PublishedDevice,
+    SchedulingSlice,
+    SchedulingSliceSpec,
+)
 from claimctl.wire.claims import DeviceTaint, NodeSelector
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects
@@ -69,7 +73,8 @@ def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
     published = Catalogue()
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
-        devices = list(_devices(pool)) if _is_complete(pool) else None
+        complete = len(pool) == pool[0].spec.pool.resource_slice_count
+        devices = list(_devices(pool)) if complete else None
         if devices is None or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
             continue
@@ -95,10 +100,6 @@ def _pools(
     return pools
 
 
-def _is_complete(pool: list[SchedulingSlice]) -> bool:
-    return len(pool) == pool[0].spec.pool.resource_slice_count
-
-
 def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
     for slice_ in pool:
         for device in slice_.spec.devices or ():
@@ -110,9 +111,10 @@ def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
 def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
     """The device; None if no node can use it."""
     spec = of.spec
-    place: SchedulingSlice | PublishedDevice = device if spec.per_device_node_selection else of
-    node, selector, everywhere = _place(place)
-    if not node and selector is None and not everywhere:
+    place: SchedulingSliceSpec | PublishedDevice = (
+        device if spec.per_device_node_selection else spec
+    )
+    if not place.node_name and place.node_selector is None and not place.all_nodes:
         return None
     try:
         seen, readable = described(spec.driver, device), True
@@ -127,14 +129,9 @@ def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | No
         and not shared
         and not device.allow_multiple_allocations
         and not device.binding_conditions,
-        node=node,
-        selector=selector,
+        node=place.node_name or "",
+        selector=place.node_selector,
     )
-
-
-def _place(of: SchedulingSlice | PublishedDevice) -> tuple[str, NodeSelector | None, bool]:
-    place = of if isinstance(of, PublishedDevice) else of.spec
-    return place.node_name or "", place.node_selector, place.all_nodes
 
 
 def _may_be_on(of: SchedulingSlice, name: str, node: Node) -> bool:

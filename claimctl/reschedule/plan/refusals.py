@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingContainerState, SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
 
@@ -55,7 +55,8 @@ class Refusal(StrEnum):
 def refusal(pod: SchedulingPod) -> Refusal | None:
     """Whether a kubelet refused the pod; no container of a refused pod ever ran."""
     status = pod.status
-    if status.phase != "Failed" or not pod.spec.node_name or _ever_ran(pod):
+    ran = any(state.running or state.terminated for state in _states(pod))
+    if status.phase != "Failed" or not pod.spec.node_name or ran:
         return None
     if status.reason in _FOR_ITSELF:
         return Refusal.FOR_ITSELF
@@ -63,9 +64,10 @@ def refusal(pod: SchedulingPod) -> Refusal | None:
     return Refusal.BY_NODE if listed or status.message.startswith(_REJECTED) else None
 
 
-def _ever_ran(pod: SchedulingPod) -> bool:
+def _states(pod: SchedulingPod) -> list[SchedulingContainerState]:
+    """Of all containers."""
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return any(status.state.running or status.state.terminated for status in statuses)
+    return [status.state for status in statuses]
 
 
 def refused_at(pod: SchedulingPod) -> datetime | None:
@@ -116,14 +118,8 @@ def _lacks_cdi(pod: SchedulingPod) -> bool:
 
     See kubernetes/kubernetes#141433.
     """
-    waiting = [
-        status.state.waiting
-        for status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    ]
-    return any(
-        state is not None and state.reason == _CREATE_FAILED and _CDI_FAILED in state.message
-        for state in waiting
-    )
+    waiting = [state.waiting for state in _states(pod) if state.waiting is not None]
+    return any(wait.reason == _CREATE_FAILED and _CDI_FAILED in wait.message for wait in waiting)
 
 
 def is_braked(pod: SchedulingPod) -> bool:

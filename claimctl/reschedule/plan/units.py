@@ -46,13 +46,12 @@ class ClaimUnits:
         self._controller, self._now = observed.controller, observed.now
         self._nodes = {node.metadata.name: node for node in observed.nodes}
         self._plans = [
-            downgrade_plan
-            for downgrade_plan in observed.downgrade_plans
-            if not downgrade_plan.metadata.deleting and downgrade_plan.spec.action != RESTORE
+            plan
+            for plan in observed.downgrade_plans
+            if not plan.metadata.deleting and plan.spec.action != RESTORE
         ]
         self._groups = {
-            (pod_group.metadata.namespace, pod_group.metadata.name): pod_group
-            for pod_group in observed.pod_groups
+            (group.metadata.namespace, group.metadata.name): group for group in observed.pod_groups
         }
         self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
         for pod in sorted(observed.pods, key=by_name):
@@ -138,11 +137,9 @@ class ClaimUnits:
         """The nodes that can reach an allocation. Most selectors name one node."""
         names = set(_named_nodes(selector))
         candidates = names if names else self._nodes.keys()
-        return frozenset(
-            name
-            for name in candidates
-            if name in self._nodes and selects(selector, self._nodes[name])
-        )
+        known = self._nodes
+        reached = (name for name in candidates if name in known and selects(selector, known[name]))
+        return frozenset(reached)
 
     # obstacles
 
@@ -165,17 +162,13 @@ class ClaimUnits:
             return None
         if lost := self._inventory.unusable(claim):
             return Obstacle(Reason.CLAIM_UNREACHABLE, f"{lost}; the controller reallocates it")
-        if claim.held and self._is_frozen(claim.key[0]):
+        namespace = claim.key[0]
+        scopes = (plan.spec.namespaces for plan in self._plans)
+        if claim.held and any(not names or namespace in names for names in scopes):
             return Obstacle(
                 Reason.DOWNGRADE, f"claim {claim.name} is held, and a DowngradePlan is active"
             )
         return None
-
-    def _is_frozen(self, namespace: str) -> bool:
-        """Whether a DowngradePlan may concern claims of the namespace."""
-        return any(
-            not plan.spec.namespaces or namespace in plan.spec.namespaces for plan in self._plans
-        )
 
     def _pinning(self, members: Pods, pinned: tuple[KnownClaim, ...]) -> Obstacle:
         """Why the replacement would come back, or wait. The firmest reason wins."""

@@ -1,4 +1,4 @@
-"""What is wrong in a policy file: one line for each fault, with its path."""
+"""What is wrong in a policy file, or is not there in claimctl: one line each, with its path."""
 
 from __future__ import annotations
 
@@ -148,10 +148,8 @@ def _siblings(model: type[BaseModel], location: Sequence[str | int]) -> list[str
 
 
 def _below(model: type[BaseModel], name: str) -> type[BaseModel] | None:
-    for field in model.model_fields.values():
-        if field.alias == name:
-            return next(_models(field.annotation), None)
-    return None
+    below = (known for known in model.model_fields.values() if known.alias == name)
+    return next((inner for known in below for inner in _models(known.annotation)), None)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

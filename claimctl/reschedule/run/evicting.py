@@ -79,12 +79,9 @@ def difference(pod: SchedulingPod, move: Move) -> str:
     if pod.spec.node_name != move.pod.node:
         return f"the pod is on {pod.spec.node_name or 'no node'} now"
     now = facts_of(pod)
-    changed = [name for name in Facts.__struct_fields__ if _differs(now, move.facts, name)]
+    names = Facts.__struct_fields__
+    changed = [name for name in names if getattr(now, name) != getattr(move.facts, name)]
     return f"changed since the plan: {', '.join(changed)}" if changed else ""
-
-
-def _differs(now: Facts, then: Facts, name: str) -> bool:
-    return bool(getattr(now, name) != getattr(then, name))
 
 
 async def evict(

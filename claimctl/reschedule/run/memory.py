@@ -1,4 +1,5 @@
-"""Writes what a run did into the record: not after each eviction, but every few seconds."""
+"""What the record says of moves: what a run did, written every few seconds, and what became of the
+moves of earlier runs, judged by the pods that are there now."""
 
 from __future__ import annotations
 

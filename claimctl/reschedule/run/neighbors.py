@@ -1,6 +1,7 @@
-"""Whether the scheduler makes room for resizes itself (KEP-5836): asked, and not guessed.
+"""What other programs do: does a controller give held claims up, and who makes room for resizes?
 
-The gate is alpha in Kubernetes 1.37. Older servers do not have it, and a scheduler is never newer
+The controller is known by its Lease. The gate by which a scheduler makes room for resizes
+(KEP-5836) is alpha in Kubernetes 1.37. Older servers do not have it, and a scheduler is never newer
 than its API server. A newer server tells its gates in its metrics.
 """
 

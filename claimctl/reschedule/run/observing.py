@@ -17,8 +17,8 @@ from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import Controller, Gate, Observed
 from claimctl.reschedule.plan.record import remembered
 from claimctl.reschedule.run import rounds
-from claimctl.reschedule.run.gates import read_controller, resize_gate
 from claimctl.reschedule.run.memory import settled
+from claimctl.reschedule.run.neighbors import read_controller, resize_gate
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes.devices import (
     ClaimTemplate,

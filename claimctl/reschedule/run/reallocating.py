@@ -15,7 +15,7 @@ from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.evicting import Left
-from claimctl.reschedule.run.gates import read_controller
+from claimctl.reschedule.run.neighbors import read_controller
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
     REALLOCATE_FOR_ANNOTATION,

@@ -68,7 +68,10 @@ class TaintedSpec(Wire, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         # a null is as if the field was not there, as in every struct
-        present = tuple(_without_nulls(taint) for taint in self.taints)
+        present = tuple(
+            {name: value for name, value in taint.items() if value is not None}
+            for taint in self.taints
+        )
         if present != self.taints:
             force_setattr(self, "taints", present)
 
@@ -81,10 +84,6 @@ class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
 
 TAINTED_NODES = Resource("", NODES.version, NODES.plural, NODES.kind, TaintedNode, namespaced=False)
 _PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
-
-
-def _without_nulls(taint: Taint) -> Taint:
-    return {name: value for name, value in taint.items() if value is not None}
 
 
 class Closed(StrEnum):
@@ -149,9 +148,11 @@ class Taints:
         except Forbidden:
             await self._forget(entry)
             raise
-        if closed is Closed.OURS and not await self._recorded(entry):
-            await self._untaint(entry)
-            closed = Closed.BUSY
+        if closed is Closed.OURS:
+            record = await self.records.read()
+            if record is None or not _is_in(entry, record.status):
+                await self._untaint(entry)
+                closed = Closed.BUSY
         if closed in (Closed.BUSY, Closed.CHANGED):
             await self._forget(entry)
         return closed, entry
@@ -180,12 +181,14 @@ class Taints:
             everything: remove all taints of ours, also those in use.
         """
         records = await self.records.all()
-        nodes = {node.metadata.name: node for node in await self._tainted_nodes()}
+        every = (await self.client.list(TAINTED_NODES)).items
+        nodes = {node.metadata.name: node for node in every if any(map(is_own, node.spec.taints))}
         removed = 0
         for record in records:
             of_record = Taints(self.client, self.clock, Records(self.client, record.metadata.name))
             for entry in record.status.taints:
-                tainted = _has(nodes.get(entry.node), entry)
+                node = nodes.get(entry.node)
+                tainted = node is not None and any(_matches(t, entry) for t in node.spec.taints)
                 end = await of_record._sweepable(entry, tainted=tainted, everything=everything)
                 if end is not None:
                     await of_record.lift(entry, end)
@@ -196,7 +199,8 @@ class Taints:
                 if is_own(taint) and not any(
                     entry.node == name and _matches(taint, entry) for entry in live
                 ):
-                    removed += await self._untaint(_of_taint(name, taint))
+                    key, value = str(taint["key"]), str(taint.get("value") or "")
+                    removed += await self._untaint(RecordedTaint(node=name, key=key, value=value))
         needed = await self._live()
         await withdraw_stale(self.client, {entry.value for entry in needed})
         self.client.telemetry.gauge(Metric.RESCHEDULE_TAINTS, len(needed))
@@ -244,11 +248,6 @@ class Taints:
         """The entries as they are now: a taint of a moment ago may be another process's."""
         return tuple(taint for record in await self.records.all() for taint in record.status.taints)
 
-    async def _tainted_nodes(self) -> list[TaintedNode]:
-        """The nodes with taints of ours, Ready or not."""
-        nodes = (await self.client.list(TAINTED_NODES)).items
-        return [node for node in nodes if any(map(is_own, node.spec.taints))]
-
     def _entry(self, step: TaintStep, pod: PodRef, victims: Sequence[str]) -> RecordedTaint:
         now = self.clock.now()
         return RecordedTaint(
@@ -265,17 +264,15 @@ class Taints:
             deadline=now + timedelta(seconds=step.timeout_seconds),
         )
 
-    async def _recorded(self, entry: RecordedTaint) -> bool:
-        record = await self.records.read()
-        return record is not None and _is_in(entry, record.status)
-
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
         closed = Closed.OURS
 
         def change(node: TaintedNode) -> tuple[Taint, ...]:
             nonlocal closed
             taints = node.spec.taints
-            same = [taint for taint in taints if _same_place(taint, step)]
+            # key and effect identify a taint on a node
+            place = (step.key, step.effect)
+            same = [taint for taint in taints if (taint.get("key"), taint.get("effect")) == place]
             if node.metadata.uid != step.node_uid:
                 closed = Closed.CHANGED
             elif not same:
@@ -391,19 +388,6 @@ def _key(entry: RecordedTaint) -> tuple[str, str, str, datetime | None]:
 
 def _is_in(entry: RecordedTaint, status: RescheduleRecordStatus) -> bool:
     return any(_key(taint) == _key(entry) for taint in status.taints)
-
-
-def _has(node: TaintedNode | None, entry: RecordedTaint) -> bool:
-    return node is not None and any(_matches(taint, entry) for taint in node.spec.taints)
-
-
-def _same_place(taint: Taint, step: TaintStep) -> bool:
-    """Key and effect identify a taint on a node."""
-    return taint.get("key") == step.key and taint.get("effect") == step.effect
-
-
-def _of_taint(node: str, taint: Taint) -> RecordedTaint:
-    return RecordedTaint(node=node, key=str(taint["key"]), value=str(taint.get("value") or ""))
 
 
 def _with_entry(status: RescheduleRecordStatus, entry: RecordedTaint) -> RescheduleRecordStatus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reschedule.plan.observed import Gate
-from claimctl.reschedule.run.gates import RESIZE_GATE, gate_in_metrics
+from claimctl.reschedule.run.neighbors import RESIZE_GATE, gate_in_metrics
 
 OTHER = 'kubernetes_feature_enabled{name="InPlacePodVerticalScaling",stage=""} 1\n'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.reschedule.run.gates import controller_of
+from claimctl.reschedule.run.neighbors import controller_of
 from claimctl.wire.base import from_plain
 from claimctl.wire.coordination import Lease, micro_time
 from tests.support.builders import NOW, after
