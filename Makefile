@@ -59,7 +59,7 @@ $(BENCH_STAMP): requirements-bench.lock $(STAMP)
 	$(INSTALL) --require-hashes -r requirements-bench.lock
 	@touch $@
 
-demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--dialect hold ...")
+demo: $(RUN_STAMP) ## play the whole story on an embedded cluster (ARGS="--reservation-mode hold ...")
 	$(BIN)/claimctl demo $(ARGS)
 
 test: $(STAMP) ## run all tests (WORKERS=auto ARGS="-k name ...")

@@ -73,7 +73,9 @@ def controller(server: Server, code: Path) -> Iterator[Controller]:
     flags = ["controller", "--kubeconfig", str(server.kubeconfig), "--bind-address", ""]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, *flags, "--dialect", "hold"], cwd=code, stderr=log
+            [sys.executable, "-c", program, *flags, "--reservation-mode", "hold"],
+            cwd=code,
+            stderr=log,
         )
         try:
             yield Controller(process, log)

@@ -23,6 +23,7 @@ def rendered() -> dict[Path, str]:
         FOLDER / "api.md": _api(),
         FOLDER / "metrics.md": _metrics(),
         FOLDER / "reasons.md": _reasons(),
+        FOLDER / "reschedule-reasons.md": _reschedule_reasons(),
     }
 
 
@@ -55,14 +56,18 @@ def _cli() -> str:
     return _page("Command line", "the commands", *parts)
 
 
+WRITTEN_BY_USERS = ("ClaimReservation",)
+"""The kinds that people write. Commands write the others."""
+
+
 def _api() -> str:
     parts = [
-        "`kubectl explain` shows the same. Fields without a default are optional unless they are "
-        "marked as required."
+        "Fields without a default are optional unless they are marked as required. Commands write "
+        "the other kinds, `DowngradePlan` and `RescheduleRecord`: `kubectl explain` shows them."
     ]
     for definition in custom_resource_definitions():
         names = definition["spec"]["names"]
-        for version in definition["spec"]["versions"]:
+        for version in definition["spec"]["versions"] if names["kind"] in WRITTEN_BY_USERS else ():
             schema = version["schema"]["openAPIV3Schema"]
             group = definition["spec"]["group"]
             parts.append(f"## {names['kind']} ({group}/{version['name']})")
@@ -140,7 +145,14 @@ def _reasons() -> str:
             (f"`{reason}`", each.meaning, each.remedy)[:columns] for reason, each in found.items()
         )
         parts += [f"## {topic}", _table(("reason", "meaning", "what to do")[:columns], rows)]
-    stays = ((f"`{reason}`", text) for reason, text in STAYS.items())
-    parts += ["## Why `claimctl reschedule` does not move a pod"]
-    parts += [_table(("reason", "meaning"), stays)]
     return _page("Reasons", "the table of reasons", *parts)
+
+
+def _reschedule_reasons() -> str:
+    stays = ((f"`{reason}`", text) for reason, text in STAYS.items())
+    return _page(
+        "Why `claimctl reschedule` does not move a pod",
+        "the table of reasons",
+        "`claimctl reschedule --why NAMESPACE/POD` shows the reason of one pod.",
+        _table(("reason", "meaning"), stays),
+    )

@@ -122,7 +122,9 @@ class Manager:
             namespace=self.settings.lease_namespace,
         )
         self.detection = await probe.detect()
-        log.info("dialect found", dialect=self.detection.dialect, reasons=self.detection.reasons)
+        log.info(
+            "reservation mode found", dialect=self.detection.dialect, reasons=self.detection.reasons
+        )
         await check_rights(
             self._client,
             binding=self.detection.needs_binding,

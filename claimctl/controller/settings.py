@@ -76,6 +76,7 @@ class Settings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(str(part) for part in first["loc"]).replace("_", "-")
+            name = "reservation-mode" if name == "dialect" else name
             raise BadSettings(f"--{name}: {first['msg'].lower()}") from None
 
     def rules(self, dialect: str, version: Release) -> Rules:

@@ -54,7 +54,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     dialect: Annotated[
         DialectName,
         typer.Option(
-            "--dialect",
+            "--reservation-mode",
             help="Reservation API that the cluster serves: hold (Kubernetes as it is), podgroup "
             "(1.36 and newer with alpha features) or native (KEP-5194; no released Kubernetes).",
         ),

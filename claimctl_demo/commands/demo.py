@@ -38,7 +38,7 @@ class Versions(StrEnum):
 DialectOption = Annotated[
     Dialects | None,
     typer.Option(
-        "--dialect",
+        "--reservation-mode",
         help="Reservation API of the cluster: hold (Kubernetes as it is), podgroup (1.36 and newer "
         "with alpha features) or native (KEP-5194; no released Kubernetes). [default: hold, then "
         "the steps of native; hold with --assets, --filename or before 1.34]",
@@ -58,8 +58,8 @@ VersionOption = Annotated[
     Versions | None,
     typer.Option(
         "--kubernetes-version",
-        help="Kubernetes version to emulate. [default: 1.36; with --dialect, each version that "
-        "it plays differently on]",
+        help="Kubernetes version to emulate. [default: 1.36; with --reservation-mode, each "
+        "version that it plays differently on]",
     ),
 ]
 FilesOption = Annotated[
@@ -84,7 +84,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="The same as -o json. [
 
 EXAMPLES = (
     "claimctl demo",
-    "claimctl demo --dialect hold --kubernetes-version 1.34",
+    "claimctl demo --reservation-mode hold --kubernetes-version 1.34",
     "claimctl demo -f manifests.yaml",
 )
 
@@ -189,7 +189,7 @@ def _dialect(given: Dialects | None, version: Versions | None) -> Dialects | Non
         return given
     if given not in (None, Dialects.HOLD):
         raise UsageError(
-            f"--dialect: the demonstration plays {given} from Kubernetes 1.34; "
+            f"--reservation-mode: the demonstration plays {given} from Kubernetes 1.34; "
             f"with --kubernetes-version {version} choose hold"
         )
     return Dialects.HOLD
@@ -201,7 +201,7 @@ def _check_for_assets(
     """Raise UsageError for an option that does not go with ``--assets``."""
     if dialect is Dialects.NATIVE:
         raise UsageError(
-            "--dialect: no released Kubernetes speaks native; choose hold or podgroup, "
+            "--reservation-mode: no released Kubernetes speaks native; choose hold or podgroup, "
             "or leave --assets out"
         )
     if version is not None:

@@ -123,7 +123,7 @@ class Application:
         """Advice for a refused object: PodGroups need the dialect podgroup."""
         if manifest.group == "scheduling.k8s.io":
             return (
-                f" (dialect {self.dialect}): PodGroups need a cluster of the dialect podgroup: "
-                "--dialect podgroup"
+                f" (mode {self.dialect}): PodGroups need a cluster of the mode podgroup: "
+                "--reservation-mode podgroup"
             )
         return ""

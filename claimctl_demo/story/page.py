@@ -45,7 +45,7 @@ def play_page(report: PlayReport) -> str:
     wrong = [f"{each.rule}: {each.message}" for each in report.violations]
     parts = [
         f'<p class="quiet">Played on an embedded cluster, Kubernetes {escape(report.version)}, '
-        f"dialect {escape(report.dialect)}. {escape(html.KEY)} Times are in UTC.</p>\n",
+        f"reservation mode {escape(report.dialect)}. {escape(html.KEY)} Times are in UTC.</p>\n",
         *_wrong(wrong),
         f"<ul>\n{''.join(f'<li>{escape(line)}</li>' for line in lines)}\n</ul>\n",
         _claims(report.timelines, ()),

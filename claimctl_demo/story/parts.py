@@ -21,10 +21,10 @@ VERSIONS = {"native": (VERSION,), "podgroup": (VERSION, "1.37"), "hold": ("1.34"
 """The versions that a dialect plays differently on."""
 
 _HEADINGS = {
-    "hold": "Kubernetes {version} as it is (dialect hold)",
+    "hold": "Kubernetes {version} as it is (mode hold)",
     "podgroup": "Kubernetes {version} with PodGroups for claims, which are alpha and off by "
-    "default (dialect podgroup)",
-    "native": "KEP-5194 as its text has it: spec.reservedFor (dialect native). No released "
+    "default (mode podgroup)",
+    "native": "KEP-5194 as its text has it: spec.reservedFor (mode native). No released "
     "Kubernetes has it",
 }
 

@@ -1,7 +1,8 @@
 """Measures where a pod with claims goes that is evicted.
 
 Plays every cell of ``cells.py`` on a real control plane, side by side, and prints the table of
-docs/clusters.md: by cell, how many replacements ran on the same node, on another one, or not.
+docs/clusters-measured.md: by cell, how many replacements ran on the same node, on another one, or
+not.
 """
 
 from __future__ import annotations

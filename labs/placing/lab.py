@@ -1,8 +1,8 @@
 """Measures what keeps the pods of one owner off a node, and what stops a loop.
 
 Plays every cell of ``means.py`` on a real control plane, side by side, then the loops one by
-one, and prints the tables of docs/clusters.md. ``--gates 1`` switches MutatingAdmissionPolicies on
-where they are off by default (v1beta1 of 1.34 and 1.35).
+one, and prints the tables of docs/clusters-measured.md. ``--gates 1`` switches
+MutatingAdmissionPolicies on where they are off by default (v1beta1 of 1.34 and 1.35).
 """
 
 from __future__ import annotations

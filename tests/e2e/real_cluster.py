@@ -315,7 +315,7 @@ def _machines(
 
 
 def _settings(cluster: RealCluster, options: ClusterOptions, places: Places) -> dict[str, Any]:
-    """The controller's settings; ``--dialect hold`` if the scenario needs no PodGroups."""
+    """The controller's settings; ``--reservation-mode hold`` if the scenario needs no PodGroups."""
     told = {} if options.preset is cluster.dialect else {"dialect": DIALECTS[options.preset]}
     common = {
         "lease_namespace": places.controllers,

@@ -167,9 +167,9 @@ async def test_without_our_definitions_it_says_how_to_install_them(tmp_path: Pat
         (("--kubeconfig", "/nosuch"), 2, "/nosuch"),
         (("--workers", "0"), 2, "--workers: input should be greater than or equal to 1"),
         (
-            ("--dialect", "esperanto"),
+            ("--reservation-mode", "esperanto"),
             2,
-            "--dialect: input should be 'auto', 'native', 'podgroup' or 'hold'",
+            "--reservation-mode: input should be 'auto', 'native', 'podgroup' or 'hold'",
         ),
         (("--settle-seconds", "-1"), 2, "--settle-seconds"),
         (("--bind-address", "here"), 2, "'here' is no address to listen on"),

@@ -69,7 +69,8 @@ def test_native_alone_plays_all_its_steps() -> None:
 
 def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    arguments = ("--dialect", "hold", "--kubernetes-version", "1.34", "--html", str(page))
+    mode = ("--reservation-mode", "hold")
+    arguments = (*mode, "--kubernetes-version", "1.34", "--html", str(page))
     document = asyncio.run(shown(*arguments))
     assert (document["dialect"], document["version"]) == ("hold", "1.34")
     names = tuple(step["name"] for step in document["steps"])
@@ -86,7 +87,7 @@ def test_the_story_in_hold_of_an_older_kubernetes_also_as_a_page(tmp_path: Path)
 
 
 def test_the_story_in_podgroup() -> None:
-    document = asyncio.run(shown("--dialect", "podgroup", "--kubernetes-version", "1.36"))
+    document = asyncio.run(shown("--reservation-mode", "podgroup", "--kubernetes-version", "1.36"))
     names = tuple(step["name"] for step in document["steps"])
     assert names == (*BOTH, "finished-pod", *ENDS, "downgrade-refused")
     assert figures(document, "shared-claim") == (600, 2)
@@ -110,7 +111,7 @@ async def test_people_get_a_line_for_each_step_as_it_happens_and_ctrl_c_ends_it(
     code = await process.wait()
     assert line.startswith("ok ")
     assert "shared-claim: Deployment train of 40 pods shares" in line
-    assert heading == "Kubernetes 1.36 as it is (dialect hold), on an embedded cluster\n"
+    assert heading == "Kubernetes 1.36 as it is (mode hold), on an embedded cluster\n"
     assert code == 130
 
 

@@ -24,7 +24,7 @@ def run(*arguments: str, seconds: float = 120.0) -> Answer:
 @pytest.mark.parametrize(
     ("arguments", "flag"),
     [
-        (("--dialect", "native"), "--dialect"),
+        (("--reservation-mode", "native"), "--reservation-mode"),
         (("--kubernetes-version", "1.36"), "--kubernetes-version"),
         (("-f", "x.yaml"), "--filename"),
     ],
@@ -71,7 +71,7 @@ def _dialects() -> list[str]:
 @pytest.mark.parametrize("dialect", _dialects())
 def test_the_story_comes_true_on_real_programs(dialect: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    flags = ("--dialect", dialect, "-o", "json", "--html", str(page))
+    flags = ("--reservation-mode", dialect, "-o", "json", "--html", str(page))
     done = run("demo", "--assets", os.environ[ASSETS], *flags, seconds=600)
     assert (done.code, done.err) == (0, ""), done.out + done.err
     report = json.loads(done.out)

@@ -83,7 +83,7 @@ def test_each_claims_life_is_told(tmp_path: Path) -> None:
         reservation("scratch", resourceClaimTemplateName="template"),
         obj("Pod", "alone", pod_spec(resourceClaimTemplateName="template"), "v1"),
     ]
-    answer = played(tmp_path, documents, "--dialect", "hold", "--json")
+    answer = played(tmp_path, documents, "--reservation-mode", "hold", "--json")
     assert answer.code == 0
     lives = {claim["name"]: claim for claim in answer.document["claims"]}
     (generated,) = (name for name in lives if name.startswith("alone-tpu-"))
@@ -110,7 +110,7 @@ def test_pod_groups_of_their_own_are_played_in_their_dialect(tmp_path: Path) -> 
     train = deployment("shared")
     train["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
     documents = [obj("ResourceClaim", "shared", DEVICES), group, train]
-    answer = played(tmp_path, documents, "--dialect", "podgroup", "--json")
+    answer = played(tmp_path, documents, "--reservation-mode", "podgroup", "--json")
     assert answer.code == 0
     (life,) = answer.document["claims"]
     assert sorted(life["workloads"]) == ["deployments/train", "podgroups/gang"]
@@ -129,7 +129,7 @@ def test_people_get_a_line_per_claim(tmp_path: Path) -> None:
 
 def test_native_says_why_a_claim_of_a_user_is_not_reserved(tmp_path: Path) -> None:
     documents = [obj("ResourceClaim", "shared", DEVICES), deployment("shared")]
-    answer = played(tmp_path, documents, "--dialect", "native")
+    answer = played(tmp_path, documents, "--reservation-mode", "native")
     assert answer.code == 0
     last = answer.out.splitlines()[-1]
     assert "held by 3 pods, not reserved (ClaimNotCreatedForWorkload); released by" in last
@@ -164,7 +164,7 @@ def test_what_the_server_refuses_is_named_by_file_document_and_field(tmp_path: P
         f"{file}, document 2 (PodGroup gang): scheduling.k8s.io/v1alpha2 PodGroup is not served",
     ]
     assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * 3
-    assert "dialect podgroup" in lines[2]
+    assert "mode podgroup" in lines[2]
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "hello"], ids=["empty", "broken", "a word"])

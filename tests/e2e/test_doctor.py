@@ -92,6 +92,6 @@ async def test_what_is_wrong_is_found_and_named(tmp_path: Path) -> None:
 @pytest.mark.real_time(120)
 async def test_a_dialect_that_nobody_speaks_is_bad_input(tmp_path: Path) -> None:
     async with cluster(ClusterOptions(preset=Preset.PLAIN), tmp_path) as served:
-        answer = await served.claimctl("doctor", "--dialect", "latin")
+        answer = await served.claimctl("doctor", "--reservation-mode", "latin")
     assert answer.code == 2
-    assert "--dialect: 'latin' is not one of auto, native, podgroup, hold" in answer.err
+    assert "--reservation-mode: 'latin' is not one of auto, native, podgroup, hold" in answer.err

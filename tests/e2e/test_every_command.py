@@ -98,7 +98,7 @@ async def test_every_command_does_its_work(options: ClusterOptions, tmp_path: Pa
 async def _read(shell: Shell, acts: Acts, directory: Path) -> None:
     pod = acts.pods(TRAIN)[0].metadata.name
     (directory / "policy.yaml").write_text(POLICY)
-    await shell.says("doctor version", "Kubernetes:", "Dialect:")
+    await shell.says("doctor version", "Kubernetes:", "Mode:")
     await shell.says("doctor", "no problems")
     await shell.says("reserve deploy/train -n ml --dry-run", "claim slice would be reserved")
     await shell.says("get -n ml", "slice", "Held", "deployments/train")

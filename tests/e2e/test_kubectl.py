@@ -348,7 +348,7 @@ def test_a_kubeconfig_of_somebody_elses_stays_and_a_taken_port_is_bad_input(tmp_
     [
         (["--kubeconfig", "/nosuch/directory/config"], "No such file or directory"),
         (["--kubeconfig", "."], "Is a directory"),
-        (["--kubeconfig", "config", "--dialect", "latin"], "--dialect"),
+        (["--kubeconfig", "config", "--reservation-mode", "latin"], "--reservation-mode"),
         (["--kubeconfig", "config", "--nodes", "-1"], "--nodes"),
         ([], "--kubeconfig"),
     ],

@@ -91,11 +91,11 @@ _NOT_HELD = {
         "Name it in `spec.template.spec.resourceClaims[].resourceClaimName`.",
     ),
     Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
-        "Dialect `native`: the claim was created without `spec.reservedFor`.",
+        "Mode `native`: the claim was created without `spec.reservedFor`.",
         "Delete it, and let claimctl create it: set `spec.resourceClaimTemplateName`.",
     ),
     Reason.ALREADY_RESERVED_FOR: (
-        "Dialect `native`: the claim was created for another workload.",
+        "Mode `native`: the claim was created for another workload.",
         "Give the second workload a claim of its own.",
     ),
     Reason.TEMPLATE_NOT_FOUND: (

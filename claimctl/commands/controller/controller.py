@@ -86,7 +86,8 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     dialect: Annotated[
         str,
         typer.Option(
-            "--dialect", help="Reservation API of the cluster: auto, native, podgroup or hold."
+            "--reservation-mode",
+            help="Reservation API of the cluster: auto, native, podgroup or hold.",
         ),
     ] = "auto",
     timing: TimingOption = Timing.NORMAL,

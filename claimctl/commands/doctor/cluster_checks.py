@@ -243,7 +243,7 @@ def _claims(observed: ObservedCluster) -> Iterator[Finding]:
 def _places(claim: ResourceClaim) -> Iterator[Finding]:
     count = len(claim.status.reserved_for)
     if count >= NEAR_LIMIT:
-        text = f"{count} of {LIMIT} entries are in use; dialects podgroup and native need 1 or 2"
+        text = f"{count} of {LIMIT} entries are in use; the modes podgroup and native need 1 or 2"
         yield _about(claim, "near-limit", text)
 
 

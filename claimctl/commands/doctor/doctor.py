@@ -23,7 +23,8 @@ def command(
     dialect: Annotated[
         str,
         typer.Option(
-            "--dialect", help="Assume this dialect: native, podgroup or hold; auto finds it out."
+            "--reservation-mode",
+            help="Assume this reservation mode: native, podgroup or hold; auto finds it out.",
         ),
     ] = "auto",
     namespace: NamespaceOption = None,
@@ -37,7 +38,7 @@ def command(
     """
     known = ("auto", "native", "podgroup", "hold")
     if dialect not in known:
-        raise UsageError(f"--dialect: {dialect!r} is not one of {', '.join(known)}")
+        raise UsageError(f"--reservation-mode: {dialect!r} is not one of {', '.join(known)}")
 
     from claimctl.commands.doctor.doctor_work import check
 

@@ -60,7 +60,7 @@ def lines(server: Versions | None) -> list[str]:
         ("CRDs", f"{crds}{release}"),
         ("Controller", shown),
         ("Lease", server.election.message),
-        ("Dialect", server.dialect or "not recorded; see claimctl doctor"),
+        ("Mode", server.dialect or "not recorded; see claimctl doctor"),
         ("Skew", server.skew[1]),
     ]
     return [fact(title, value) for title, value in facts]

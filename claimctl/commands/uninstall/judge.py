@@ -240,7 +240,7 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
         return None
     name = claim.claim.metadata.name
     users = counted(len(using), "pod uses", "pods use")
-    where = "in Kubernetes before 1.34 and in dialect native"
+    where = "in Kubernetes before 1.34 and in mode native"
     advice = f"{where} its hold stays until they have ended: wait, or scale the workload down"
     return Reason.CONSUMERS_LEFT, f"{users} claim {name}: {listed(using)}; {advice}", None
 

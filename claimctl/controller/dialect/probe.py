@@ -135,11 +135,11 @@ class DialectProbe:
                 answer = await self._dry_run("default")
         except Forbidden as error:
             raise DialectUnknown(
-                f"cannot find out the dialect: {error}; grant create on resourceclaims in "
-                f"namespace {self._namespace} or set --dialect"
+                f"cannot find out the reservation mode: {error}; grant create on resourceclaims in "
+                f"namespace {self._namespace} or set --reservation-mode"
             ) from error
         except ApiError as error:
-            raise DialectUnknown(f"cannot find out the dialect: {error}") from error
+            raise DialectUnknown(f"cannot find out the reservation mode: {error}") from error
         return answer.spec.reserved_for == _PROBE
 
     async def _dry_run(self, namespace: str) -> ResourceClaim:

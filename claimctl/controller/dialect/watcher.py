@@ -58,7 +58,7 @@ class Redetection:
             try:
                 latest = await self._probe.detect()
             except (KubeError, DialectUnknown) as error:
-                log.warning("cannot look at the dialect again", error=str(error))
+                log.warning("cannot look at the reservation mode again", error=str(error))
                 await self._clock.sleep(RETRY)
                 self._wake.set()
                 continue

@@ -283,7 +283,7 @@ def _ways_out(snapshot: Snapshot) -> str:
     if snapshot.dialect.groups:
         return "pods that name a PodGroup in spec.schedulingGroup share one place"
     return (
-        "any number of pods share one place in dialect podgroup (Kubernetes 1.36 with the feature "
+        "any number of pods share one place in mode podgroup (Kubernetes 1.36 with the feature "
         "gates GenericWorkload and DRAWorkloadResourceClaims) and in native (KEP-5194)"
     )
 

@@ -38,7 +38,10 @@ def test_rules_follow_from_settings_and_what_was_detected(
         ({"workers": 0}, "--workers: input should be greater than or equal to 1"),
         ({"settle_seconds": float("nan")}, "--settle-seconds: "),
         ({"batch_seconds": float("inf")}, "--batch-seconds: "),
-        ({"dialect": "none"}, "--dialect: input should be 'auto', 'native', 'podgroup' or 'hold'"),
+        (
+            {"dialect": "none"},
+            "--reservation-mode: input should be 'auto', 'native', 'podgroup' or 'hold'",
+        ),
         ({"colour": "red"}, "--colour: extra inputs are not permitted"),
     ],
 )

@@ -57,7 +57,7 @@ POLICY = "DeschedulerPolicy"
 """A file that people write, and no object of the cluster."""
 
 
-@pytest.mark.parametrize("page", ["reschedule.md", "tutorial.md"])
+@pytest.mark.parametrize("page", ["reschedule.md", "reschedule-rules.md", "tutorial.md"])
 def test_every_policy_of_a_page_can_be_used(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)

@@ -242,7 +242,7 @@ def test_a_workload_that_wants_more_pods_than_places_is_told_before_it_hurts() -
     on.settle(seconds=5)
     assert condition(on, "Consistent") == ("True", "MorePodsThanPlaces")
     told = on.reservations["train-slice"][0].status.conditions
-    assert any("dialect podgroup" in each.message for each in told)
+    assert any("mode podgroup" in each.message for each in told)
 
 
 def test_the_pods_of_a_group_are_never_too_many() -> None:

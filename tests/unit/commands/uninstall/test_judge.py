@@ -105,7 +105,7 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
         (
             of(GOING, scanned(held(pod_ref("a")), running("a"))),
             "ConsumersLeft",
-            "1 pod uses claim slice: a; in Kubernetes before 1.34 and in dialect native its hold "
+            "1 pod uses claim slice: a; in Kubernetes before 1.34 and in mode native its hold "
             "stays until they have ended",
             None,
         ),
