@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from claimctl.reservation.facts.pods import Consumers, claim_names
+from claimctl.reservation.facts.reasons import RetentionPolicy
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
@@ -58,6 +60,33 @@ class ClaimView:
             for reservation in self.reservations
         )
         return self.claim.status.allocation is not None and any(asked)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a workload holds the claim's devices and no pod uses the claim."""
+        return self.state == "Held" and self.consumers.count == 0
+
+    @property
+    def idle_since(self) -> datetime | None:
+        """Since when a workload that holds the claim has wanted no pods; None if it wants some."""
+        times = [one.status.idle_since for one in self.reservations if one.status.idle_since]
+        return max(times, default=None)
+
+    def held_until(self) -> datetime | str:
+        """When an idle claim is released, or what has to happen before; the latest counts."""
+        policies = {reservation.spec.retention_policy for reservation in self.reservations}
+        if RetentionPolicy.MANUAL in policies:
+            return "it is released by hand"
+        if RetentionPolicy.PERSISTENT in policies:
+            return "the workload ends"
+        if any(one.status.idle_since is None for one in self.reservations):
+            return "the workload is idle"
+        ends = [
+            one.status.idle_since + timedelta(seconds=one.spec.idle_timeout_seconds)
+            for one in self.reservations
+            if one.status.idle_since is not None
+        ]
+        return max(ends, default="nobody says when")
 
     @property
     def shown_state(self) -> str:

@@ -31,7 +31,7 @@ EXAMPLES = (
     "claimctl get                            # the claims of the context's namespace",
     "claimctl get -A -o wide",
     "claimctl get train-slice -n ml -o json",
-    "claimctl get --sort-by age",
+    "claimctl get -A --idle                  # devices that are held without a pod, and until when",
     "claimctl get -w                         # and again after every change",
     "claimctl get -o name | xargs -n1 claimctl explain",
 )
@@ -65,6 +65,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
     output: OutputOption = Output.TABLE,
     watch: WatchOption = False,
     sort_by: SortOption = "",
+    idle: Annotated[
+        bool,
+        typer.Option(
+            "--idle",
+            help="Show only claims whose devices are held while no pod uses them, with since when "
+            "and until when. [default: off]",
+        ),
+    ] = False,
     no_headers: Annotated[
         bool, typer.Option("--no-headers", help="Print no titles of columns. [default: off]")
     ] = False,
@@ -79,5 +87,5 @@ def command(  # noqa: PLR0913 - one parameter per flag
     from claimctl.commands.claims.get_work import ClaimsWanted, get
 
     place = "" if all_namespaces else namespace
-    wanted = ClaimsWanted("", tuple(names or ()), selector, sort_by, not no_headers)
+    wanted = ClaimsWanted("", tuple(names or ()), selector, sort_by, not no_headers, idle)
     return get(access, place, wanted, output, watch=watch)

@@ -10,9 +10,10 @@ from datetime import datetime
 import typer
 
 from claimctl.cli.access import Access
+from claimctl.cli.documents import utc
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
-from claimctl.cli.objects import CLAIM, resource_name
+from claimctl.cli.objects import CLAIM, kind_of, resource_name
 from claimctl.cli.output import Column, Table, columns, print_document, print_table, render
 from claimctl.cli.session import Session, in_session
 from claimctl.cli.watching import changes, clear
@@ -36,6 +37,7 @@ class ClaimsWanted:
         namespace: "" means all namespaces.
         sort_by: a column of the table; '' keeps the order of the server.
         head: whether to print the titles of the columns.
+        idle: only claims whose devices a workload holds without a pod, with their times.
     """
 
     namespace: str
@@ -43,6 +45,7 @@ class ClaimsWanted:
     selector: str = ""
     sort_by: str = ""
     head: bool = True
+    idle: bool = False
 
 
 def get(
@@ -63,12 +66,13 @@ async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Outpu
     missing: list[str] = []
     shown = in_order(await gather(client, wanted, missing), wanted.sort_by)
     if shown or not missing:
-        empty = "" if shown else await _none_found(client, wanted)
+        empty = "" if shown else await _none(client, wanted)
         made = table(shown, now, wanted, empty)
         render(output, made, list_of(shown, now), head=wanted.head)
     others = await others_than(client, wanted.namespace) if missing and not shown else ""
     for name in missing:
-        typer.echo(f"error: claim {wanted.namespace}/{name} not found{others}", err=True)
+        hint = "; `claimctl get` takes names of claims, and no kind" if kind_of(name) else others
+        typer.echo(f"error: claim {wanted.namespace}/{name} not found{hint}", err=True)
     return ExitCode.FAILED if missing else ExitCode.OK
 
 
@@ -135,7 +139,8 @@ async def gather(
     pods = await client.list(PODS, wanted.namespace, partial=True)
     reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
-    return views(claims, pods.items, reserved.items)
+    shown = views(claims, pods.items, reserved.items)
+    return [view for view in shown if view.is_idle] if wanted.idle else shown
 
 
 def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
@@ -201,6 +206,8 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
             wide=_WIDE,
         ),
     )
+    if wanted.idle:
+        head = (*head, Column("IDLE"), Column("UNTIL"))
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
             view.name,
@@ -213,6 +220,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
             view.places,
             str(view.consumers.count),
             view.claim.metadata.uid,
+            *(_idle(view, now) if wanted.idle else ()),
         )
         for view in shown
     )
@@ -227,18 +235,29 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
     )
 
 
+def _idle(view: ClaimView, now: datetime) -> tuple[str, str]:
+    """For how long no pod was wanted, and until when the devices are held."""
+    until = view.held_until()
+    return age(view.idle_since, now), until if isinstance(until, str) else str(utc(until))
+
+
 def _nodes(nodes: tuple[str, ...]) -> str:
     return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
 
 
-async def _none_found(client: Client, wanted: ClaimsWanted) -> str:
+async def _none(client: Client, wanted: ClaimsWanted) -> str:
+    text = await none_found(client, wanted.namespace)
+    return "No devices are held without a pod." if wanted.idle and "there is" not in text else text
+
+
+async def none_found(client: Client, namespace: str) -> str:
     """What to say instead of an empty table; also if the namespace does not exist."""
-    if not wanted.namespace:
+    if not namespace:
         return "No claims found."
     try:
-        await client.get(NAMESPACES, wanted.namespace)
+        await client.get(NAMESPACES, namespace)
     except NotFound:
-        return f"No claims found: there is no namespace {wanted.namespace}."
+        return f"No claims found: there is no namespace {namespace}."
     except ApiError:  # to read a namespace is a right of its own
         pass
-    return f"No claims found in namespace {wanted.namespace}."
+    return f"No claims found in namespace {namespace}."

@@ -30,7 +30,7 @@ from claimctl.wire.coordination import Event
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.releases import knows_pod_groups
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.unreadable import Unreadable
 
 NOT_INSTALLED = "claimctl is not installed"
@@ -107,7 +107,13 @@ def checks(observed: ObservedCluster) -> tuple[Finding, ...]:
         for name, summary in _summaries(observed).items()
         if name not in with_problems
     )
-    return (*_drivers(observed), *_upgrade(observed), *rest, *problems)
+    return (
+        *_drivers(observed),
+        *_upgrade(observed),
+        *_releases_asked(observed),
+        *rest,
+        *problems,
+    )
 
 
 def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Finding:
@@ -177,6 +183,24 @@ def _upgrade(observed: ObservedCluster) -> Iterator[Finding]:
             f"`claimctl upgrade prepare --to {TARGET} --dry-run` says what is in the way"
         )
         yield Finding("upgrade", text, verdict=CheckVerdict.FACT)
+
+
+def _releases_asked(observed: ObservedCluster) -> Iterator[Finding]:
+    """Releases that users have asked for and that are not done: they outlive rollouts."""
+    allocated = {
+        (claim.metadata.namespace, claim.metadata.name): claim.metadata.uid
+        for claim in observed.claims
+        if claim.status.allocation is not None
+    }
+    for reservation in observed.reservations:
+        place, name = reservation.metadata.namespace, reservation.spec.resource_claim_name
+        uid = allocated.get((place, name))
+        if uid is not None and reservation.metadata.annotation(RELEASE_ANNOTATION) == uid:
+            text = (
+                f"a release is asked for and waits: `claimctl explain {name} -n {place}` says for "
+                f"what; `claimctl release --cancel {name} -n {place}` withdraws it"
+            )
+            yield Finding("releases", text, place, name, CheckVerdict.FACT)
 
 
 def _drivers(observed: ObservedCluster) -> Iterator[Finding]:

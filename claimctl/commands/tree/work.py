@@ -12,6 +12,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims.get_work import none_found
 from claimctl.commands.tree import diagrams, document, text
 from claimctl.commands.tree.graph import Graph, around, merged
 from claimctl.commands.tree.read import read
@@ -39,14 +40,15 @@ async def run(
         graph = around(graph, wanted)
     if not output.is_data and output != Output.NAME and not every_pod:
         graph = merged(graph)
+    if not graph.vertices and output.for_people:
+        typer.echo(await none_found(session.client, namespace), err=True)
+        return 0
     print_graph(graph, namespace, output)
     return 0
 
 
 def print_graph(graph: Graph, namespace: str, output: Output) -> None:
     match output:
-        case Output.TABLE | Output.WIDE if not graph.vertices:
-            typer.echo(f"No claims found in namespace {namespace}.", err=True)
         case Output.MERMAID:
             print(diagrams.mermaid(graph))
         case Output.DOT:

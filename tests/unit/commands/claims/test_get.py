@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from claimctl.cli.formats import Output
@@ -77,3 +79,37 @@ async def test_every_column_sorts(column: str) -> None:
 def test_a_column_that_is_not_there_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_line(["get", "--server", "http://127.0.0.1:1", "--sort-by", "nosuch"]) == 2
     assert "'nosuch' is not one of name, state, devices" in capsys.readouterr().err
+
+
+async def test_idle_devices_have_their_times(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Server.started()
+    train = made.deployment(replicas=0)
+    made.claim("slice", train)
+    since = made.clock.now() - timedelta(seconds=30)
+    status = made.held_status(train) | {"idleSince": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
+    made.reservation(status=status, idleTimeoutSeconds=90)
+    made.claim("used")
+    made.pod("a", claim="used")
+    wanted = ClaimsWanted(NAMESPACE, idle=True)
+    now = made.clock.now()
+    assert await run(made.client, now, wanted, Output.TABLE) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[-2:] == ["IDLE", "UNTIL"]
+    end = since.replace(microsecond=0) + timedelta(seconds=90)
+    assert [row.split()[0] for row in rows] == ["slice"]
+    assert rows[0].split()[-1] == f"{end:%Y-%m-%dT%H:%M:%SZ}"
+
+
+async def test_without_idle_devices_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Server.started()
+    made.claim("used")
+    made.pod("a", claim="used")
+    await run(made.client, made.clock.now(), ClaimsWanted(NAMESPACE, idle=True), Output.TABLE)
+    assert "No devices are held without a pod." in capsys.readouterr().err
+
+
+async def test_a_kind_is_no_name_of_a_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Server.started()
+    wanted = ClaimsWanted(NAMESPACE, ("pods",))
+    assert await run(made.client, made.clock.now(), wanted, Output.TABLE) == 1
+    assert "`claimctl get` takes names of claims, and no kind" in capsys.readouterr().err

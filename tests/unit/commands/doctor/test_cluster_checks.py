@@ -6,13 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.commands.doctor.cluster_checks import ObservedCluster, findings, orphans, uids
+from claimctl.commands.doctor.cluster_checks import (
+    CheckVerdict,
+    ObservedCluster,
+    checks,
+    findings,
+    orphans,
+    uids,
+)
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.reservation.facts.references import POD_GROUP
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.wire.claims import Reference
 from claimctl.wire.nodes import Taint
+from claimctl.wire.reservations import RELEASE_ANNOTATION
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
 from tests.support.builders import NOW, claim, pending, pod_ref, written_by_claimctl
 from tests.support.claim_server import NAMESPACE, Server
@@ -138,3 +146,19 @@ def test_one_cause_of_many_missing_rights_is_one_line() -> None:
         "`claimctl install --component rbac` applies its roles"
     )
     assert len(findings(ObservedCluster("hold", missing_rights=rights[:3]))) == 3
+
+
+async def test_a_release_that_waits_is_a_fact_with_the_way_back() -> None:
+    made = Server.started()
+    made.claim()
+    made.reservation()
+    (held,) = (await made.client.list(RESOURCECLAIMS)).items
+    asked = {"metadata": {"annotations": {RELEASE_ANNOTATION: held.metadata.uid}}}
+    made.admin.patch("claimreservations", NAMESPACE, "train", asked)
+    reservations = (await made.client.list(CLAIMRESERVATIONS)).items
+    shown = checks(ObservedCluster("hold", (held,), reservations=tuple(reservations)))
+    (one,) = [each for each in shown if each.check == "releases"]
+    assert (one.verdict, one.object) == (CheckVerdict.FACT, "slice")
+    assert f"claimctl release --cancel slice -n {NAMESPACE}" in one.message
+    free = checks(ObservedCluster("hold", (), reservations=tuple(reservations)))
+    assert [each for each in free if each.check == "releases"] == []
