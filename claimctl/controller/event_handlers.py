@@ -20,7 +20,7 @@ from claimctl.controller.observations.observations import (
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change
-from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done, is_finished
+from claimctl.reservation.facts.pods import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.kinds.judging import verdict_of
@@ -198,7 +198,7 @@ class Triggers:
             self._enqueue((ClaimKey.of(claim.metadata),))
 
     def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
-        name = group_of(template_of(workload).spec) if workload is not None else ""
+        name = template_of(workload).spec.group_name if workload is not None else ""
         if self._leading and name:
             key = GroupKey(namespace, name)
             missing = self._caches.groups.get(key) is None

@@ -24,7 +24,7 @@ from claimctl.kube.cache import HasMetadata
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.pods import is_bound, is_done
-from claimctl.reservation.facts.references import is_pod, is_pod_group
+from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
@@ -198,7 +198,7 @@ class Snapshots:
         """The ReplicaSets left by the incarnation for which the claim was reserved."""
         key, recorded = reserved_key(reservation), reservation.status.reserved_for
         if recorded is None and (claim := self._claim(key, findings)) is not None:
-            recorded = shown_reference(claim, reservation)
+            recorded = shown_reference(claim, reservation, uids_written_by(claim))
         left = self._replica_sets(reservation)
         return orphaned_replica_sets_of(recorded.uid if recorded else "", key.name, left)
 

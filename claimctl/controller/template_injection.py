@@ -16,7 +16,6 @@ from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.annotation import MAX_NAME
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.pods import group_of
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
@@ -55,7 +54,7 @@ class Injector:
         asked = workload.metadata.annotation(POD_GROUP_ANNOTATION)
         if asked is None or workload.metadata.deleting:
             return True
-        if not DIALECTS[self._know.rules.dialect].groups or group_of(template_of(workload).spec):
+        if not DIALECTS[self._know.rules.dialect].groups or template_of(workload).spec.group_name:
             return True
         claims = self._reserved(key, workload)
         if not claims:
@@ -110,7 +109,7 @@ class Injector:
             self._report(key, workload, Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
             raise
         self._tried[workload.metadata.uid] = None
-        if group_of(template_of(written).spec) != group:
+        if template_of(written).spec.group_name != group:
             note = "the API server drops spec.schedulingGroup from pod templates"
             self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
         log.info("pod template changed", group=group)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.facts.pods import Consumers, claim_names, group_of, is_done, is_finished
+from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
@@ -199,7 +199,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     Such a pod must be listed: without the feature, the kubelet refuses a bound pod that is not
     listed, and no component lists it later. See ``reservation.users.binding``.
     """
-    group = group_of(pod.spec)
+    group = pod.spec.group_name
     names = {opener.name for opener in openers if is_pod_group(opener)}
     return claim.is_open_to_any or group in names
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from claimctl.reservation.facts.pods import group_of
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
@@ -59,7 +58,7 @@ def sightings(
     """
     yield from _of_allocation(claim)
     names = {reference.name for reference in replaced if is_pod_group(reference)}
-    members = [pod for pod in pods if group_of(pod.spec) in names]
+    members = [pod for pod in pods if pod.spec.group_name in names]
     for component in Component:
         yield from _of_groups(claim, component)
         if planned is not None:

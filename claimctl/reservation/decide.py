@@ -28,17 +28,14 @@ from claimctl.reservation.facts.decision import (
     Write,
     WriteList,
 )
-from claimctl.reservation.facts.membership import needing_tombstones
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import (
     is_pod,
     is_tombstone,
     only_tombstones,
-    same_name,
     unanswered,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release.protocol import (
@@ -74,8 +71,8 @@ only this version of claimctl cannot read an object."""
 def decide(snapshot: Snapshot) -> Decision:
     """Decide what to do about one claim now. Equal snapshots give equal decisions."""
     # 1. Leave the claim alone when something about it cannot be read.
-    if snapshot.unreadable and (unread := about_claim(snapshot.unreadable)):
-        return leave_alone(snapshot, unread)
+    if snapshot.unreadable_parts:
+        return leave_alone(snapshot)
     # 2. Put the reservations in order, before anything is held for them.
     for held in snapshot.reservations:
         meta = held.reservation.metadata
@@ -98,17 +95,17 @@ def decide(snapshot: Snapshot) -> Decision:
             # the recorded release shows that claimctl deallocated. If another controller has
             # cleared the record since, this process's memory shows it
             step = finalizer_step(snapshot, on_record=facts.on_record)
-            decision.take(step)
-            decision.again_within(*(blocker.after for blocker in step.blockers))
+            _take(step, decision)
+            decision.waits += (blocker.after for blocker in step.blockers)
         case Phase.KEPT:
             if not _is_group_unrecorded(facts):
                 write_list(facts, decision)
-            decision.again_within(*(r.blocker.after for r in facts.retentions if r.blocker))
+            decision.waits += (r.blocker.after for r in facts.retentions if r.blocker)
             if snapshot.dialect.groups:
-                decision.again_within(look_again(snapshot))
+                decision.waits.append(look_again(snapshot))
         case Phase.LEFT_TO_KCM if not facts.live_pod_entries:
             # KCM should be done by then. If listed pods are alive, their events come
-            decision.again_within(max(facts.kcm_time_left, 1.0))
+            decision.waits.append(max(facts.kcm_time_left, 1.0))
         case Phase.LEFT_TO_GROUP:
             write_list(facts, decision)
         case Phase.BLOCKED:
@@ -120,10 +117,10 @@ def decide(snapshot: Snapshot) -> Decision:
             decision.step = _current_step(facts)
             if facts.on_record and facts.reason is not None:
                 step = next_step(snapshot, facts.reason, facts.own)
-                decision.take(step)
+                _take(step, decision)
                 decision.blockers = step.blockers
                 for blocker in step.blockers[:1]:
-                    decision.again_within(blocker.after or CACHE_CATCHES_UP)
+                    decision.waits.append(blocker.after or CACHE_CATCHES_UP)
     if not decision.needs and (ended := _ended_request(facts, decision)) is not None:
         decision.write = ended
     if decision.decided and not snapshot.allocated:
@@ -175,15 +172,15 @@ def write_list(facts: Assessment, decision: Decision) -> None:
     assert plan is not None
     assert claim is not None
     version, present = claim.metadata.resource_version, snapshot.references
-    decision.again_within(plan.look_again)
+    decision.waits.append(plan.look_again)
     if plan.confirm:
         decision.needs = (ConfirmPods(plan.confirm),)
     elif snapshot.fights:
         # also if the list is in order now: nothing else tells that the fight is over
-        decision.again_within(FIGHT_REST)
+        decision.waits.append(FIGHT_REST)
     elif plan.reserved_for and plan.reserved_for != present:
         if snapshot.consumers.pending and (busy := scheduler_busy_left(snapshot)) > 0:
-            decision.again_within(busy)
+            decision.waits.append(busy)
             return
         if _leaves_pods_alone(snapshot, plan.reserved_for):
             live = snapshot.live(vanished=False)
@@ -210,6 +207,12 @@ def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
     return any(closed_age(snapshot, pod) < inf for pod in unlisted)
 
 
+def _take(step: Step, decision: Decision) -> bool:
+    """Take the needs and the write of a step; return whether it has any."""
+    decision.needs, decision.write = step.needs or decision.needs, step.write or decision.write
+    return bool(step.needs) or step.write is not None
+
+
 def _lacks_tombstones(facts: Assessment) -> bool:
     """Whether tombstones have to be written before the hold is released.
 
@@ -225,7 +228,7 @@ def _lacks_tombstones(facts: Assessment) -> bool:
     grouped = pods.groups if snapshot.dialect.groups else {}
     return any(
         uid in planned and (uid in snapshot.listed_uids or uid not in grouped)
-        for uid in needing_tombstones(pods)
+        for uid in pods.tombstones
     )
 
 
@@ -240,12 +243,12 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
         workload = held.workload
         if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
             continue
-        cached = held.reference(workload.uid)
+        cached = held.reference
         doubtful = workload.exists and not workload.confirmed
         if workload.phase is WorkloadPhase.UNSEEN or (
-            doubtful and any(same_name(n, cached) and n.uid != cached.uid for n in named)
+            doubtful and any(n.key == cached.key and n.uid != cached.uid for n in named)
         ):
-            yield ConfirmWorkload(held.reference(""))
+            yield ConfirmWorkload(held.reference_to_any)
 
 
 def _is_group_unrecorded(facts: Assessment) -> bool:
@@ -274,15 +277,15 @@ def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
         decision.step = _current_step(facts)
     if facts.reason is not None and reasons == {Reason.UNKNOWN_REFERENCES}:
         step = leave_to_others(snapshot, facts.reason, facts.own)
-        if decision.take(step):
+        if _take(step, decision):
             return
     step = leave_to_group(snapshot, facts.own) if snapshot.group_listed else Step()
-    if not (snapshot.fights and step.write is not None) and decision.take(step):
+    if not (snapshot.fights and step.write is not None) and _take(step, decision):
         return
     write_list(facts, decision)
     retained = [retention.blocker for retention in facts.retentions if retention.blocker]
     blockers = (*facts.blockers, *step.blockers, *retained)
-    decision.again_within(*(blocker.after for blocker in blockers))
+    decision.waits += (blocker.after for blocker in blockers)
 
 
 def _current_step(facts: Assessment) -> ReleaseStep:
@@ -307,6 +310,6 @@ def _ended_request(facts: Assessment, decision: Decision) -> ClearReleaseRequest
             decision.step is None or retention.action is not Action.RELEASE,
         )
         failed = stops and has_begun(snapshot, held, Reason.REALLOCATED)
-        if (failed or not snapshot.allocated) and held.asks_to_reallocate(snapshot.claim):
+        if (failed or not snapshot.allocated) and held.name in snapshot.asked_to_reallocate:
             return ClearReleaseRequest(held.reservation, REALLOCATE_ANNOTATION)
     return None

@@ -29,6 +29,11 @@ class Reference(Wire, frozen=True, kw_only=True):
     uid: Annotated[Uid, REQUIRED] = ""
     """The UID of the object."""
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Group, resource and name: the same for all objects that had this name."""
+        return self.api_group, self.resource, self.name
+
 
 class DeviceRequestAllocationResult(Wire, frozen=True, kw_only=True):
     request: str = ""

@@ -29,3 +29,7 @@ class PodGroupSpec(Wire, frozen=True, kw_only=True):
 
 class PodGroup(ObjectHeader, frozen=True, kw_only=True):
     spec: PodGroupSpec = PodGroupSpec()
+
+    def shares(self, claim: str) -> bool:
+        """Whether the group's spec names the claim, so that its pods share the claim."""
+        return any(entry.resource_claim_name == claim for entry in self.spec.resource_claims)

@@ -50,6 +50,12 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
 
+    @property
+    def group_name(self) -> str:
+        """The PodGroup that a pod or a pod template names, or ''."""
+        group = self.scheduling_group
+        return (group.pod_group_name or "") if group is not None else ""
+
 
 class ContainerRunning(Wire, frozen=True, kw_only=True):
     """Present if the container runs. claimctl does not need its times."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from claimctl.reservation.assessment import assess, holds
 from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.facts.memory import Arrivals
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Arrivals, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.reserved_for import listing_ahead
 from claimctl.reservation.reserved_for.consistency import DesiredHolds

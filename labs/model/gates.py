@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.assessment import holds
-from claimctl.reservation.release import protocol as release
-from claimctl.reservation.users import binding
+from claimctl.reservation.facts.snapshot import Snapshot
 from labs.model.dialects import Grouped, Hold
 from labs.model.mutation import Mutation
 from labs.model.scenarios import CORDONED, GAPPED, TWO_PODS_HOLD, Scenario
@@ -51,15 +49,11 @@ GATE_SCENARIOS = (
 )
 
 
-def _no(*_: object) -> bool:
-    return False
-
-
 GATE_MUTATIONS = (
     Mutation(
         "forget that a group was listed",
         Grouped(),
         ENDING,
-        tuple((module, "may_share_by_group", _no) for module in (binding, release, holds)),
+        ((Snapshot, "shares_by_group", False),),
     ),
 )

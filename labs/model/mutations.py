@@ -10,7 +10,7 @@ from claimctl.reservation.facts.decision import Blocker, ListLivePods, Step
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod, pod_reference
-from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release import protocol as release
@@ -18,7 +18,6 @@ from claimctl.reservation.reserved_for import consistency
 from claimctl.reservation.users import blockers as verdict
 from claimctl.reservation.users import ghosts
 from claimctl.wire.claims import Reference
-from claimctl.wire.pods import Pod
 from labs.model.ahead import AHEAD_MUTATIONS, ENTRIES_GO
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.gates import GATE_MUTATIONS
@@ -75,16 +74,8 @@ def _nothing(*_: object) -> Iterator[Blocker]:
     return iter(())
 
 
-def _no_pods(*_: object) -> dict[str, Pod]:
-    return {}
-
-
 def _yes(*_: object) -> bool:
     return True
-
-
-def _no_time(*_: object) -> float:
-    return 0.0
 
 
 UNLISTED = without(
@@ -105,6 +96,12 @@ AT_ONCE = without(
     "if not claims: return NOTHING",
 )
 """Whoever lists the name, and however lately it was in use."""
+UNCOVERED = without(
+    release,
+    "left_at_fence",
+    "left |= {uid: e for uid, e in pods.tombstones.items() if uid not in left}",
+    "pass",
+)
 UNSETTLED = without(release, "next_step", "not fence and (deleting or closed)", "False")
 IN_TWO_WRITES = without(
     release,
@@ -155,7 +152,7 @@ NAMED = (
         "fence beside a finished pod",
         Grouped(),
         replace(SMALL, lag=1, cache_lag=1, kinds=frozenset({"withdraw"}), prompt_kcm=True),
-        ((release, "needing_tombstones", _no_pods),),
+        (UNCOVERED,),
     ),
     Mutation(
         "recreate a group under its old name",
@@ -256,7 +253,15 @@ FURTHER = (
         "part from a reservation that another claimctl may be holding for",
         Hold(),
         replace(ENDING, processes=2, kinds=frozenset({"withdraw"})),
-        ((Held, "withdrawal_settles_in", _no_time),),
+        (
+            without(lifecycle, "make", "snapshot.rules.settle_seconds - held.withdrawn_age", "0"),
+            without(
+                lifecycle,
+                "remove_reservation_finalizers",
+                "max(left, settle - retention.held.withdrawn_age)",
+                "left",
+            ),
+        ),
     ),
 )
 

@@ -17,9 +17,9 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.decision import Write as RealWrite
+from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import is_pod, is_pod_group, is_tombstone
-from claimctl.reservation.facts.snapshot import Arrivals, Memory, Openings
 from claimctl.reservation.facts.workloads import WorkloadPhase as RealPhase
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods

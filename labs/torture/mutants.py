@@ -38,7 +38,7 @@ MUTANTS = (
         "deallocate without a fence",
         RELEASE,
         "next_step",
-        "(bool(taken_out) or (begins_with_fence(snapshot) and not closed))",
+        "(bool(taken_out) or (snapshot.needs_fence and not closed))",
         "bool(taken_out)",
     ),
     Mutant(

@@ -31,19 +31,11 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
+from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
 from claimctl.reservation.facts.pods import is_done
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod, is_pod_group
-from claimctl.reservation.facts.snapshot import (
-    Arrivals,
-    Evidence,
-    Held,
-    LiveList,
-    Memory,
-    Openings,
-    Rules,
-    Snapshot,
-)
+from claimctl.reservation.facts.snapshot import Evidence, Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import may_concern
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.users.waiting import evicts_a_pod

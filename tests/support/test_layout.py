@@ -98,6 +98,7 @@ NO_TESTS_OF_ITS_NAME = {
     "reservation/assessment/assessment.py": "data only: test_assess.py",
     "reservation/facts/decision.py": "data only",
     "reservation/facts/reasons.py": "names only",
+    "reservation/facts/memory.py": "data only",
     "reservation/facts/snapshot.py": "data only",
     "commands/uninstall/model.py": "data only",
     "commands/uninstall/run.py": "e2e/test_uninstall.py: with a controller and without",

@@ -22,7 +22,6 @@ from claimctl.reservation.assessment.assessment import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod
-from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.text import duration
 from claimctl.wire.coordination import Lease, is_held, renewed_at
 from claimctl.wire.meta import find_condition
@@ -154,7 +153,7 @@ def troubles(election: Election, assessment: Assessment) -> tuple[Trouble, ...]:
     If an unreadable object concerns the whole claim, the controller leaves the claim alone. Only
     the Lease is judged then.
     """
-    retentions = () if about_claim(assessment.snapshot.unreadable) else assessment.retentions
+    retentions = () if assessment.snapshot.unreadable_parts else assessment.retentions
     return (
         *([Trouble(Sign.NOT_ACTING, election.message, "")] * (election.state is State.NOT_ACTING)),
         *(

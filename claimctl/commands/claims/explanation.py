@@ -24,9 +24,10 @@ from claimctl.reservation.assessment.assessment import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
-from claimctl.reservation.facts.snapshot import Held, LiveList, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,

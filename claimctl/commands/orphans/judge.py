@@ -24,6 +24,7 @@ from claimctl.commands.orphans.model import (
 )
 from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
 from claimctl.reservation.facts.dialects import PodGroupDialect
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -35,10 +36,9 @@ from claimctl.reservation.facts.references import (
     listed_ahead,
     uids_written_by,
 )
-from claimctl.reservation.facts.snapshot import Evidence, Memory, Openings, Rules, Snapshot
-from claimctl.reservation.facts.unreadable import against_release
+from claimctl.reservation.facts.snapshot import Evidence, Rules, Snapshot
 from claimctl.reservation.release.protocol import next_step
-from claimctl.reservation.users.blockers import users
+from claimctl.reservation.users.blockers import against_release, users
 from claimctl.text import counted, listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 from claimctl.wire.reservations import RELEASE_ANNOTATION

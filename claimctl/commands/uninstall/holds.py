@@ -16,6 +16,7 @@ from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import NOT_READ, OwnerState, ScannedClaim
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import (
     WORKLOAD_RESOURCES,
@@ -24,7 +25,7 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
     listed_ahead,
 )
-from claimctl.reservation.facts.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta

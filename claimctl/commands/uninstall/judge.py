@@ -15,8 +15,7 @@ from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan,
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
-from claimctl.reservation.facts.membership import shares
-from claimctl.reservation.facts.pods import Consumers, claim_names, group_of, is_done
+from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
 from claimctl.reservation.users.binding import binding_seconds
@@ -349,7 +348,7 @@ def _why_guarded(group: PodGroup, scan: Scan, watched: float) -> tuple[str, floa
         return f"is being deleted, and pods use it: {names}", None
     place = group.metadata.namespace
     here = (made.spec for made in scan.reservations if made.metadata.namespace == place)
-    if any(shares(group, spec.resource_claim_name) for spec in here):
+    if any(group.shares(spec.resource_claim_name) for spec in here):
         return "loses its finalizer with the ClaimReservations of its claims", None
     if listing(group, scan.claims) and not group_pods(group, scan):
         text = "pods of it may have vanished while running; its finalizer goes when the grace is"
@@ -366,7 +365,7 @@ def group_pods(group: PodGroup, scan: Scan) -> tuple[Pod, ...]:
         for claim in scan.claims
         if claim.claim.metadata.namespace == namespace
         for pod in claim.live.pods
-        if group_of(pod.spec) == group.metadata.name and claims & claim_names(pod)
+        if pod.spec.group_name == group.metadata.name and claims & claim_names(pod)
     }
     return tuple(pod for pod in pods.values() if not is_done(pod))
 

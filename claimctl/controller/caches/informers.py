@@ -11,7 +11,7 @@ from claimctl.controller.caches.transforms import naming_a_claim, owning, specia
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Change, Informer
-from claimctl.reservation.facts.pods import claim_names, group_of
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import named_claims
@@ -284,7 +284,7 @@ def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
 
 
 def _template_group(workload: Workload) -> Iterable[str]:
-    name = group_of(template_of(workload).spec)
+    name = template_of(workload).spec.group_name
     if name:
         yield f"{workload.metadata.namespace}/{name}"
 

@@ -48,7 +48,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.controller.observations.openings import OpeningsSeen
 from claimctl.controller.observations.status_times import RecordedTimes
-from claimctl.reservation.facts.snapshot import Memory
+from claimctl.reservation.facts.memory import Memory
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, reaches
 from claimctl.wire.reservations import RELEASE_REQUESTS, ClaimReservationStatus

@@ -21,9 +21,9 @@ from cachetools import LRUCache
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.informer import Change
+from claimctl.reservation.facts.memory import Arrivals, Openings
 from claimctl.reservation.facts.pods import is_bound
 from claimctl.reservation.facts.references import is_pod, is_pod_group
-from claimctl.reservation.facts.snapshot import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import reaches
 from claimctl.wire.pods import Pod

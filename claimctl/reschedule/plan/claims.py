@@ -17,7 +17,7 @@ from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
-from claimctl.reservation.facts.pods import claim_names, group_of, is_bound, is_done
+from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
@@ -217,7 +217,7 @@ class Claims:
 
 def shares_group(pod: SchedulingPod) -> ClaimKey | None:
     """Namespace and name of the pod's PodGroup."""
-    name = group_of(pod.spec)
+    name = pod.spec.group_name
     return (pod.metadata.namespace, name) if name else None
 
 

@@ -20,7 +20,7 @@ from claimctl.reservation.assessment.holds import (
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.facts.membership import own_groups
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod_group, is_workload, same_name
+from claimctl.reservation.facts.references import is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import consistent_list
 from claimctl.reservation.users.blockers import blockers
@@ -97,8 +97,8 @@ def _own_entries(snapshot: Snapshot, retentions: tuple[RetentionDecision, ...]) 
     for retention in retentions:
         recorded = retention.held.reservation.status.reserved_for
         uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
-        if created_for and retention.reference and same_name(created_for, retention.reference):
-            uids.add(created_for.uid)
+        if created_for and retention.reference and created_for.key == retention.reference.key:
+            uids |= {created_for.uid}
     listed = (ref for ref in snapshot.no_pods if is_workload(ref) and not is_pod_group(ref))
     return frozenset(ref.uid for ref in listed if ref.uid in uids)
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 from claimctl.reservation.assessment.assessment import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import LIMIT, same_name
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.users.binding import (
-    begins_with_fence,
     is_open,
     longest_binding_left,
-    may_share_by_group,
 )
 from claimctl.reservation.users.waiting import evicts
 from claimctl.reservation.users.withdrawal import hold_has_left
@@ -51,7 +49,7 @@ def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
     return {
         entry.uid
         for entry in facts.snapshot.no_pods
-        if same_name(entry, reference) and entry.uid != reference.uid
+        if entry.key == reference.key and entry.uid != reference.uid
     }
 
 
@@ -102,7 +100,7 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
       because KCM knows no ghosts.
     """
     snapshot, drop, keep = facts.snapshot, set[str](), dict[str, Reference]()
-    by_fence = begins_with_fence(snapshot)
+    by_fence = snapshot.needs_fence
     handed_over = not by_fence and facts.left_to_pods
     only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
     yields = not by_fence and bool(facts.blockers) and only_listed
@@ -141,5 +139,5 @@ def _has_lost_its_hold(facts: Assessment) -> bool:
     snapshot = facts.snapshot
     if facts.own - facts.groups or hold_has_left(snapshot):
         return False
-    shares = may_share_by_group(snapshot) or begins_with_fence(snapshot)
+    shares = snapshot.shares_by_group or snapshot.needs_fence
     return bool(snapshot.consumers.ahead) or (shares and bool(snapshot.consumers.bound))

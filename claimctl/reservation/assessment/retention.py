@@ -11,9 +11,6 @@ from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.references import (
     WORKLOAD_RESOURCES,
     is_tombstone,
-    same_name,
-    uids_written_by,
-    workload_reference,
 )
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -85,7 +82,7 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     )
     reference = recorded
     if held.resource and workload.exists:
-        reference = held.reference(workload.uid)
+        reference = held.reference
     lent = longer_grace(snapshot, held) if meta.deleting else None
     listed = reference is not None and reference.uid in snapshot.listed_uids
     present = RetentionDecision(
@@ -129,7 +126,7 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     # 6. What do the workload, its pods and the policy ask for?
     decision = _by_workload(snapshot, claim, present, reference)
     # 7. A user's request to give the devices up waits, or is ignored: say so.
-    asked = snapshot.allocated and held.asks_to_reallocate(claim)
+    asked = snapshot.allocated and held.name in snapshot.asked_to_reallocate
     if not asked or decision.action is not Action.HOLD or decision.blocker is None:
         return decision
     text = f"{REALLOCATE_ANNOTATION} asks to give the devices up when no pod uses them"
@@ -142,13 +139,13 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
 def shown_reference(
     claim: ResourceClaim,
     reservation: ClaimReservation,
-    written: frozenset[str] | None = None,
+    written: frozenset[str],
     resource: str = "",
 ) -> Reference | None:
     """The listed reference that claimctl wrote for the reservation, by managedFields or spec.
 
     Args:
-        written: UIDs of the entries that claimctl wrote, if they are known already.
+        written: UIDs of the entries that claimctl wrote.
         resource: the resource name of the workload's kind; '' for a kind with a shipped rule.
     """
     ref, created_for = reservation.spec.workload_ref, claim.spec.reserved_for
@@ -158,14 +155,13 @@ def shown_reference(
     named = (
         listed
         for listed in claim.status.reserved_for
-        if same_name(listed, workload_reference(ref, "", resource))
+        if listed.key == (ref.api_group, resource, ref.name)
     )
-    known = written if written is not None else uids_written_by(claim)
     return next(
         (
             listed
             for listed in named
-            if listed.uid in known or (created_for is not None and listed.uid == created_for.uid)
+            if listed.uid in written or (created_for is not None and listed.uid == created_for.uid)
         ),
         None,
     )
@@ -272,7 +268,7 @@ def _give_up_if_unreachable(
     if snapshot.may_evict and evicts(snapshot):
         # also beside bound pods: the next one comes before any status could say so
         return present.release(Reason.REALLOCATED)
-    if held.asks_to_reallocate(snapshot.claim):
+    if held.name in snapshot.asked_to_reallocate:
         usable = not snapshot.allocated or bool(pods.bound)
         return None if usable else present.release(Reason.REALLOCATED)
     since = stuck_since(snapshot) if pods.stuck else None

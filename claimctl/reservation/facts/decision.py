@@ -159,8 +159,8 @@ class Decision:
 
     needs: tuple[Need, ...] = ()
     write: Write | None = None
-    after: float | None = None
-    """Seconds after which to decide again even if nothing changes."""
+    waits: list[float | None] = field(default_factory=list)
+    """Seconds after each of which to decide again even if nothing changes; None is no time."""
     releasing: Reason | None = None
     blockers: tuple[Blocker, ...] = ()
     """The blockers of the release, from the caches or from a live LIST."""
@@ -174,13 +174,7 @@ class Decision:
         """Whether there is a write, or a need to be answered first."""
         return self.write is not None or bool(self.needs)
 
-    def again_within(self, *times: float | None) -> None:
-        """Decide again after the least of these seconds at the latest; None changes nothing."""
-        self.after = min(
-            (seconds for seconds in (self.after, *times) if seconds is not None), default=None
-        )
-
-    def take(self, step: Step) -> bool:
-        """Take the needs and the write of a step; return whether it has any."""
-        self.needs, self.write = step.needs or self.needs, step.write or self.write
-        return bool(step.needs) or step.write is not None
+    @property
+    def after(self) -> float | None:
+        """Seconds after which to decide again at the latest; None if only a change matters."""
+        return min((seconds for seconds in self.waits if seconds is not None), default=None)

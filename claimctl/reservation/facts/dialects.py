@@ -11,7 +11,7 @@ from math import inf
 from typing import Protocol
 
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod, same_name
+from claimctl.reservation.facts.references import is_pod
 from claimctl.wire.claims import Reference, ResourceClaim
 
 References = tuple[Reference, ...]
@@ -69,7 +69,7 @@ class NativeDialect:
         created_for = claim.spec.reserved_for
         if created_for is None:
             return Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD
-        if not same_name(created_for, workload):
+        if created_for.key != workload.key:
             return Reason.ALREADY_RESERVED_FOR
         if created_for.uid != workload.uid:
             return Reason.WORKLOAD_RECREATED

@@ -13,9 +13,8 @@ which removes the group.
 
 from __future__ import annotations
 
-from claimctl.reservation.facts.pods import Consumers, group_of
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import LIMIT, is_pod_group, is_tombstone
+from claimctl.reservation.facts.references import LIMIT, is_pod_group
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
@@ -28,11 +27,6 @@ MAX_CLAIMS = 4
 
 def made_by_claimctl(group: PodGroup) -> bool:
     return (group.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
-
-
-def shares(group: PodGroup, claim_name: str) -> bool:
-    """Whether the group's spec names the claim, so that its pods share the claim."""
-    return any(entry.resource_claim_name == claim_name for entry in group.spec.resource_claims)
 
 
 def group_names(snapshot: Snapshot) -> frozenset[str]:
@@ -69,30 +63,12 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
 
 def is_listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
-    name = group_of(pod.spec)
+    name = pod.spec.group_name
     if not name:
         return False
     if any(is_pod_group(entry) and entry.name == name for entry in snapshot.no_pods):
         return True
-    return any(
-        group.metadata.name == name and shares(group, snapshot.name) for group in snapshot.groups
-    )
-
-
-def needing_tombstones(pods: Consumers) -> dict[str, Pod]:
-    """The finished pods that need a tombstone, by UID. KCM never adds a pod that is being
-    deleted."""
-    return {uid: pod for uid, pod in pods.finished.items() if not pod.metadata.deleting}
-
-
-def too_many_finished(snapshot: Snapshot) -> bool:
-    """Whether the list at a fence has no room for the tombstones of all finished pods.
-
-    Then the group has to be deleted before the claim is released: KCM writes nothing for the pods
-    of a group that does not exist.
-    """
-    tombstones = {entry.uid for entry in snapshot.no_pods if is_tombstone(entry)}
-    return len(tombstones | needing_tombstones(snapshot.consumers).keys()) > LIMIT
+    return name in snapshot.sharing_groups
 
 
 def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
@@ -130,7 +106,7 @@ def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
     if group is None:
         text = f"PodGroup {workload.pod_group} will be created; pods wait for it"
         return Reason.POD_GROUP_PENDING, text
-    if shares(group, snapshot.name):
+    if group.metadata.name in snapshot.sharing_groups:
         return None
     if len(group.spec.resource_claims) >= MAX_CLAIMS:
         text = f"PodGroup {workload.pod_group} has {MAX_CLAIMS} claims already, which is the limit"

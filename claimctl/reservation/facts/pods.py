@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from claimctl.reservation.facts.references import tombstone
+from claimctl.wire.claims import Reference
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import (
     ContainerStatus,
     Pod,
     PodResourceClaim,
     PodResourceClaimStatus,
-    PodSpec,
 )
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
@@ -35,12 +36,6 @@ def claim_names(pod: Pod) -> frozenset[str]:
 def _names_in(claims: tuple[PodResourceClaim | PodResourceClaimStatus, ...]) -> frozenset[str]:
     """The names in the entries. The pods of a workload have equal entries."""
     return frozenset(filter(None, (claim.resource_claim_name for claim in claims)))
-
-
-def group_of(spec: PodSpec) -> str:
-    """The PodGroup that a pod or a pod template names, or ''."""
-    group = spec.scheduling_group
-    return (group.pod_group_name or "") if group is not None else ""
 
 
 def is_bound(pod: Pod) -> bool:
@@ -149,7 +144,7 @@ class Consumers:
                 since = unschedulable_since(pod)
                 if since is not None and is_stuck(pod):
                     table.stuck[uid] = since
-            if name := group_of(pod.spec):
+            if name := pod.spec.group_name:
                 table.groups[uid] = name
         ahead = frozenset(uid for uid in table.pending if uid in written)
         return replace(table, ahead=ahead) if ahead else table
@@ -163,6 +158,13 @@ class Consumers:
     def alive(self) -> dict[str, Pod]:
         """The pods that use the claim, or may start to use it."""
         return {**self.bound, **self.pending}
+
+    @property
+    def tombstones(self) -> dict[str, Reference]:
+        """The tombstones that finished pods need, by UID. KCM never adds a pod that is being
+        deleted."""
+        finished = (pod.metadata for pod in self.finished.values() if not pod.metadata.deleting)
+        return {meta.uid: tombstone(meta) for meta in finished}
 
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the bound pods, sorted."""

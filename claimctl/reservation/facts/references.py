@@ -94,15 +94,6 @@ def workload_reference(ref: WorkloadRef, uid: str, resource: str = "") -> Refere
     return Reference(api_group=ref.api_group, resource=resource, name=ref.name, uid=uid)
 
 
-def same_name(reference: Reference, other: Reference) -> bool:
-    """Whether both have the same group, resource and name, whatever their UIDs."""
-    return (reference.api_group, reference.resource, reference.name) == (
-        other.api_group,
-        other.resource,
-        other.name,
-    )
-
-
 def describe(reference: Reference) -> str:
     """The reference as text: resource.group/name."""
     group = f".{reference.api_group}" if reference.api_group else ""

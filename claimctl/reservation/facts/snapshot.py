@@ -10,14 +10,18 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Write
 from claimctl.reservation.facts.dialects import DIALECTS, Dialect
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import (
+    LIMIT,
     WORKLOAD_RESOURCES,
     is_pod,
     is_pod_group,
+    is_tombstone,
     uids_written_by,
     workload_reference,
 )
+from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
@@ -100,94 +104,17 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Openings:
-    """How long the claim has been closed to pods, in seconds.
-
-    A scheduler that saw the claim open to a pod may bind the pod without a write to the claim
-    (see ``users.binding``). Each age is the time since this process first saw a version of the
-    claim without the entry. It is inf if this process saw all versions and none had the entry.
-    """
-
-    watched_age: float = inf
-    """For how long this process has seen every version of the claim; inf if it saw the first."""
-    group_age: float = inf
-    """Age without an entry of any PodGroup."""
-    group_ages: Mapping[str, float] = field(default_factory=dict)
-    """By name of a PodGroup that was listed: age without its entry."""
-    holder_age: float = inf
-    """Age without an entry that is no pod."""
-    entry_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a pod that was listed: age without the pod's own entry."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """What listing ahead needs to know about pods and their entries. Ages are in seconds."""
-
-    claim_age: float = 0.0
-    """For how long this process has seen every version of the claim; inf if it saw the first."""
-    pod_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a pending pod: the time since a watch event showed it as one that a scheduler may
-    schedule. Pods that a LIST showed first are not here."""
-    entry_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a pod: the time since its own entry was first seen in the list. A removed entry
-    stays known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of this process. Ages are seconds on its monotonic clock."""
-
-    version_age: float = 0.0
-    """Time since this process first saw the claim's present resourceVersion."""
-    allocated_age: float = inf
-    """Time since this process first saw the claim's present allocation."""
-    deleting_age: float = 0.0
-    """Time since this process first saw the claim's deletionTimestamp."""
-    openings: Openings = Openings()
-    arrivals: Arrivals = Arrivals()
-    blind_age: float | None = None
-    """Time since this process first saw the claim, if the claim was allocated by then; else None.
-    Pods may have vanished before, and this process does not know whether they were done."""
-    unnoticed_age: float = 0.0
-    """For a claim whose pods are listed one by one: time since a pod may last have been listed and
-    have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
-    ghost_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a ghost: time since this process first knew of it."""
-    dead_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a listed pod: time since it was first seen gone or done."""
-    status_age: Mapping[str, float] = field(default_factory=dict)
-    """By reservation name: time since the last write of its status."""
-    due_age: Mapping[str, float] | None = None
-    """By reservation name: time since its status has had to change. A reservation that is not here
-    has just changed. None if statuses need not wait for further changes."""
-    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
-    """By reservation name: how often the same status was written lately and overwritten."""
-    unstarted_age: Mapping[str, float] = field(default_factory=dict)
-    """By UID of a bound pod that has not started: time since it was first seen so."""
-    evicting: bool = False
-    """Whether a pod was evicted because of a taint of a device of the present allocation."""
-    once_recorded_ghosts: frozenset[str] = frozenset()
-    """UIDs of the ghosts that this process has seen in a status."""
-    history_complete: bool = False
-    """Whether this process has watched the claim without a gap since it was allocated, so it knows
-    every pod ever listed."""
-    done_pods: frozenset[str] = frozenset()
-    """UIDs of listed pods that are gone and that this process saw done before."""
-    deallocated: bool = False
-    """Whether this process deallocated the claim, by the write of its present version."""
-    repeated_writes: int = 0
-    """How often the same list was written lately and undone."""
-
-
-@dataclass(frozen=True, slots=True)
 class Held:
     """A ClaimReservation with the state of the workload that it names."""
 
     reservation: ClaimReservation
     workload: WorkloadState
     withdrawn_age: float = inf
-    """Seconds since this process first saw the reservation being deleted."""
+    """Seconds since this process first saw the reservation being deleted.
+
+    Until the settle time has passed, another controller may still add the reservation's hold: its
+    cache may not show the deletion yet, and its write cannot conflict, because claimctl has not
+    written the claim for this reservation. Such a hold would be an orphan."""
     idle_age: float | None = None
     """Seconds since the status's idleSince by this process's clock, or since this process last saw
     the claim in use if that is less; None if unknown."""
@@ -208,31 +135,25 @@ class Held:
         ref = self.reservation.spec.workload_ref
         return self.served_as or WORKLOAD_RESOURCES.get((ref.api_group, ref.kind), "")
 
-    def reference(self, uid: str) -> Reference:
-        """The reference to one incarnation of the workload, whose resource is known."""
-        return workload_reference(self.reservation.spec.workload_ref, uid, self.resource)
+    @property
+    def reference(self) -> Reference:
+        """The reference to the workload's present incarnation; its resource is known."""
+        ref = self.reservation.spec.workload_ref
+        return workload_reference(ref, self.workload.uid, self.resource)
+
+    @property
+    def reference_to_any(self) -> Reference:
+        """The reference to whatever incarnation there is."""
+        return workload_reference(self.reservation.spec.workload_ref, "", self.resource)
 
     @property
     def name(self) -> str:
         return self.reservation.metadata.name
 
-    def asks_to_reallocate(self, claim: ResourceClaim | None) -> bool:
-        """Whether a user asked to give the claim's devices up without waiting for a timeout."""
-        asked = self.reservation.metadata.annotation(REALLOCATE_ANNOTATION)
-        return claim is not None and asked == claim.metadata.uid
-
     @property
     def may_reallocate(self) -> bool:
         """Whether the reservation ever lets claimctl give up devices that its pods cannot use."""
         return self.reservation.spec.reallocate_timeout_seconds is not None
-
-    def withdrawal_settles_in(self, settle_seconds: float) -> float:
-        """Seconds for which another controller may still add the reservation's hold.
-
-        Its cache may not show the deletion yet, and its write cannot conflict, because claimctl has
-        not written the claim for this reservation. Such a hold would be an orphan.
-        """
-        return settle_seconds - self.withdrawn_age
 
     @property
     def withdrawn(self) -> bool:
@@ -277,7 +198,12 @@ class Snapshot:
     fields may have the last readable version of such an object."""
     rules: Rules = Rules()
     evidence: Evidence = Evidence()
-    memory: Memory = Memory()
+    memory: Memory = field(default_factory=Memory)
+
+    @cached_property
+    def unreadable_parts(self) -> tuple[Unreadable, ...]:
+        """The unreadable objects because of which the controller leaves the claim alone."""
+        return about_claim(self.unreadable) if self.unreadable else ()
 
     @property
     def references(self) -> tuple[Reference, ...]:
@@ -320,6 +246,36 @@ class Snapshot:
         return any(map(is_pod_group, self.no_pods))
 
     @cached_property
+    def admits_unlisted(self) -> bool:
+        """Whether schedulers bind any pod without a write to the claim, as the list is now."""
+        return self.dialect.admits_unlisted(self.no_pods)
+
+    @property
+    def needs_fence(self) -> bool:
+        """Whether pods may be bound without a write to the claim, so that a release needs a
+        fence."""
+        return self.shared or self.group_listed or self.admits_unlisted
+
+    @property
+    def shares_by_group(self) -> bool:
+        """Whether a pod may use the claim through a PodGroup, without an entry of its own.
+
+        So it is if this process saw a group in the list. A group that left the list just before
+        this process began to watch is not known; then a scheduler's cache may still show it.
+        """
+        seen = self.memory.openings
+        if self.group_listed or seen.group_age < inf:
+            return True
+        grouped = bool(self.groups) or bool(self.consumers.groups)
+        recent = seen.watched_age < self.rules.settle_seconds
+        return self.dialect.groups and grouped and recent
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each pod of the present allocation was listed before it was bound."""
+        return self.lists_each_pod and not self.shares_by_group
+
+    @cached_property
     def listed_uids(self) -> frozenset[str]:
         return frozenset(reference.uid for reference in self.references)
 
@@ -337,6 +293,33 @@ class Snapshot:
         """The table of these pods, of the cache or of a live LIST."""
         listed = (reference.uid for reference in self.references if is_pod(reference))
         return Consumers.of(pods, self.written_uids.intersection(listed))
+
+    @cached_property
+    def asked_to_reallocate(self) -> frozenset[str]:
+        """The names of the reservations whose users asked to give the claim's devices up at once,
+        without a timeout."""
+        uid = self.claim.metadata.uid if self.claim is not None else ""
+        return frozenset(
+            held.name
+            for held in self.reservations
+            if uid and held.reservation.metadata.annotation(REALLOCATE_ANNOTATION) == uid
+        )
+
+    @cached_property
+    def sharing_groups(self) -> frozenset[str]:
+        """The names of the PodGroups whose pods share the claim."""
+        groups = (group for group in self.groups if group.shares(self.name))
+        return frozenset(group.metadata.name for group in groups)
+
+    @property
+    def too_many_finished(self) -> bool:
+        """Whether the list at a fence has no room for the tombstones of all finished pods.
+
+        Then the group has to be deleted before the claim is released: KCM writes nothing for the
+        pods of a group that does not exist.
+        """
+        tombstones = {entry.uid for entry in self.no_pods if is_tombstone(entry)}
+        return len(tombstones | self.consumers.tombstones.keys()) > LIMIT
 
     @property
     def fights(self) -> bool:

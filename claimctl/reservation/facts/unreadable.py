@@ -6,11 +6,9 @@ claim, a ReplicaSet makes pods for it, a ClaimReservation holds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.base import Wire
 from claimctl.wire.claims import ResourceClaim
@@ -173,8 +171,3 @@ def about_claim(unread: Iterable[Unreadable]) -> tuple[Unreadable, ...]:
         if item.resource.plural == RESOURCECLAIMS.plural
         or (item.resource.plural == CLAIMRESERVATIONS.plural and claims_named(item) is not None)
     )
-
-
-def against_release(unread: Iterable[Unreadable]) -> Iterator[Blocker]:
-    """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
-    return (Blocker(Reason.UNREADABLE, item.describe()) for item in unread)

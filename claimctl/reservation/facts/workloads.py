@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.reservation.facts.pods import claim_names, group_of
+from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.kinds.judging import JudgedWorkload, rule_for, verdict_of
 from claimctl.reservation.kinds.rules import Verdict
 from claimctl.wire.pods import Pod, PodTemplateSpec
@@ -117,7 +117,7 @@ def observe(
         uid=uid,
         wants=wants,
         names_claim=by_pods or template_names(template, claim_name),
-        pod_group=group_of(template.spec),
+        pod_group=template.spec.group_name,
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         pod_owners=owners,
         by_pods=by_pods,

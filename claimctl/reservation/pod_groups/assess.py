@@ -9,7 +9,7 @@ from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import made_by_claimctl
-from claimctl.reservation.facts.pods import claim_names, group_of, is_done
+from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import observe
@@ -130,7 +130,7 @@ def _pods(snapshot: GroupSnapshot) -> Iterator[Pod]:
 def _is_in_use(snapshot: GroupSnapshot, pods: Iterable[Pod]) -> bool:
     """Whether pods of the group may still be scheduled on its claims, or run."""
     names = {claim.name for claim in snapshot.claims}
-    members = (pod for pod in pods if group_of(pod.spec) == snapshot.name)
+    members = (pod for pod in pods if pod.spec.group_name == snapshot.name)
     return any(not is_done(pod) and names & claim_names(pod) for pod in members)
 
 
@@ -160,7 +160,7 @@ def _owner_has_ended(snapshot: GroupSnapshot, group: PodGroup) -> bool:
     if reported:
         return (ConditionType.RELEASED, "True", Reason.WORKLOAD_ENDED) in reported
     templates = (replica_set.spec.template for replica_set in snapshot.replica_sets)
-    named = any(group_of(template.spec) == snapshot.name for template in templates)
+    named = any(template.spec.group_name == snapshot.name for template in templates)
     return not snapshot.workloads and not reservations and not named
 
 

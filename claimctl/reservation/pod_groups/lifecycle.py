@@ -14,7 +14,6 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.membership import (
     MAX_CLAIMS,
     made_by_claimctl,
-    too_many_finished,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.withdrawal import leaves_to_group
@@ -170,4 +169,4 @@ def no_longer_needs(
         return all(age >= grace for age in ages)
     recorded = [held.reservation.status.reserved_for for held in snapshot.reservations]
     held = any(hold and hold.uid in snapshot.listed_uids for hold in recorded)
-    return held and blockers is not None and not tuple(blockers) and too_many_finished(snapshot)
+    return held and blockers is not None and not tuple(blockers) and snapshot.too_many_finished

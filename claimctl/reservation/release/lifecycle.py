@@ -32,14 +32,14 @@ def make(facts: Assessment, decision: Decision) -> None:
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
         if meta.deleting and FINALIZER in meta.finalizers:
-            left = held.withdrawal_settles_in(snapshot.rules.settle_seconds)
+            left = snapshot.rules.settle_seconds - held.withdrawn_age
             if left <= 0:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
-            decision.again_within(left)
+            decision.waits.append(left)
         wanted = bool(spec.resource_claim_template_name and held.resource) and not refused
         if wanted and _is_wanted(held):
-            reference = held.reference(held.workload.uid)
+            reference = held.reference
             created_for = snapshot.dialect.created_for(reference)
             decision.write = CreateClaim(held.reservation, created_for)
             return
@@ -83,11 +83,11 @@ def remove_reservation_finalizers(facts: Assessment, decision: Decision) -> None
         left = retention.longer_grace.after or 0.0 if retention.longer_grace else 0.0
         if not facts.held:
             settle = facts.snapshot.rules.settle_seconds
-            left = max(left, retention.held.withdrawal_settles_in(settle))
+            left = max(left, settle - retention.held.withdrawn_age)
         if left <= 0:
             decision.write = SetFinalizer(retention.held.reservation, present=False)
             return
-        decision.again_within(left)
+        decision.waits.append(left)
 
 
 def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> bool:

@@ -21,7 +21,6 @@ from claimctl.reservation.facts.decision import (
     Step,
     WriteList,
 )
-from claimctl.reservation.facts.membership import needing_tombstones
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import (
@@ -30,15 +29,10 @@ from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
     is_tombstone,
-    tombstone,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.binding import (
-    admits_unlisted,
-    begins_with_fence,
     entries_to_take_out,
-    is_listed_one_by_one,
-    may_share_by_group,
 )
 from claimctl.reservation.users.blockers import is_foreign, live_users, no_room_for_finished
 from claimctl.text import listed
@@ -53,9 +47,9 @@ def is_fenced(snapshot: Snapshot, own: frozenset[str]) -> bool:
 
     If pods may share a claim through their PodGroup, a fence leaves the workload's reference.
     """
-    if snapshot.group_listed or admits_unlisted(snapshot):
+    if snapshot.group_listed or snapshot.admits_unlisted:
         return False
-    holds_stay = may_share_by_group(snapshot) and not snapshot.shared
+    holds_stay = snapshot.shares_by_group and not snapshot.shared
     return holds_stay or snapshot.listed_uids.isdisjoint(own)
 
 
@@ -74,7 +68,7 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     # may just have removed the group, and a scheduler whose cache still shows it binds pods.)
     closed = is_fenced(snapshot, own)
     taken_out = entries_to_take_out(snapshot, reason, snapshot.consumers)
-    fence = not deleting and (bool(taken_out) or (begins_with_fence(snapshot) and not closed))
+    fence = not deleting and (bool(taken_out) or (snapshot.needs_fence and not closed))
     settle = not fence and (deleting or closed)
     # 2. Deallocate at once if the claim's own versions prove that no pod uses it.
     deallocation = WriteList(version, (), deallocate=True, reason=reason)
@@ -138,7 +132,7 @@ def is_proven(snapshot: Snapshot, own: frozenset[str]) -> bool:
     seen = all(ghost.node_name for ghost in snapshot.ghosts)
     ended = memory.done_pods | pods.finished.keys() | pods.dropped.keys()
     all_ended = all(_may_go(entry, own, ended) for entry in snapshot.references)
-    one_by_one = is_listed_one_by_one(snapshot)
+    one_by_one = snapshot.one_by_one
     return one_by_one and watched and seen and not pods.pending and all_ended
 
 
@@ -169,8 +163,7 @@ def left_at_fence(
     if snapshot.shared:
         holds = []
     else:
-        for uid, pod in needing_tombstones(pods).items():
-            left.setdefault(uid, tombstone(pod.metadata))
+        left |= {uid: e for uid, e in pods.tombstones.items() if uid not in left}
     stay = holds if len(left) + len(holds) <= LIMIT else []
     return snapshot.dialect.leaves_at_fence((*stay, *left.values()))
 
@@ -188,7 +181,7 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
     assert claim is not None
     others = tuple(entry for entry in snapshot.no_pods if is_foreign(entry, own))
     held = len(others) < len(snapshot.no_pods)
-    one_by_one = is_listed_one_by_one(snapshot)
+    one_by_one = snapshot.one_by_one
     if not others or not held or not one_by_one or claim.metadata.deleting:
         return Step()
     version, live = claim.metadata.resource_version, snapshot.live()

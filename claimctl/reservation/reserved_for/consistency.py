@@ -9,18 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.reservation.facts.membership import (
-    gone_groups,
-    is_listed_by_group,
-    needing_tombstones,
-)
+from claimctl.reservation.facts.membership import gone_groups, is_listed_by_group
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_tombstone,
     is_workload,
     pod_reference,
-    tombstone,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
@@ -71,7 +66,7 @@ class _Draft:
         self.folds = snapshot.shared and self.held and not snapshot.frozen
         """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
         self.gone_groups = gone_groups(snapshot) if snapshot.group_listed else ()
-        self.staying = needing_tombstones(snapshot.consumers) if self.pods.finished else {}
+        self.tombstones = self.pods.tombstones if self.pods.finished else {}
 
     def _has_holder(self) -> bool:
         """Whether the claim stays allocated whatever kube-controller-manager (KCM) removes.
@@ -117,9 +112,9 @@ class _Draft:
             return reference
         if uid in pods.finished and self.folds:
             return None
-        if uid in self.staying:
+        if uid in self.tombstones:
             # if the API accepts no additions, the pod's present entry stays
-            return tombstone(reference) if _may_add(self.snapshot) else reference
+            return self.tombstones[uid] if _may_add(self.snapshot) else reference
         if uid in pods.finished or uid in pods.dropped:
             return None if self._overdue(reference) else reference
         return self._absent(reference)
@@ -180,9 +175,9 @@ class _Draft:
             if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
                 yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
         elif self.held:
-            for pod in self.staying.values():
-                if not is_listed_by_group(self.snapshot, pod):
-                    yield tombstone(pod.metadata)
+            for uid, entry in self.tombstones.items():
+                if not is_listed_by_group(self.snapshot, self.pods.finished[uid]):
+                    yield entry
 
 
 def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -26,7 +25,6 @@ from claimctl.wire.reservations import (
     ReleaseProgress,
 )
 from claimctl.wire.resources import CLAIMRESERVATIONS
-from claimctl.wire.unreadable import Unreadable
 
 MOMENT = 1.0
 """Seconds in which more may change that the same status can tell."""
@@ -57,7 +55,7 @@ def decide_statuses(facts: Assessment, decision: Decision) -> None:
             last = decision.after is None and _is_last(facts, status)
             decision.write = WriteStatus(reservation, status, last)
             return
-        decision.again_within(left)
+        decision.waits.append(left)
 
 
 def _is_last(facts: Assessment, status: ClaimReservationStatus) -> bool:
@@ -90,8 +88,9 @@ def _is_wasted(facts: Assessment, reservation: ClaimReservation) -> bool:
     return released and meta.deleting and set(meta.finalizers) <= {FINALIZER}
 
 
-def leave_alone(snapshot: Snapshot, unread: Sequence[Unreadable]) -> Decision:
+def leave_alone(snapshot: Snapshot) -> Decision:
     """Write only that an object cannot be read; all other fields of the statuses stay."""
+    unread = snapshot.unreadable_parts
     refusal = StatusRefusal(Reason.UNREADABLE, "; ".join(item.describe() for item in unread[:3]))
     blockers = tuple(Blocker(Reason.UNREADABLE, item.describe()) for item in unread)
     names = {item.name for item in unread if item.resource.plural == CLAIMRESERVATIONS.plural}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from claimctl.reservation.facts.membership import shares
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
@@ -19,8 +18,8 @@ Skew = tuple[Reason, str]
 
 def disagreement(snapshot: Snapshot) -> Skew | None:
     """Which component treats the claim's PodGroup differently from the API server, or None."""
-    names = _sharing_groups(snapshot)
-    if not names:
+    names = snapshot.sharing_groups
+    if not names or not snapshot.dialect.groups:
         return None
     # 1. The scheduler or KCM lists pods of the group one by one.
     grouped = snapshot.consumers.groups
@@ -60,16 +59,8 @@ def disagreement(snapshot: Snapshot) -> Skew | None:
 
 def look_again(snapshot: Snapshot) -> float | None:
     """Seconds until a bound pod that has not started counts as refused, or None."""
-    waiting = _unstarted_pods(snapshot, _sharing_groups(snapshot))
+    waiting = _unstarted_pods(snapshot, snapshot.sharing_groups)
     return min((left for _, left in waiting if left > 0), default=None)
-
-
-def _sharing_groups(snapshot: Snapshot) -> frozenset[str]:
-    """The names of the PodGroups whose pods share the claim."""
-    if not snapshot.dialect.groups:
-        return frozenset()
-    groups = (group for group in snapshot.groups if shares(group, snapshot.name))
-    return frozenset(group.metadata.name for group in groups)
 
 
 def _unstarted_pods(snapshot: Snapshot, names: frozenset[str]) -> list[tuple[Pod, float]]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from claimctl.reservation.facts.pods import Consumers, claim_names, group_of
+from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
@@ -66,7 +66,7 @@ def _may_be_of_gang(snapshot: Snapshot, pod: Pod) -> bool:
     """
     if pod.spec.workload_ref is not None:
         return True
-    name = group_of(pod.spec)
+    name = pod.spec.group_name
     policies = [g.spec.scheduling_policy for g in snapshot.groups if g.metadata.name == name]
     gangs = any(policy is not None and policy.gang is not None for policy in policies)
     return bool(name) and (gangs or not policies)
@@ -123,48 +123,19 @@ def closed_age(snapshot: Snapshot, pod: Pod) -> float:
         seen.entry_age.get(pod.metadata.uid, seen.watched_age),
         snapshot.dialect.unlisted_age(seen.holder_age),
     ]
-    if group := group_of(pod.spec):
+    if group := pod.spec.group_name:
         ages.append(seen.group_ages.get(group, inf))
     return min(ages)
 
 
 def is_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
-    if pod.metadata.uid in snapshot.listed_uids or admits_unlisted(snapshot):
+    if pod.metadata.uid in snapshot.listed_uids or snapshot.admits_unlisted:
         return True
-    group = group_of(pod.spec)
+    group = pod.spec.group_name
     return bool(group) and any(
         is_pod_group(entry) and entry.name == group for entry in snapshot.no_pods
     )
-
-
-def admits_unlisted(snapshot: Snapshot) -> bool:
-    """Whether schedulers bind any pod without a write to the claim, as the list is now."""
-    return snapshot.dialect.admits_unlisted(snapshot.no_pods)
-
-
-def is_listed_one_by_one(snapshot: Snapshot) -> bool:
-    """Whether each pod of the present allocation was listed before it was bound."""
-    return snapshot.lists_each_pod and not may_share_by_group(snapshot)
-
-
-def may_share_by_group(snapshot: Snapshot) -> bool:
-    """Whether a pod may use the claim through a PodGroup, without an entry of its own.
-
-    So it is if this process saw a group in the list. A group that left the list just before this
-    process began to watch is not known; then a scheduler's cache may still show it.
-    """
-    seen = snapshot.memory.openings
-    if snapshot.group_listed or seen.group_age < inf:
-        return True
-    grouped = bool(snapshot.groups) or bool(snapshot.consumers.groups)
-    recent = seen.watched_age < snapshot.rules.settle_seconds
-    return snapshot.dialect.groups and grouped and recent
-
-
-def begins_with_fence(snapshot: Snapshot) -> bool:
-    """Whether pods may be bound without a write to the claim, so that a release needs a fence."""
-    return snapshot.shared or snapshot.group_listed or admits_unlisted(snapshot)
 
 
 @dataclass(frozen=True, slots=True)

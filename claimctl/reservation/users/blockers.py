@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.membership import too_many_finished
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT, describe, is_pod, is_tombstone
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
-from claimctl.reservation.facts.unreadable import against_release
 from claimctl.reservation.users.binding import users_among
 from claimctl.reservation.users.ghosts import ghost_blockers, unseen_history
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
+from claimctl.wire.unreadable import Unreadable
 
 
 def blockers(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Iterator[Blocker]:
@@ -31,7 +30,7 @@ def blockers(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Iterato
         text = f"the list has entries that claimctl does not own: {listed(map(describe, foreign))}"
         yield Blocker(Reason.UNKNOWN_REFERENCES, text)
     deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
-    if snapshot.group_listed and not deleting and too_many_finished(snapshot):
+    if snapshot.group_listed and not deleting and snapshot.too_many_finished:
         yield no_room_for_finished()
     yield from against_release(snapshot.unreadable)
 
@@ -58,6 +57,11 @@ def live_users(
 ) -> tuple[Blocker, ...]:
     """The same by the pods of a live LIST, with its unreadable pods."""
     return (*users(snapshot, reason, consumers), *against_release(live.unreadable))
+
+
+def against_release(unread: Iterable[Unreadable]) -> Iterator[Blocker]:
+    """A blocker for each unreadable object that may use the claim, hold it or make pods for it."""
+    return (Blocker(Reason.UNREADABLE, item.describe()) for item in unread)
 
 
 def names_of(pods: Iterable[Pod]) -> str:

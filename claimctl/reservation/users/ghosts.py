@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.reservation.users.binding import is_listed_one_by_one
 from claimctl.wire.reservations import ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
@@ -68,7 +67,7 @@ def ghost_blockers(snapshot: Snapshot) -> Iterator[Blocker]:
 def unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
     """A blocker while pods that vanished before this process watched may still be running."""
     age = snapshot.memory.blind_age
-    if age is not None and is_listed_one_by_one(snapshot):
+    if age is not None and snapshot.one_by_one:
         age = max(age, snapshot.memory.unnoticed_age)
     left = grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:

@@ -53,8 +53,8 @@ def stuck_since(snapshot: Snapshot) -> datetime | None:
 
 def until_in_vain(snapshot: Snapshot) -> float | None:
     """Seconds until pods wait in vain, so that none should be listed; 0 if they do now, or None."""
-    asked = (held for held in snapshot.reservations if held.asks_to_reallocate(snapshot.claim))
-    if any(held.may_reallocate for held in asked) or evicts(snapshot):
+    asked, reservations = snapshot.asked_to_reallocate, snapshot.reservations
+    if any(held.name in asked and held.may_reallocate for held in reservations) or evicts(snapshot):
         return 0.0
     since = stuck_since(snapshot)
     if since is None:

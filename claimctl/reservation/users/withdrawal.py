@@ -100,7 +100,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
         return Step()
     # 2. No other controller may add the hold again.
     settle = snapshot.rules.settle_seconds
-    left = max(held.withdrawal_settles_in(settle) for held in snapshot.reservations)
+    left = settle - min(held.withdrawn_age for held in snapshot.reservations)
     if left > 0:
         text = "waits until every controller sees that the reservation is withdrawn"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
@@ -112,7 +112,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     unconfirmed = tuple(group for group in groups if group.uid not in present | gone)
     needs = (
         *(
-            ConfirmWorkload(held.reference(""))
+            ConfirmWorkload(held.reference_to_any)
             for held in snapshot.reservations
             if held.workload.exists and not held.workload.confirmed
         ),

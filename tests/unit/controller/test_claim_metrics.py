@@ -10,8 +10,9 @@ from claimctl.controller.claim_metrics import ClaimMetrics
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, WriteList
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.telemetry.face import Metric
 from claimctl.wire.claims import Reference, ResourceClaim

@@ -26,7 +26,8 @@ from claimctl.reservation.facts.decision import (
     ReadClaim,
     WriteList,
 )
-from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER

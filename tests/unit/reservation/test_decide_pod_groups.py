@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reservation.facts.decision import RemoveClaimFinalizer, SetFinalizer
-from claimctl.reservation.facts.membership import too_many_finished
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -131,7 +130,7 @@ def test_with_more_finished_pods_than_places_the_group_has_to_go_first() -> None
     on.put(*(finished(f"p{i}", group="train") for i in range(257)))
     assert on.settle(seconds=3600) == []
     assert condition(on, "Released") == ("False", "FinishedPodsLeft")
-    assert too_many_finished(on.snapshot())
+    assert on.snapshot().too_many_finished
     on.groups = {}
     on.claim = claim(WORKLOAD, version="11")
     assert on.settle(seconds=4.9) == []

@@ -24,7 +24,8 @@ from claimctl.commands.claims.controller_health import (
 from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, explain_with_controller
 from claimctl.reservation.assessment.assess import assess
-from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time

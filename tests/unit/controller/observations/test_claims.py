@@ -12,7 +12,7 @@ from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import REPEAT_SECONDS, Memories
 from claimctl.controller.observations.ghosts import Ghosts
 from claimctl.kube.informer import Change
-from claimctl.reservation.facts.snapshot import Memory, Openings
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import Condition
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus

@@ -17,7 +17,8 @@ from claimctl.controller.observations.observations import (
 )
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.reservation.facts.snapshot import Memory, Rules, Snapshot
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import KEPT_SECONDS, OpeningsSeen
 from claimctl.kube.informer import Change
-from claimctl.reservation.facts.snapshot import Arrivals, Openings
+from claimctl.reservation.facts.memory import Arrivals, Openings
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import (

@@ -8,8 +8,9 @@ import pytest
 
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.assessment.assessment import Phase
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.reservations import ClaimReservationStatus

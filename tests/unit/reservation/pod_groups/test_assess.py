@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.annotation import Annotated
-from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.pod_groups.assess import (
     LOOK_AGAIN,

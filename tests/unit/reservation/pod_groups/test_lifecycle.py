@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.pod_groups.lifecycle import (
     Asking,

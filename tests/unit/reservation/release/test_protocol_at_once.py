@@ -8,8 +8,9 @@ import pytest
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import Decision, ListLivePods, WriteList
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Evidence, Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod

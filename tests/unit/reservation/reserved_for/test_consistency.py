@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
-from claimctl.reservation.facts.snapshot import Evidence, Memory, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Evidence, Rules, Snapshot
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, consistent_list
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.decision import WriteList
+from claimctl.reservation.facts.memory import Arrivals, Memory
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind
 from claimctl.reservation.facts.references import LIMIT, is_tombstone
-from claimctl.reservation.facts.snapshot import Arrivals, Memory, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.reserved_for.listing_ahead import (
     BUSY_SECONDS,

@@ -7,8 +7,9 @@ from dataclasses import replace as replace_state
 import pytest
 from msgspec.structs import replace
 
+from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Memory, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.status.version_skew import START_SECONDS, disagreement, look_again
 from claimctl.wire.claims import Reference

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.users.binding import (
     PENDING_PODS_GIVE_WAY,
     binding_left,
     entries_to_take_out,
-    is_listed_one_by_one,
 )
 from claimctl.reservation.users.blockers import users
 from claimctl.wire.base import encode
@@ -379,7 +379,7 @@ def test_pods_are_listed_one_by_one_where_nothing_else_lets_them_in(
 ) -> None:
     seen = snapshot(rules, Openings(group_age=group_age), pod_ref("a"))
     on = with_facts(seen, claim=claim(shared=shared, created_for=WORKLOAD if shared else None))
-    assert is_listed_one_by_one(on) is answer
+    assert on.one_by_one is answer
 
 
 @pytest.mark.parametrize(
@@ -423,13 +423,11 @@ def test_no_entry_is_taken_out_of_a_claim_that_is_deleted_or_gone() -> None:
 
 def test_pods_may_have_used_a_group_that_left_the_list_before_this_process_looked() -> None:
     for age, answer in ((4.0, False), (5.0, True)):
-        assert (
-            is_listed_one_by_one(snapshot(PODGROUP, Openings(watched_age=age), WORKLOAD)) is answer
-        )
+        assert snapshot(PODGROUP, Openings(watched_age=age), WORKLOAD).one_by_one is answer
     alone = with_facts(
         snapshot(PODGROUP, Openings(watched_age=0.0), WORKLOAD), pods=(pending("a"),), groups=()
     )
-    assert is_listed_one_by_one(alone)
+    assert alone.one_by_one
 
 
 @pytest.mark.parametrize("reason", [Reason.REALLOCATED, Reason.WITHDRAWN, Reason.WORKLOAD_ENDED])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Memory, Openings, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.wire.claims import Reference

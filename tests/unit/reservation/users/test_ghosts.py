@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.facts.snapshot import Held, Memory, Snapshot
+from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.users.ghosts import ghosts_to_record, merge_ghosts
 from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod

@@ -1,0 +1,88 @@
+"""The memory of this process about a claim, as far as decisions use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """How long the claim has been closed to pods, in seconds.
+
+    A scheduler that saw the claim open to a pod may bind the pod without a write to the claim
+    (see ``users.binding``). Each age is the time since this process first saw a version of the
+    claim without the entry. It is inf if this process saw all versions and none had the entry.
+    """
+
+    watched_age: float = inf
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
+    group_age: float = inf
+    """Age without an entry of any PodGroup."""
+    group_ages: Mapping[str, float] = field(default_factory=dict)
+    """By name of a PodGroup that was listed: age without its entry."""
+    holder_age: float = inf
+    """Age without an entry that is no pod."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pod that was listed: age without the pod's own entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What listing ahead needs to know about pods and their entries. Ages are in seconds."""
+
+    claim_age: float = 0.0
+    """For how long this process has seen every version of the claim; inf if it saw the first."""
+    pod_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pending pod: the time since a watch event showed it as one that a scheduler may
+    schedule. Pods that a LIST showed first are not here."""
+    entry_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a pod: the time since its own entry was first seen in the list. A removed entry
+    stays known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of this process. Ages are seconds on its monotonic clock."""
+
+    version_age: float = 0.0
+    """Time since this process first saw the claim's present resourceVersion."""
+    allocated_age: float = inf
+    """Time since this process first saw the claim's present allocation."""
+    deleting_age: float = 0.0
+    """Time since this process first saw the claim's deletionTimestamp."""
+    openings: Openings = Openings()
+    arrivals: Arrivals = Arrivals()
+    blind_age: float | None = None
+    """Time since this process first saw the claim, if the claim was allocated by then; else None.
+    Pods may have vanished before, and this process does not know whether they were done."""
+    unnoticed_age: float = 0.0
+    """For a claim whose pods are listed one by one: time since a pod may last have been listed and
+    have vanished unnoticed. inf if this process noted every pod that the allocation listed."""
+    ghost_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a ghost: time since this process first knew of it."""
+    dead_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a listed pod: time since it was first seen gone or done."""
+    status_age: Mapping[str, float] = field(default_factory=dict)
+    """By reservation name: time since the last write of its status."""
+    due_age: Mapping[str, float] | None = None
+    """By reservation name: time since its status has had to change. A reservation that is not here
+    has just changed. None if statuses need not wait for further changes."""
+    repeated_statuses: Mapping[str, int] = field(default_factory=dict)
+    """By reservation name: how often the same status was written lately and overwritten."""
+    unstarted_age: Mapping[str, float] = field(default_factory=dict)
+    """By UID of a bound pod that has not started: time since it was first seen so."""
+    evicting: bool = False
+    """Whether a pod was evicted because of a taint of a device of the present allocation."""
+    once_recorded_ghosts: frozenset[str] = frozenset()
+    """UIDs of the ghosts that this process has seen in a status."""
+    history_complete: bool = False
+    """Whether this process has watched the claim without a gap since it was allocated, so it knows
+    every pod ever listed."""
+    done_pods: frozenset[str] = frozenset()
+    """UIDs of listed pods that are gone and that this process saw done before."""
+    deallocated: bool = False
+    """Whether this process deallocated the claim, by the write of its present version."""
+    repeated_writes: int = 0
+    """How often the same list was written lately and undone."""
