@@ -301,8 +301,15 @@ TEXTS = frozenset({"message", "note"})
 
 
 def fingerprints(cluster: Cluster) -> list[str]:
-    """A line for each revision. It differs if anything in the revision but texts differs."""
-    return [_fingerprint(revision) for revision in cluster.history()]
+    """A line for each revision. It differs if anything in the revision but texts differs.
+
+    The CustomResourceDefinitions are no behaviour of the controller.
+    """
+    return [
+        _fingerprint(revision)
+        for revision in cluster.history()
+        if revision.plural != "customresourcedefinitions"
+    ]
 
 
 def _fingerprint(revision: Revision) -> str:
