@@ -21,7 +21,6 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
     is_workload,
     left_ahead,
-    pod_reference,
     uids_written_by,
 )
 from claimctl.reservation.facts.unreadable import claims_named
@@ -189,7 +188,7 @@ def _missing(
     known = {entry.uid for entry in claim.status.reserved_for if is_pod(entry)}
     open_to = (pod for pod in consumers.pending.values() if _is_open(claim, openers, pod))
     pods = (*consumers.bound.values(), *open_to)
-    missing = (pod_reference(pod.metadata) for pod in pods if pod.metadata.uid not in known)
+    missing = (pod.reference for pod in pods if pod.metadata.uid not in known)
     return tuple(sorted(missing, key=lambda reference: (reference.name, reference.uid)))
 
 

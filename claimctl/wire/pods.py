@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claimctl.wire.base import Wire
+from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Toleration
 
@@ -99,6 +100,11 @@ class PodStatus(Wire, frozen=True, kw_only=True):
 class Pod(ObjectHeader, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def reference(self) -> Reference:
+        """The pod's own entry in the list of a claim."""
+        return Reference(resource="pods", name=self.metadata.name, uid=self.metadata.uid)
 
 
 class PodTemplateSpec(Wire, frozen=True, kw_only=True):

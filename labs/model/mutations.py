@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from claimctl.reservation import decide
+from claimctl.reservation.facts import pods as table
 from claimctl.reservation.facts.decision import Blocker, ListLivePods, Step
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod, pod_reference
+from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.reserved_for import consistency
 from claimctl.reservation.users import blockers as verdict
 from claimctl.reservation.users import ghosts
 from claimctl.wire.claims import Reference
+from claimctl.wire.meta import ObjectMeta
 from labs.model.ahead import AHEAD_MUTATIONS, ENTRIES_GO
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.gates import GATE_MUTATIONS
@@ -72,6 +73,10 @@ def _anybodys_finalizer(snapshot: Snapshot, *, on_record: bool) -> Step:
 
 def _nothing(*_: object) -> Iterator[Blocker]:
     return iter(())
+
+
+def _own_entry(pod: ObjectMeta) -> Reference:
+    return Reference(resource="pods", name=pod.name, uid=pod.uid)
 
 
 def _yes(*_: object) -> bool:
@@ -228,7 +233,7 @@ FURTHER = (
         "put finished pods back in place of tombstones",
         Hold(),
         replace(SMALL, actions=0),
-        ((consistency, "tombstone", pod_reference),),
+        ((table, "tombstone", _own_entry),),
     ),
     Mutation(
         "write tombstones into a list that has changed",

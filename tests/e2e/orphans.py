@@ -10,7 +10,6 @@ from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Reclaim
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
-from claimctl.reservation.facts.references import pod_reference
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -191,7 +190,7 @@ async def waiting_ahead(
         return len(await waiting()) == 2
 
     await stage.until(holds, "the pods are unschedulable")
-    ahead = [to_plain(pod_reference(pod.metadata)) for pod in await waiting()]
+    ahead = [to_plain(pod.reference) for pod in await waiting()]
     ours = Client(writer or connection(stage), stage.clock)
     ours.use_version(RESOURCECLAIMS.group, stage.client.served(RESOURCECLAIMS).version)
     now = await stage.claim(claim)

@@ -18,7 +18,6 @@ from claimctl.reservation.facts.references import LIMIT, is_pod_group
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import MANAGED_LABEL
 
 MAX_CLAIMS = 4
@@ -59,16 +58,6 @@ def own_groups(snapshot: Snapshot) -> frozenset[str]:
         for reference in snapshot.no_pods
         if is_pod_group(reference) and (reference.name in names or reference.uid in made)
     )
-
-
-def is_listed_by_group(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether the pod needs no entry: its group is listed, or KCM will list its group."""
-    name = pod.spec.group_name
-    if not name:
-        return False
-    if any(is_pod_group(entry) and entry.name == name for entry in snapshot.no_pods):
-        return True
-    return name in snapshot.sharing_groups
 
 
 def gone_groups(snapshot: Snapshot) -> tuple[Reference, ...]:

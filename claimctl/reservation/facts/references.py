@@ -55,10 +55,6 @@ def is_workload(reference: Reference) -> bool:
     return not is_pod(reference) and not is_tombstone(reference)
 
 
-def pod_reference(meta: ObjectMeta) -> Reference:
-    return Reference(resource="pods", name=meta.name, uid=meta.uid)
-
-
 def tombstone(pod: Reference | ObjectMeta) -> Reference:
     """The entry that replaces a finished pod: KCM finds the pod's UID and leaves the entry."""
     return Reference(

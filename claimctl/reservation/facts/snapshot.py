@@ -311,6 +311,13 @@ class Snapshot:
         groups = (group for group in self.groups if group.shares(self.name))
         return frozenset(group.metadata.name for group in groups)
 
+    @cached_property
+    def listed_groups(self) -> frozenset[str]:
+        """The names of the PodGroups whose pods need no entry: their group is listed, or KCM will
+        list it."""
+        listed = frozenset(entry.name for entry in self.no_pods if is_pod_group(entry))
+        return listed | self.sharing_groups
+
     @property
     def too_many_finished(self) -> bool:
         """Whether the list at a fence has no room for the tombstones of all finished pods.

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.reservation.facts.membership import gone_groups, is_listed_by_group
+from claimctl.reservation.facts.membership import gone_groups
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
     is_tombstone,
     is_workload,
-    pod_reference,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, pods_to_list
@@ -157,7 +156,7 @@ class _Draft:
         if left > 0:
             self.waits.append(left)
             return reference
-        return self._pod(pod_reference(pod.metadata))
+        return self._pod(pod.reference)
 
     def _unless_gone(self, reference: Reference) -> Reference | None:
         evidence = self.snapshot.evidence
@@ -173,10 +172,10 @@ class _Draft:
             yield from self.holds.keep.values()
         if self.snapshot.shared:
             if self.snapshot.frozen and not any(map(is_workload, self.entries.values())):
-                yield from (pod_reference(pod.metadata) for pod in self.pods.bound.values())
+                yield from (pod.reference for pod in self.pods.bound.values())
         elif self.held:
             for uid, entry in self.tombstones.items():
-                if not is_listed_by_group(self.snapshot, self.pods.finished[uid]):
+                if self.pods.groups.get(uid) not in self.snapshot.listed_groups:
                     yield entry
 
 

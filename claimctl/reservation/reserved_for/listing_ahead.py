@@ -30,7 +30,7 @@ from math import inf
 
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.pods import failed_to_bind
-from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload, pod_reference
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
@@ -72,7 +72,7 @@ def pods_to_list(
     ]
     ours.sort(key=lambda uid: (-ages[uid], pending[uid].metadata.name))
     room = LIMIT - len(listed) - (len(waiting) - len(ours))
-    return tuple(pod_reference(pending[uid].metadata) for uid in ours[: max(room, 0)])
+    return tuple(pending[uid].reference for uid in ours[: max(room, 0)])
 
 
 def listed_by(snapshot: Snapshot, write: WriteList) -> frozenset[str]:

@@ -24,7 +24,7 @@ from claimctl.reservation.facts.decision import (
     Step,
     WriteList,
 )
-from claimctl.reservation.facts.membership import is_listed_by_group, made_by_claimctl
+from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group, is_tombstone
@@ -124,7 +124,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
     if not any(group.uid in present for group in groups):
         return Step()
     # 4. The hold goes, with the tombstones that the group makes superfluous.
-    covered = {uid for uid, pod in pods.finished.items() if is_listed_by_group(snapshot, pod)}
+    covered = {uid for uid in pods.finished if pods.groups.get(uid) in snapshot.listed_groups}
     remaining = tuple(
         entry
         for entry in snapshot.references
