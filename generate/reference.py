@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from claimctl.cli.access import connection_flags
 from claimctl.cli.registry import COMMANDS
 from claimctl.commands.claims.meanings import MEANINGS, Topic
 from claimctl.reschedule.plan.reasons import MEANINGS as STAYS
@@ -42,15 +41,14 @@ def _cell(text: str) -> str:
 
 
 def _cli() -> str:
-    rows = ((f"`{each.name}`", str(each.group), each.help) for each in COMMANDS)
-    flags = ((f"`{name}`", text) for name, text in connection_flags())
+    rows = ((f"`{each.name}`", each.help) for each in COMMANDS)
     parts = [
         "`claimctl COMMAND --help` and `man claimctl-COMMAND` list the flags of a command, with "
         "examples. [Commands](../commands.md) explains the output. `kubectl claim` is the same "
         "program.",
-        _table(("command", "group", "what it does"), rows),
-        "Every command that asks a cluster has kubectl's connection flags:",
-        _table(("flag", "what it does"), flags),
+        _table(("command", "what it does"), rows),
+        "Every command that asks a cluster has kubectl's connection flags; `claimctl --help` lists "
+        "them.",
         "A duration is a number of seconds, or like 30s, 500ms, 5m or 1h30m.",
     ]
     return _page("Command line", "the commands", *parts)

@@ -23,6 +23,8 @@ class ClaimState(StrEnum):
     ALLOCATED = "allocated"
     """The claim is allocated and lists no workload."""
     RESERVED = "reserved"
+    IDLE = "idle"
+    """A workload holds the claim, and no pod uses it."""
     RELEASING = "releasing"
 
 
@@ -148,4 +150,6 @@ def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:
     if decision.releasing is not None:
         return ClaimState.RELEASING
     reserved = any(map(is_workload, snapshot.no_pods))
-    return ClaimState.RESERVED if reserved else ClaimState.ALLOCATED
+    if not reserved:
+        return ClaimState.ALLOCATED
+    return ClaimState.RESERVED if snapshot.consumers.count else ClaimState.IDLE

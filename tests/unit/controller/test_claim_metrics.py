@@ -24,6 +24,7 @@ from tests.support.builders import (
     deployment_ref,
     pod_ref,
     reservation,
+    running,
 )
 from tests.support.hand_clock import HandClock
 from tests.support.recording import Recording
@@ -52,7 +53,8 @@ def test_claims_are_counted_by_state_as_they_move() -> None:
         (snapshot(None), Decision(), "missing"),
         (snapshot(claim(allocated=False)), Decision(), "unallocated"),
         (snapshot(claim(pod_ref("a"))), Decision(), "allocated"),
-        (snapshot(claim(deployment_ref())), Decision(), "reserved"),
+        (replace(snapshot(claim(deployment_ref())), pods=(running("a"),)), Decision(), "reserved"),
+        (snapshot(claim(deployment_ref())), Decision(), "idle"),
         (snapshot(claim(deployment_ref())), Decision(releasing=Reason.IDLE), "releasing"),
     ]
     for seen, decision, state in steps:
