@@ -78,7 +78,9 @@ def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: date
     if any(_runs_since(pod, brake.since) for pod in pods):
         return Braked(loosened(entry), tuple(waiting), "a probe runs")
     due = brake.next_probe is None or not now < brake.next_probe <= now + LONGEST_PAUSE
-    if not due or not waiting or any(_is_on_its_way(pod) and not _is_kept_off(pod) for pod in pods):
+    # a pending pod with avoidances predates the brake, and is no probe
+    probes = (pod for pod in pods if pod.spec.node_name or not pod.metadata.annotation(AVOIDS))
+    if not due or not waiting or any(map(_is_on_its_way, probes)):
         return Braked(entry)
     pause = min(FIRST_PROBE * (1 << min(brake.probes + 1, 10)), LONGEST_PAUSE)
     probed = replace(brake, probes=brake.probes + 1, next_probe=now + pause)
@@ -96,8 +98,3 @@ def _runs_since(pod: SchedulingPod, since: datetime) -> bool:
 def _is_on_its_way(pod: SchedulingPod) -> bool:
     """Whether the pod was let through, and nobody knows yet whether it runs."""
     return pod.status.phase == "Pending" and not is_braked(pod) and not pod.metadata.deleting
-
-
-def _is_kept_off(pod: SchedulingPod) -> bool:
-    """Whether a pending pod predates the brake: it carries avoidances, and is no probe."""
-    return not pod.spec.node_name and bool(pod.metadata.annotation(AVOIDS))

@@ -127,21 +127,14 @@ class _Search:
         return self._chosen if self._fill(0) else None
 
     def _alternatives(self, claim: int, request: DeviceRequest) -> Iterator[_Wanted]:
-        named: list[tuple[str, DeviceSubRequest]]
-        if request.first_available:
-            named = [
-                (f"{request.name}/{alternative.name}", alternative)
-                for alternative in request.first_available
-            ]
-        else:
-            named = [(request.name, request.exactly or request)]
-        for name, body in named:
-            candidates = tuple(self._candidates(name, body))
+        named: list[tuple[str, DeviceSubRequest]] = [
+            (f"{request.name}/{part.name}", part) for part in request.first_available
+        ]
+        for name, body in named or [(request.name, request.exactly or request)]:
+            candidates = self._candidates(name, body)
             if body.allocation_mode != "All":
-                candidates = tuple(
-                    candidate for candidate in candidates if self._may_have(body, candidate)
-                )
-            yield _Wanted(claim, name, body, candidates)
+                candidates = (device for device in candidates if self._may_have(body, device))
+            yield _Wanted(claim, name, body, tuple(candidates))
 
     def _candidates(self, name: str, body: DeviceSubRequest) -> Iterator[PublishedOn]:
         if not body.device_class_name or body.allocation_mode not in ("ExactCount", "All"):

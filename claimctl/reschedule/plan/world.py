@@ -105,24 +105,20 @@ class WorldNode:
     """The host ports of the pods that have some, by UID."""
 
 
+@dataclass(slots=True, eq=False)
 class Matching:
     """How many pods on each node match a selector; nodes with none are absent."""
 
-    __slots__ = ("_namespaces", "_selector", "_staying", "per_node")
-
-    def __init__(
-        self, namespaces: frozenset[str] | None, selector: LabelSelector | None, staying: bool
-    ) -> None:
-        self._namespaces = namespaces
-        self._selector = selector
-        self._staying = staying
-        self.per_node: dict[str, int] = {}
+    namespaces: frozenset[str] | None
+    selector: LabelSelector | None
+    staying: bool
+    per_node: dict[str, int] = field(default_factory=dict)
 
     def matches(self, pod: WorldPod) -> bool:
-        if self._staying and pod.pod.metadata.deleting:
+        if self.staying and pod.pod.metadata.deleting:
             return False
-        here = self._namespaces is None or pod.namespace in self._namespaces
-        return here and selects(self._selector, pod.labels)
+        here = self.namespaces is None or pod.namespace in self.namespaces
+        return here and selects(self.selector, pod.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +192,10 @@ class World:
         shared = self._shared.setdefault(tuple(sorted(requests.items())), requests)
         meta = pod.metadata
         owner = meta.controller()
+        group: GroupKey | None = None
+        if owner is not None and not meta.deleting:
+            images = sorted(container.image for container in pod.spec.containers)
+            group = meta.namespace, owner.uid, tuple(images)
         return WorldPod(
             pod=pod,
             uid=meta.uid,
@@ -204,7 +204,7 @@ class World:
             owner_uid=owner.uid if owner else "",
             requests=shared,
             scored=scored,
-            group=_group(pod, owner.uid) if owner else None,
+            group=group,
         )
 
     # changes
@@ -329,16 +329,8 @@ class World:
     def _in(self, namespaces: frozenset[str] | None) -> Iterator[WorldPod]:
         if namespaces is None:
             yield from self.pods.values()
-            return
-        for name in sorted(namespaces):
+        for name in sorted(namespaces or ()):
             yield from self._by_namespace.get(name, {}).values()
-
-
-def _group(pod: SchedulingPod, owner: str) -> GroupKey | None:
-    if pod.metadata.deleting:
-        return None
-    images = sorted(container.image for container in pod.spec.containers)
-    return pod.metadata.namespace, owner, tuple(images)
 
 
 def room_of(pod: SchedulingPod) -> str:

@@ -14,7 +14,6 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     DefaultEvictorArgs,
     LabelSelector,
     LowNodeUtilizationArgs,
-    Namespaces,
     PodProtections,
     PolicyModel,
     RemoveDuplicatesArgs,
@@ -48,7 +47,8 @@ def problems(args: PolicyModel, path: Path) -> Iterator[str]:
         case DefaultEvictorArgs():
             yield from _evictor(args, path)
         case RemoveDuplicatesArgs():
-            yield from _namespaces(args.namespaces, (*path, "namespaces"))
+            if args.namespaces is not None and args.namespaces.include and args.namespaces.exclude:
+                yield at((*path, "namespaces"), "include and exclude exclude each other")
         case LowNodeUtilizationArgs():
             yield from utilization(args, path)
         case CriticalPodsArgs() if not args.system_namespaces:
@@ -119,11 +119,6 @@ def _selector(given: LabelSelector | None, path: Path) -> Iterator[str]:
         if needs != bool(rule.values):
             text = f"{rule.operator} {'needs' if needs else 'has no'} values"
             yield at((*path, "matchExpressions", index, "values"), text)
-
-
-def _namespaces(given: Namespaces | None, path: Path) -> Iterator[str]:
-    if given is not None and given.include and given.exclude:
-        yield at(path, "include and exclude exclude each other")
 
 
 def utilization(args: LowNodeUtilizationArgs, path: Path) -> Iterator[str]:

@@ -71,7 +71,12 @@ def parsed(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping
     try:
         return model.model_validate_json(json.dumps(as_go_reads(model, given)))
     except ValidationError as error:
-        raise PolicyError(*_lines(error, model, path, places)) from None
+        faults = error.errors(include_url=False)
+        lines = (
+            at((*path, *fault["loc"]), _problem(fault, _siblings(model, fault["loc"]), places))
+            for fault in faults
+        )
+        raise PolicyError(*lines) from None
 
 
 def as_go_reads(model: type[BaseModel] | None, given: Any) -> Any:
@@ -95,14 +100,6 @@ def as_go_reads(model: type[BaseModel] | None, given: Any) -> Any:
         if value is not None or not absent:
             cleaned[name] = as_go_reads(below, value)
     return cleaned
-
-
-def _lines(
-    error: ValidationError, model: type[BaseModel], path: Path, places: Mapping[str, str]
-) -> Iterator[str]:
-    for fault in error.errors(include_url=False):
-        location = fault["loc"]
-        yield at((*path, *location), _problem(fault, _siblings(model, location), places))
 
 
 def _problem(error: Any, siblings: Sequence[str], places: Mapping[str, str]) -> str:

@@ -111,7 +111,9 @@ def mapping(text: str) -> dict[str, Any]:
     try:
         loaded = list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
-        raise PolicyError(_where(error)) from None
+        mark = error.problem_mark
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        raise PolicyError(f"{line}{error.problem or 'this is not YAML'}") from None
     except yaml.YAMLError as error:
         raise PolicyError(f"is not YAML: {' '.join(str(error).split())}") from None
     documents = [document for document in loaded if document is not None]
@@ -125,12 +127,6 @@ def mapping(text: str) -> dict[str, Any]:
         kind = next((text for type_, text in texts if isinstance(document, type_)), "one value")
         raise PolicyError(f"is {kind}: a DeschedulerPolicy with apiVersion and kind is expected")
     return _with_text_keys(document)
-
-
-def _where(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark
-    line = f"line {mark.line + 1}: " if mark is not None else ""
-    return f"{line}{error.problem or 'this is not YAML'}"
 
 
 def _with_text_keys(document: dict[Any, Any]) -> dict[str, Any]:

@@ -68,17 +68,21 @@ class MoveMemory:
         if self._missing or not self._at or not due:
             return
         self._kept = now
-        news = [step for step in self.report.steps if self._is_news(step)]
+        outcomes = {
+            step.move.pod.uid: step.outcome or MoveOutcome.UNDER_WAY
+            for step in self.report.steps
+            if step.move.pod.uid in self._at
+        }
+        news = [
+            step
+            for step in self.report.steps
+            if (uid := step.move.pod.uid) in outcomes and self._written.get(uid) != outcomes[uid]
+        ]
         try:
             await self.records.change(lambda status: self._changed(status, news, last=last))
         except NoRecord as error:
             self._forget(error)
-        self._written |= {step.move.pod.uid: step.outcome or MoveOutcome.UNDER_WAY for step in news}
-
-    def _is_news(self, step: Step) -> bool:
-        uid = step.move.pod.uid
-        outcome = step.outcome or MoveOutcome.UNDER_WAY
-        return uid in self._at and self._written.get(uid) is not outcome
+        self._written |= outcomes
 
     def _changed(
         self, status: RescheduleRecordStatus, news: Sequence[Step], *, last: bool

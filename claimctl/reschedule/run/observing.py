@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from claimctl.controller.dialect.probe import parse_version
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
@@ -36,10 +37,8 @@ from claimctl.reschedule.shapes.scheduling import (
     SchedulingPodGroup,
     VolumeClaim,
 )
-from claimctl.wire.base import Wire, decode
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.releases import Release
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
@@ -95,11 +94,6 @@ VOLUMES = Resource(
 OWNERS = (_as(REPLICASETS, ObjectHeader), _as(JOBS, ObjectHeader))
 
 
-class _Version(Wire, frozen=True, kw_only=True):
-    major: str = ""
-    minor: str = ""
-
-
 @dataclass(slots=True)
 class Observation:
     """Reads once. ``status`` is the record with the outcomes of earlier moves, as of now."""
@@ -132,7 +126,7 @@ class Observation:
         groups = await self._list(GROUPS)
         pods = await self._list(ALL_PODS)
         now = self.clock.now()
-        server = await _release(self.client)
+        server = parse_version(await self.client.get_raw("/version"))
         if record is not None:
             self.over = rounds.finished(record.status, pods)
             self.status = rounds.without(settled(record.status, pods, now), self.over)
@@ -224,14 +218,6 @@ async def keeps_off(client: Client) -> bool:
 async def cluster_uid(client: Client) -> str:
     """What tells clusters apart: the UID of the namespace kube-system."""
     return (await client.get(NAMESPACES, SYSTEM_NAMESPACE)).metadata.uid
-
-
-async def _release(client: Client) -> Release:
-    version = decode(await client.get_raw("/version"), _Version)
-    try:
-        return int(version.major), int(version.minor.rstrip("+"))
-    except (ValueError, msgspec.MsgspecError):
-        return 0, 0
 
 
 def kept_outcomes(
