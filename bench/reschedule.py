@@ -242,7 +242,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
     from claimctl.kube.codec import decode_page
     from claimctl.reschedule.plan.observed import Observed
     from claimctl.reschedule.plan.planning import plan
-    from claimctl.reschedule.policyfile.reading import checked
+    from claimctl.reschedule.policyfile.reading import check
     from claimctl.reschedule.run import observing
 
     decoding = 0.0
@@ -268,7 +268,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
             observing.DEVICE_CLASSES, iter([{"metadata": {"name": CLASS}, "spec": {}}])
         ),
     )
-    policy = checked(CRITICAL if waiting else POLICY).policy
+    policy = check(CRITICAL if waiting else POLICY).policy
     began = time.process_time()
     made = plan(observed, policy)
     took = time.process_time() - began

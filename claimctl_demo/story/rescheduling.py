@@ -10,7 +10,7 @@ from claimctl.controller.dialect.api_versions import look
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
@@ -51,7 +51,7 @@ def crowding(move_held_claims: str) -> dict[str, Any]:
 
 def runner(stage: Stage, policy: dict[str, Any]) -> Runner:
     """What ``claimctl reschedule`` does by a policy file, with an administrator's rights."""
-    client, wanted = stage.client, checked(policy).policy
+    client, wanted = stage.client, check(policy).policy
     return Runner(
         client=client,
         clock=stage.clock,

@@ -18,7 +18,7 @@ from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
-from claimctl.reschedule.run.steps import Result, RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from labs.clusters.making import Made, made
 from labs.clusters.names import SPACES, SYSTEM, Body
 from labs.clusters.workloads import Workload
@@ -175,7 +175,7 @@ async def _rounds(stage: Stage, cluster: Made, result: Played) -> None:
             break
     process = _process(stage, cluster, ROUNDS)
     again = await process.plan()
-    result.again += [_shown(step) for step in map(Step, again.moves)]
+    result.again += [_shown(step) for step in map(MoveStep, again.moves)]
 
 
 async def _one(stage: Stage, cluster: Made, result: Played, number: int) -> RunReport:
@@ -240,14 +240,14 @@ def _follow(cluster: Cluster, report: RunReport, result: Played) -> None:
                 result.other.append(f"{taint.pod} got no node: {_why_pending(stored or {})}")
 
 
-def _shown(step: Step) -> str:
+def _shown(step: MoveStep) -> str:
     move = step.move
     where = f"{move.pod.node} -> {move.destination or '?'}"
     landed = f", landed on {step.landed}" if step.landed else ""
     return f"{move.strategy} {move.pod} {where}{landed}"
 
 
-def _owner(step: Step) -> str:
+def _owner(step: MoveStep) -> str:
     return step.move.owner.uid if step.move.owner is not None else ""
 
 

@@ -19,7 +19,7 @@ from claimctl.kube.documents import DocumentClient
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -91,7 +91,7 @@ def _loop(transport: Transport, space: str, args: dict[str, Any] | None) -> Loop
     }
     clock = LoopClock()
     client = Client(transport, clock)
-    wanted = checked(yaml.safe_load(yaml.safe_dump(policy))).policy
+    wanted = check(yaml.safe_load(yaml.safe_dump(policy))).policy
     events = EventRecorder(client, clock, "claimctl.io/rescheduler", "measured")
     runner = Runner(
         client=client,

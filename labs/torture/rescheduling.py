@@ -23,7 +23,7 @@ from claimctl.kube.leases import LeaderElection, LeaderElectionSettings, Leaders
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, is_own
 from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.loop import LEASE, Loop
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -276,7 +276,7 @@ def _runner(
     return Runner(
         client=client,
         clock=testbed.cluster.clock,
-        policy=checked(yaml.safe_load(policy)).policy,
+        policy=check(yaml.safe_load(policy)).policy,
         planner=plan,
         records=Records(client),
         settings=SETTINGS,

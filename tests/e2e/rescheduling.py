@@ -16,7 +16,7 @@ from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
@@ -89,7 +89,7 @@ def runner(
     settings: RunSettings = QUICK,
 ) -> Runner:
     """A process with a policy. On a shared cluster it moves pods on the scenario's nodes only."""
-    wanted = checked(yaml.safe_load(policy)).policy
+    wanted = check(yaml.safe_load(policy)).policy
     if stage.cluster is None:
         ours = LabelSelector(match_labels={FLEET_LABEL: _record(stage)})
         wanted = replace(wanted, node_selector=ours)

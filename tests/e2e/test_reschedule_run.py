@@ -19,7 +19,7 @@ from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Policy
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -31,7 +31,7 @@ from tests.e2e.moving import QUICK, evictions, pods, running
 from tests.e2e.site import CONTROLLER_NAMESPACE
 
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
-SPREAD = checked(
+SPREAD = check(
     {
         "apiVersion": "descheduler/v1alpha2",
         "kind": "DeschedulerPolicy",

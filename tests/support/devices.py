@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from claimctl.reschedule.plan.observed import Controller, Observed
+from claimctl.reschedule.plan.observed import ActingController, Observed
 from claimctl.reschedule.shapes.devices import (
     ClaimTemplate,
     DeviceClass,
@@ -217,4 +217,4 @@ def observed(**fields: Any) -> Observed:
     """Three nodes, one class for all devices of ``DRIVER``, and a controller that acts for long."""
     nodes = tuple(node(f"node-{number}") for number in range(3))
     usual = {"now": NOW, "nodes": nodes, "device_classes": (device_class(),)}
-    return Observed(**{**usual, "controller": Controller(after(-3600), "acts"), **fields})
+    return Observed(**{**usual, "controller": ActingController(after(-3600), "acts"), **fields})

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from claimctl.cli.documents import Document, Names, Part
 from claimctl.reschedule.command.wanted import RescheduleOptions
-from claimctl.reschedule.run.steps import RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, RunReport
 
 P = TypeVar("P", bound=Part)
 
@@ -142,7 +142,7 @@ def _parts(model: type[P], values: Iterable[object]) -> tuple[P, ...]:
     return tuple(msgspec.convert(value, model, from_attributes=True) for value in values)
 
 
-def _move(step: Step) -> PlannedMove:
+def _move(step: MoveStep) -> PlannedMove:
     names = set(PlannedMove.__struct_fields__)
     move = {name: value for name, value in asdict(step.move).items() if name in names}
     result = {name: getattr(step, name) or "" for name in names - move.keys()}

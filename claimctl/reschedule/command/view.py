@@ -16,7 +16,7 @@ from claimctl.reschedule.command.document import counted_reasons, document
 from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import MEANINGS
-from claimctl.reschedule.run.steps import Result, RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.text import counted
 from claimctl.wire.resources import PODS
 
@@ -51,7 +51,7 @@ def moves(report: RunReport) -> Table:
     )
 
 
-def _row(step: Step) -> tuple[str, ...]:
+def _row(step: MoveStep) -> tuple[str, ...]:
     move = step.move
     owner = f"{move.owner.kind}/{move.owner.name}" if move.owner is not None else ""
     return (
@@ -161,7 +161,7 @@ def _about(plan: Plan, name: str) -> RunReport:
     units = {move.unit for move in moves if move.unit}
     taints = tuple(taint for taint in plan.taints if taint.unit in units)
     only = replace(plan, moves=moves, skipped=skipped, taints=taints)
-    return RunReport(only, [Step(move) for move in moves])
+    return RunReport(only, [MoveStep(move) for move in moves])
 
 
 def _lines(only: RunReport, name: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.planfile import PlanError
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.steps import RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, RunReport
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
 
 def _given_plan(path: Path) -> Plan:
     try:
-        return planfile.parsed(path.read_bytes())
+        return planfile.parse(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except PlanError as error:
@@ -94,7 +94,7 @@ async def _dry(runner: Runner, wanted: RescheduleOptions, given: Plan | None) ->
         _write(wanted.plan_out, made)
     if wanted.dry_run is DryRun.SERVER:
         return await runner.rehearse(made)
-    return RunReport(made, [Step(move) for move in made.moves])
+    return RunReport(made, [MoveStep(move) for move in made.moves])
 
 
 async def _planned(runner: Runner, wanted: RescheduleOptions) -> Plan:

@@ -56,7 +56,7 @@ def is_due(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], budget: int)
     return count >= budget and len(entry.refusals) >= avoidance.ENOUGH and not starts
 
 
-def loosened(entry: RecordedAvoidance) -> RecordedAvoidance:
+def loosen(entry: RecordedAvoidance) -> RecordedAvoidance:
     """Take the brake off; the owner begins anew."""
     return replace(entry, braked=False, brake=None, refusals=(), avoided=(), nodes=())
 
@@ -74,9 +74,9 @@ def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: date
     )
     brake = entry.brake
     if brake is None or brake.since is None or brake.since > now + LONGEST_PAUSE:
-        return Braked(loosened(entry), tuple(waiting), "the clock was set back")
+        return Braked(loosen(entry), tuple(waiting), "the clock was set back")
     if any(_runs_since(pod, brake.since) for pod in pods):
-        return Braked(loosened(entry), tuple(waiting), "a probe runs")
+        return Braked(loosen(entry), tuple(waiting), "a probe runs")
     due = brake.next_probe is None or not now < brake.next_probe <= now + LONGEST_PAUSE
     # a pending pod with avoidances predates the brake, and is no probe
     probes = (pod for pod in pods if pod.spec.node_name or not pod.metadata.annotation(AVOIDS))

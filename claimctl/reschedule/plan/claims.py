@@ -188,14 +188,14 @@ class Claims:
             generated = statuses.get(entry.name)
             name = entry.resource_claim_name or (generated and generated.resource_claim_name)
             if name:
-                yield self._named(pod, entry, name)
+                yield self._find(pod, entry, name)
             elif generated is None:
                 yield self._from_template(pod, entry)
         extended = pod.status.extended_resource_claim_status
         if extended is not None and extended.resource_claim_name:
-            yield self._named(pod, PodResourceClaim(), extended.resource_claim_name)
+            yield self._find(pod, PodResourceClaim(), extended.resource_claim_name)
 
-    def _named(
+    def _find(
         self, pod: SchedulingPod, entry: PodResourceClaim, name: str
     ) -> KnownClaim | DeviceClaim | Obstacle:
         claim = self._claims.get((pod.metadata.namespace, name))

@@ -17,7 +17,7 @@ MOST_STEPS = 20_000
 """So many sets are looked at."""
 
 
-def reprieved(candidates: Sequence[T], enough: Enough[T]) -> tuple[T, ...] | None:
+def reprieve(candidates: Sequence[T], enough: Enough[T]) -> tuple[T, ...] | None:
     """Drop each candidate in turn if the others still suffice; return the rest.
 
     None if all of them are not enough.
@@ -46,7 +46,7 @@ def fewest(
         cost: the least is taken; ``size`` must be its first part.
         size: at least the number of candidates.
     """
-    sets = [each for order in orders if (each := reprieved(order, enough)) is not None]
+    sets = [each for order in orders if (each := reprieve(order, enough)) is not None]
     best = min(sets, key=cost, default=None)
     for chosen in islice(_smaller(orders[0], best, size), MOST_STEPS):
         if (best is None or cost(chosen) < cost(best)) and enough(chosen):

@@ -118,12 +118,12 @@ class Fitter:
         return judge
 
 
-def wanted_nodes(pod: SchedulingPod) -> spread.Wanted:
+def wanted_nodes(pod: SchedulingPod) -> spread.NodeWishes:
     """The nodes that the pod's node selector and required node affinity name."""
     affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     selector = tuple(sorted((pod.spec.node_selector or {}).items()))
     shape = (selector, affinity_.required if affinity_ else None)
-    return spread.Wanted(shape, lambda node: matches_affinity(pod, node.node))
+    return spread.NodeWishes(shape, lambda node: matches_affinity(pod, node.node))
 
 
 def matches_affinity(pod: SchedulingPod, node: Node) -> bool:
@@ -133,10 +133,10 @@ def matches_affinity(pod: SchedulingPod, node: Node) -> bool:
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
     affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    return affinity_ is None or affinity_.required is None or _selected(affinity_.required, node)
+    return affinity_ is None or affinity_.required is None or _selects(affinity_.required, node)
 
 
-def _selected(selector: NodeSelector, node: Node) -> bool:
+def _selects(selector: NodeSelector, node: Node) -> bool:
     """A term without requirements selects no node."""
     return any(
         (term.match_expressions or term.match_fields) and matches_term(term, node)
@@ -151,7 +151,7 @@ def _still_problem(pod: SchedulingPod, volumes: tuple[NodeSelector, ...], node: 
         return "node selector or affinity"
     if not admits(taints_of(node.node), pod.spec.tolerations):
         return "cordoned" if node.node.spec.unschedulable else "taint"
-    if not all(_selected(volume, node.node) for volume in volumes):
+    if not all(_selects(volume, node.node) for volume in volumes):
         return "volume node affinity"
     return ""
 

@@ -132,7 +132,7 @@ class Inventory:
                 return existing
             else:
                 wanted.append(existing)
-        return self._searched(pod, node, tuple(joins), wanted)
+        return self._search(pod, node, tuple(joins), wanted)
 
     def _existing(
         self, pod: SchedulingPod, claim: KnownClaim, node: str
@@ -184,7 +184,7 @@ class Inventory:
             return None
         return Obstacle(Reason.NO_PLACE_IN_CLAIM, f"claim {claim.name} has {places} entries")
 
-    def _searched(
+    def _search(
         self, pod: SchedulingPod, node: str, joins: tuple[ClaimKey, ...], wanted: list[_Wanted]
     ) -> Placement | Obstacle:
         if not wanted:

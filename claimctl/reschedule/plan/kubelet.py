@@ -91,10 +91,10 @@ class Account:
 
     def granted(self, without: Collection[str] = ()) -> set[str]:
         """The pods whose resizes get room once these pods have gone."""
-        return set(_granted(self.waiting, self.free(without), without))
+        return set(_grant(self.waiting, self.free(without), without))
 
 
-def _granted(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) -> Iterator[str]:
+def _grant(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) -> Iterator[str]:
     for waiting_pod in waiting:
         if waiting_pod.pod.uid not in without and waiting_pod.fits(free):
             free = (free[0] - waiting_pod.more[0], free[1] - waiting_pod.more[1])

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from claimctl.reschedule.plan.policy import Limits
+from claimctl.reschedule.plan.policy import RunLimits
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import WorldPod
@@ -33,7 +33,7 @@ REVISION = "controller-revision-hash"
 
 @dataclass(slots=True)
 class Ledger:
-    limits: Limits
+    limits: RunLimits
     record: Record
     now: datetime
     _total: int = 0

@@ -39,7 +39,7 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ActingController:
     """What the Lease of claimctl's controller says.
 
     Attributes:
@@ -100,7 +100,7 @@ class Observed:
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record | None = None
-    controller: Controller = Controller()
+    controller: ActingController = ActingController()
     resize_gate: Gate = Gate.OFF
     admission: bool = False
     unprepared: Mapping[str, str] = field(default_factory=dict)

@@ -227,7 +227,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """The most pods that one run evicts; None: no limit."""
 
     per_node: int | None = None
@@ -240,7 +240,7 @@ class Policy:
     profiles: tuple[Profile, ...] = ()
     node_selector: LabelSelector | None = None
     """Pods are moved only from these nodes. None: from all."""
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     max_unavailable_per_workload: int = 1
     """The most moves of one workload that are in flight at a time."""
     grace_period_seconds: int | None = None

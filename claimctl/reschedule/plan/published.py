@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from claimctl.reschedule.plan.devices import DeviceId
-from claimctl.reschedule.plan.selectors import Described, described
+from claimctl.reschedule.plan.selectors import Described, describe
 from claimctl.reschedule.shapes.devices import (
     PublishedDevice,
     SchedulingSlice,
@@ -103,12 +103,12 @@ def _pools(
 def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
     for slice_ in pool:
         for device in slice_.spec.devices or ():
-            made = _published(slice_, device)
+            made = _publish(slice_, device)
             if made is not None:
                 yield made
 
 
-def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
+def _publish(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
     """The device; None if no node can use it."""
     spec = of.spec
     place: SchedulingSliceSpec | PublishedDevice = (
@@ -117,7 +117,7 @@ def _published(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | No
     if not place.node_name and place.node_selector is None and not place.all_nodes:
         return None
     try:
-        seen, readable = described(spec.driver, device), True
+        seen, readable = describe(spec.driver, device), True
     except (msgspec.DecodeError, msgspec.ValidationError):
         seen, readable = Described(spec.driver, {}, {}), False
     shared = device.consumes_counters or (device.basic and device.basic.consumes_counters)

@@ -44,7 +44,7 @@ class Record:
     avoidances: tuple[RecordedAvoidance, ...] = ()
 
 
-def remembered(status: RescheduleRecordStatus) -> Record:
+def record_of(status: RescheduleRecordStatus) -> Record:
     """The record as planning reads it, without what another version wrote."""
     return Record(
         workloads={workload.uid: _readable(workload) for workload in status.workloads},

@@ -28,10 +28,10 @@ from claimctl.reschedule.plan.policy import Profile
 from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.world import Step, World, WorldPod
+from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
-Accept = Callable[[Sequence[Step]], Obstacle | None]
+Accept = Callable[[Sequence[Relocation]], Obstacle | None]
 """Judges the moves of a unit. The ``World`` already shows them as made."""
 
 
@@ -158,13 +158,13 @@ class Run:
 
     def _place(
         self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, accept: Accept
-    ) -> list[Step] | Obstacle:
+    ) -> list[Relocation] | Obstacle:
         """Put all pods of the unit on their new nodes; if one has none, all are back."""
         mark, sources = self.world.mark(), [pod.node for pod in pods]
         for pod in pods:
             self.world.remove(pod)
         self.devices.leave(unit.pods, source_closed=unit.close_source)
-        steps: list[Step] = []
+        steps: list[Relocation] = []
         obstacle: Obstacle | None = None
         for pod, source in zip(pods, sources, strict=True):
             obstacle = self._put(pod, source, unit, steps)
@@ -179,7 +179,9 @@ class Run:
         self.devices.commit()
         return steps
 
-    def _put(self, pod: WorldPod, source: str, unit: Unit, steps: list[Step]) -> Obstacle | None:
+    def _put(
+        self, pod: WorldPod, source: str, unit: Unit, steps: list[Relocation]
+    ) -> Obstacle | None:
         landing = self.predictor.landing(pod, source, closed=unit.close_source)
         if isinstance(landing, Obstacle):
             return landing
@@ -187,11 +189,11 @@ class Run:
             return obstacle
         self.world.add(pod, landing.node)
         self.devices.take(landing.placement)
-        steps.append(Step(pod, source, landing.node))
+        steps.append(Relocation(pod, source, landing.node))
         return None
 
     def _choose(
-        self, unit: Unit, steps: Sequence[Step], first: WorldPod, context: Context, why: str
+        self, unit: Unit, steps: Sequence[Relocation], first: WorldPod, context: Context, why: str
     ) -> None:
         pods = [step.pod for step in steps]
         self.budgets.spend(pods)
@@ -212,7 +214,7 @@ class Run:
             self.chosen(step, context, why, unit=unit.id, closes=closes)
 
     def chosen(
-        self, step: Step, context: Context, why: str, *, unit: str = "", closes: str = ""
+        self, step: Relocation, context: Context, why: str, *, unit: str = "", closes: str = ""
     ) -> None:
         """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
         pod = step.pod

@@ -161,7 +161,7 @@ def _wanted_spread(
     keys, wanted = tuple(constraint.topology_key for constraint in soft), wanted_nodes(pod.pod)
     for constraint in soft:
         counts = spread.counts(world, pod, constraint, keys, wanted)
-        yield _judged(nodes, constraint.topology_key, constraint.max_skew, counts)
+        yield _judge(nodes, constraint.topology_key, constraint.max_skew, counts)
 
 
 def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:
@@ -172,10 +172,10 @@ def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> 
     per_node = world.owned.get(owner.uid, {})
     for key, skew in _DEFAULT_SPREAD:
         if any(key in node.labels for node in nodes):
-            yield _judged(nodes, key, skew, spread.by_domain(world, key, per_node))
+            yield _judge(nodes, key, skew, spread.by_domain(world, key, per_node))
 
 
-def _judged(
+def _judge(
     nodes: Sequence[WorldNode], key: str, max_skew: int, counts: Mapping[str, int]
 ) -> Judged:
     domains = {node.labels[key] for node in nodes if key in node.labels}
@@ -220,11 +220,11 @@ def _add(
 def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
     affinity = pod.pod.spec.affinity
     if affinity is not None:
-        for preference in _preferred(affinity.pod_affinity):
+        for preference in _preferences(affinity.pod_affinity):
             yield preference.pod_affinity_term, preference.weight
-        for preference in _preferred(affinity.pod_anti_affinity):
+        for preference in _preferences(affinity.pod_anti_affinity):
             yield preference.pod_affinity_term, -preference.weight
 
 
-def _preferred(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:
+def _preferences(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:
     return affinity.preferred if affinity else ()

@@ -42,7 +42,7 @@ class Described:
     capacity: Mapping[str, Value]
 
 
-def described(driver: str, device: PublishedDevice) -> Described:
+def describe(driver: str, device: PublishedDevice) -> Described:
     """The attributes and capacities of a device, in any version of the API.
 
     Raises:
@@ -61,7 +61,7 @@ def _attributes(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, tuple[str,
         return
     for name, typed in _ATTRIBUTES.decode(raw).items():
         for type_, value in typed.items():
-            yield _qualified(driver, name), (type_, value)
+            yield _qualify(driver, name), (type_, value)
 
 
 def _capacity(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, Value]]:
@@ -72,14 +72,14 @@ def _capacity(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, Value]]:
         quantity = entry.get("value", "") if isinstance(entry, dict) else entry
         number = _number(quantity)
         if number is not None:
-            yield _qualified(driver, name), number
+            yield _qualify(driver, name), number
 
 
 _ATTRIBUTES = msgspec.json.Decoder(dict[str, dict[str, Any]])
 _CAPACITY = msgspec.json.Decoder(dict[str, Any])
 
 
-def _qualified(driver: str, name: str) -> str:
+def _qualify(driver: str, name: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
@@ -101,7 +101,7 @@ def selects(expression: str, device: Described) -> bool | None:
     if references is None:
         return None
     values = tuple(_value(device, *reference) for reference in references)
-    return _evaluated(expression, device.driver, _hashable(values))
+    return _evaluate(expression, device.driver, _hashable(values))
 
 
 def _value(device: Described, kind: str, domain: str, name: str) -> Value | None:
@@ -134,9 +134,9 @@ def _references(expression: str) -> tuple[tuple[str, str, str], ...] | None:
 
 
 @lru_cache(maxsize=65_536)
-def _evaluated(expression: str, driver: str, values: tuple[tuple[str, Any], ...]) -> bool | None:
+def _evaluate(expression: str, driver: str, values: tuple[tuple[str, Any], ...]) -> bool | None:
     """The verdict for all devices with this driver and these values of what is read."""
-    program = _compiled(expression)
+    program = _compile(expression)
     references = _references(expression)
     if program is None or references is None:
         return None
@@ -150,7 +150,7 @@ def _evaluated(expression: str, driver: str, values: tuple[tuple[str, Any], ...]
 
 
 @lru_cache(maxsize=4096)
-def _compiled(expression: str) -> Callable[[Mapping[str, Any]], bool | None] | None:
+def _compile(expression: str) -> Callable[[Mapping[str, Any]], bool | None] | None:
     """The expression as a function; None if it cannot be compiled here."""
     try:
         # imported here: it takes 0.2 s, and the image of the controller does not have it

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
-from claimctl.reschedule.plan.world import Domains, GroupKey, Step, World, WorldNode, WorldPod
+from claimctl.reschedule.plan.world import Domains, GroupKey, Relocation, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import TopologySpreadConstraint
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.wire.placement import admits, taints_of
@@ -20,7 +20,7 @@ HARD = "DoNotSchedule"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NodeWishes:
     """The nodes that match a pod's node selector and required node affinity.
 
     Attributes:
@@ -51,7 +51,7 @@ class SpreadCheck:
         return "topology spread" if over > self.max_skew else ""
 
 
-def checks_of(world: World, pod: WorldPod, wanted: Wanted) -> tuple[SpreadCheck, ...]:
+def checks_of(world: World, pod: WorldPod, wanted: NodeWishes) -> tuple[SpreadCheck, ...]:
     """The checks of the hard constraints of an incoming pod."""
     constraints = pod.pod.spec.topology_spread_constraints
     hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == HARD]
@@ -76,7 +76,7 @@ def counts(
     pod: WorldPod,
     constraint: TopologySpreadConstraint,
     keys: tuple[str, ...],
-    wanted: Wanted,
+    wanted: NodeWishes,
 ) -> dict[str, int]:
     """How many matching pods each domain of a constraint has, also where there are none.
 
@@ -105,7 +105,7 @@ def _domains(
     pod: WorldPod,
     constraint: TopologySpreadConstraint,
     keys: tuple[str, ...],
-    wanted: Wanted,
+    wanted: NodeWishes,
 ) -> Domains:
     honors_affinity = constraint.node_affinity_policy != "Ignore"
     honors_taints = constraint.node_taints_policy == "Honor"
@@ -132,7 +132,7 @@ def _check(
     pod: WorldPod,
     constraint: TopologySpreadConstraint,
     keys: tuple[str, ...],
-    wanted: Wanted,
+    wanted: NodeWishes,
 ) -> SpreadCheck:
     numbers = counts(world, pod, constraint, keys, wanted)
     enough = len(numbers) >= (constraint.min_domains or 1)
@@ -159,7 +159,7 @@ def on_node(world: World, pod: WorldPod, node: str) -> int:
     return world.groups[pod.group].get(node, 0) if pod.group is not None else 0
 
 
-def unevener(world: World, steps: Sequence[Step], *, strictly: bool) -> Obstacle | None:
+def unevener(world: World, steps: Sequence[Relocation], *, strictly: bool) -> Obstacle | None:
     """Whether the moves make the numbers of pods by node less even, so that they are no gain.
 
     Without such an obstacle the sum of the squared numbers has not grown.

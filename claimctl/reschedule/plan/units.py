@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.claims import (
 from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.facts import by_name
 from claimctl.reschedule.plan.inventory import Inventory
-from claimctl.reschedule.plan.observed import Controller, Observed
+from claimctl.reschedule.plan.observed import ActingController, Observed
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
@@ -62,7 +62,7 @@ class ClaimUnits:
 
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
         whole = evictor.move_held_claims is MoveHeldClaims.WHOLE_UNIT
-        members = self._linked(pod, whole=whole)
+        members = self._link(pod, whole=whole)
         pods = tuple(sorted(members.values(), key=by_name))
         pinned = self._pinned(members)
         obstacle = self._against(members, pinned, whole=whole)
@@ -77,7 +77,7 @@ class ClaimUnits:
 
     # members
 
-    def _linked(self, pod: SchedulingPod, *, whole: bool) -> Pods:
+    def _link(self, pod: SchedulingPod, *, whole: bool) -> Pods:
         """The pods that have to leave if this one leaves.
 
         Args:
@@ -206,7 +206,9 @@ class ClaimUnits:
                 yield against_controller(self._controller, claim, self._now)
 
 
-def against_controller(controller: Controller, claim: KnownClaim, now: datetime) -> Obstacle | None:
+def against_controller(
+    controller: ActingController, claim: KnownClaim, now: datetime
+) -> Obstacle | None:
     """Why the controller would not give a held claim up as soon as its pods are gone."""
     if controller.since is None:
         return Obstacle(Reason.CONTROLLER_AWAY, controller.detail)

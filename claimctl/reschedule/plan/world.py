@@ -72,7 +72,7 @@ class WorldPod:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Relocation:
     """A pod of a unit that is about to be moved."""
 
     pod: WorldPod

@@ -12,11 +12,11 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     EXTRA_PROTECTIONS,
     CriticalPodsArgs,
     DefaultEvictorArgs,
-    LabelSelector,
     LowNodeUtilizationArgs,
     PodProtections,
     PolicyModel,
     RemoveDuplicatesArgs,
+    SelectorModel,
     Thresholds,
     UnplaceablePodsArgs,
 )
@@ -113,7 +113,7 @@ def _protections(given: PodProtections, path: Path) -> Iterator[str]:
         yield at((*path, "config", "PodsWithPVC"), text)
 
 
-def _selector(given: LabelSelector | None, path: Path) -> Iterator[str]:
+def _selector(given: SelectorModel | None, path: Path) -> Iterator[str]:
     for index, rule in enumerate(given.match_expressions if given is not None else ()):
         needs = rule.operator in ("In", "NotIn")
         if needs != bool(rule.values):

@@ -41,7 +41,7 @@ class PolicyError(Exception):
         super().__init__("; ".join(problems))
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as people write it: ``profiles[0].plugins.balance``."""
     text = ""
     for part in path:
@@ -55,10 +55,10 @@ def shown(path: Path) -> str:
 
 
 def at(path: Path, problem: str) -> str:
-    return f"{shown(path)}: {problem}"
+    return f"{path_text(path)}: {problem}"
 
 
-def parsed(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping[str, str]) -> M:
+def parse(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping[str, str]) -> M:
     """Read a mapping of the file by a model.
 
     Args:
@@ -162,7 +162,7 @@ def names(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def raised(problems: Iterable[str]) -> None:
+def raise_problems(problems: Iterable[str]) -> None:
     """Raise PolicyError if there are problems."""
     if lines := tuple(problems):
         raise PolicyError(*lines)

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from claimctl.reschedule.plan.policy import Limits, Policy, Strategy, UnplaceablePods
-from claimctl.reschedule.plan.policy import Profile as PlannedProfile
+from claimctl.reschedule.plan.policy import (
+    Policy,
+    Profile,
+    RunLimits,
+    Strategy,
+    UnplaceablePods,
+)
 from claimctl.reschedule.policyfile import checks, text
 from claimctl.reschedule.policyfile.problems import (
     Path,
@@ -16,8 +21,8 @@ from claimctl.reschedule.policyfile.problems import (
     Unsupported,
     at,
     names,
-    parsed,
-    raised,
+    parse,
+    raise_problems,
 )
 from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of, strategy_of
 from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1, from_strategies
@@ -31,7 +36,7 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     PluginConfig,
     PluginSet,
     PolicyModel,
-    Profile,
+    ProfileModel,
 )
 from claimctl.wire import label_selectors
 
@@ -53,10 +58,10 @@ def read(path: FilePath, *, skip_unsupported: bool = False) -> CheckedPolicy:
     Raises:
         PolicyError: the file cannot be used; its problems name their places in the file.
     """
-    return checked(text.mapping(text.read(path)), skip_unsupported=skip_unsupported)
+    return check(text.mapping(text.read(path)), skip_unsupported=skip_unsupported)
 
 
-def checked(document: Mapping[str, Any], *, skip_unsupported: bool = False) -> CheckedPolicy:
+def check(document: Mapping[str, Any], *, skip_unsupported: bool = False) -> CheckedPolicy:
     """Check a parsed policy document (see ``read``)."""
     unsupported = Unsupported(skip_unsupported)
     policy = _reader(document)(document, unsupported)
@@ -78,23 +83,23 @@ def _reader(
 
 
 def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
-    policy = parsed(DeschedulerPolicy, document, (), _PLACES)
+    policy = parse(DeschedulerPolicy, document, (), _PLACES)
     for key in _METRICS:
         if document.get(key):
             unsupported.add((key,), "claimctl counts requests, not real use")
     selector = policy.node_selector or ""
-    raised(checks.node_selector(selector, ("nodeSelector",)))
+    raise_problems(checks.node_selector(selector, ("nodeSelector",)))
     readings = [
         _Reading(profile, ("profiles", index), unsupported)
         for index, profile in enumerate(policy.profiles)
     ]
     profiles = tuple(reading.profile() for reading in readings)
-    raised(_named_twice(profiles))
+    raise_problems(_named_twice(profiles))
     return CheckedPolicy(
         Policy(
             profiles=profiles,
             node_selector=label_selectors.parse(selector) if selector.strip() else None,
-            limits=Limits(
+            limits=RunLimits(
                 policy.max_no_of_pods_to_evict_per_node,
                 policy.max_no_of_pods_to_evict_per_namespace,
                 policy.max_no_of_pods_to_evict_total,
@@ -110,7 +115,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     )
 
 
-def _named_twice(profiles: Sequence[PlannedProfile]) -> list[str]:
+def _named_twice(profiles: Sequence[Profile]) -> list[str]:
     """The strategies with a memory of their own belong into one profile."""
     lines = [
         at(("profiles", index, "plugins", "deschedule"), f"{UnplaceablePods().name} is enabled")
@@ -124,13 +129,13 @@ def _named_twice(profiles: Sequence[PlannedProfile]) -> list[str]:
 class _Reading:
     """One profile of the file, which stands at ``path``."""
 
-    given: Profile
+    given: ProfileModel
     path: Path
     unsupported: Unsupported
     problems: list[str] = field(default_factory=list)
     evictor: DefaultEvictorArgs = field(default_factory=DefaultEvictorArgs)
 
-    def profile(self) -> PlannedProfile:
+    def profile(self) -> Profile:
         """The checked profile.
 
         Raises:
@@ -138,14 +143,14 @@ class _Reading:
         """
         args = self._all_args()
         enabled = {point: self._enabled(point) for point in _SETS}
-        raised(self.problems)
+        raise_problems(self.problems)
         if isinstance(evictor := args.get(EVICTOR), DefaultEvictorArgs):
             self.evictor = evictor
 
         def strategies(point: str) -> tuple[Strategy, ...]:
             return tuple(strategy_of(args.get(name) or ARGS[name]()) for name in enabled[point])
 
-        return PlannedProfile(
+        return Profile(
             self.given.name,
             evictor_of(self.evictor),
             strategies("deschedule"),
@@ -171,7 +176,7 @@ class _Reading:
                 (*path, "metricsUtilization"), "claimctl counts requests, not real use"
             )
         try:
-            args = parsed(ARGS[config.name], given, path, {})
+            args = parse(ARGS[config.name], given, path, {})
         except PolicyError as error:
             self.problems += error.problems
             return

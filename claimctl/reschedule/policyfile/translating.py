@@ -86,11 +86,11 @@ def _protections(args: models.DefaultEvictorArgs) -> frozenset[Protection]:
     return (policy.DEFAULT_PROTECTIONS - set(map(Protection, lifted))) | set(map(Protection, added))
 
 
-def _namespaces(given: models.Namespaces | None) -> policy.Namespaces:
+def _namespaces(given: models.NamespacesModel | None) -> policy.Namespaces:
     return policy.Namespaces(given.include, given.exclude) if given else policy.Namespaces()
 
 
-def _selector(given: models.LabelSelector | None) -> LabelSelector | None:
+def _selector(given: models.SelectorModel | None) -> LabelSelector | None:
     if given is None:
         return None
     expressions = (LabelSelectorRequirement(**dict(rule)) for rule in given.match_expressions)

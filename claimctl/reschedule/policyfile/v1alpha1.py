@@ -10,7 +10,7 @@ from pydantic import Field
 
 from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.policyfile import checks
-from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parsed, raised
+from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parse, raise_problems
 from claimctl.reschedule.policyfile.translating import CheckedPolicy, strategy_of
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,
@@ -63,7 +63,7 @@ def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> Ch
     Raises:
         PolicyError: something in it is wrong.
     """
-    policy = parsed(DeschedulerPolicyV1Alpha1, document, (), {})
+    policy = parse(DeschedulerPolicyV1Alpha1, document, (), {})
     notes: list[str] = []
     strategies: dict[str, policies.Strategy] = {}
     for name in _in_order(policy, unsupported):
@@ -96,10 +96,10 @@ def _in_order(policy: DeschedulerPolicyV1Alpha1, unsupported: Unsupported) -> It
 
 
 def _args(name: str, strategy: Strategy, path: Path) -> PolicyModel:
-    params = parsed(StrategyParams, strategy.params or {}, (*path, "params"), {})
+    params = parse(StrategyParams, strategy.params or {}, (*path, "params"), {})
     given = params.node_resource_utilization_thresholds
     if name != "LowNodeUtilization" and given is not None:
-        raised([at((*path, *_THRESHOLDS), f"{name} has no such parameter")])
+        raise_problems([at((*path, *_THRESHOLDS), f"{name} has no such parameter")])
     if name != "LowNodeUtilization" or given is None:
         return ARGS[name]()
     args = LowNodeUtilizationArgs(
@@ -107,5 +107,5 @@ def _args(name: str, strategy: Strategy, path: Path) -> PolicyModel:
         target_thresholds=given.target_thresholds,
         number_of_nodes=given.number_of_nodes,
     )
-    raised(checks.utilization(args, (*path, *_THRESHOLDS)))
+    raise_problems(checks.utilization(args, (*path, *_THRESHOLDS)))
     return args

@@ -47,25 +47,25 @@ class PolicyModel(BaseModel):
     """Other names of fields that files have, too."""
 
 
-class LabelSelectorRequirement(PolicyModel):
+class RequirementModel(PolicyModel):
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(PolicyModel):
+class SelectorModel(PolicyModel):
     match_labels: dict[str, str] = Field(default_factory=dict)
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    match_expressions: tuple[RequirementModel, ...] = ()
 
 
-class PriorityThreshold(PolicyModel):
+class ThresholdModel(PolicyModel):
     """Pods of this priority or a higher one are not evicted: a number, or a PriorityClass."""
 
     value: int | None = None
     name: str | None = None
 
 
-class Namespaces(PolicyModel):
+class NamespacesModel(PolicyModel):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
@@ -97,9 +97,9 @@ class DefaultEvictorArgs(PolicyModel):
     """Which pods may be evicted at all."""
 
     node_selector: str = ""
-    label_selector: LabelSelector | None = None
-    namespace_label_selector: LabelSelector | None = None
-    priority_threshold: PriorityThreshold | None = None
+    label_selector: SelectorModel | None = None
+    namespace_label_selector: SelectorModel | None = None
+    priority_threshold: ThresholdModel | None = None
     node_fit: bool = True
     """The descheduler's default is false."""
     min_replicas: Number = 0
@@ -136,7 +136,7 @@ class RemoveDuplicatesArgs(PolicyModel):
     """Not more pods of one owner on a node than an even spread needs."""
 
     exclude_owner_kinds: tuple[str, ...] = ()
-    namespaces: Namespaces | None = None
+    namespaces: NamespacesModel | None = None
 
 
 class EvictionLimits(PolicyModel):
@@ -152,7 +152,7 @@ class LowNodeUtilizationArgs(PolicyModel):
     number_of_nodes: Number = 0
     metrics_utilization: dict[str, Any] | None = None
     """Read so that it can be refused by its name: claimctl counts requests, not real use."""
-    evictable_namespaces: Namespaces | None = None
+    evictable_namespaces: NamespacesModel | None = None
     eviction_limits: EvictionLimits | None = None
 
 
@@ -219,7 +219,7 @@ class Plugins(PolicyModel):
     """The descheduler's own pages write it so."""
 
 
-class Profile(PolicyModel):
+class ProfileModel(PolicyModel):
     name: Annotated[str, Field(min_length=1)]
     plugin_config: tuple[PluginConfig, ...] = ()
     plugins: Plugins = Plugins()
@@ -230,7 +230,7 @@ class DeschedulerPolicy(PolicyModel):
 
     api_version: Literal["descheduler/v1alpha2"]
     kind: Literal["DeschedulerPolicy"]
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[ProfileModel, ...] = ()
     node_selector: str | None = None
     max_no_of_pods_to_evict_per_node: Number | None = None
     max_no_of_pods_to_evict_per_namespace: Number | None = None

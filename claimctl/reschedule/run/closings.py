@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.records import NoRecord
 from claimctl.reschedule.run.signs import Signs
@@ -19,7 +19,7 @@ from claimctl.reschedule.shapes.records import RecordedTaint
 @dataclass(slots=True)
 class Closing:
     entry: RecordedTaint
-    group: Group
+    group: MoveGroup
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Closings:
     landing: float
     open: list[Closing] = field(default_factory=list)
 
-    async def close(self, group: Group) -> bool:
+    async def close(self, group: MoveGroup) -> bool:
         """Close the node of a unit. If it cannot be closed, the group is left: then False."""
         taint = group.taint
         if taint is None:
@@ -61,7 +61,7 @@ class Closings:
         group.leave(None, Reason.CHANGED, f"the node cannot be closed: {detail}")
         return False
 
-    def delay(self, group: Group) -> bool:
+    def delay(self, group: MoveGroup) -> bool:
         """Whether a taint of this run would keep a replacement from its expected node.
 
         A move waits until the node it goes to is open again. The taint on a node waits for the

@@ -23,7 +23,7 @@ from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.closings import Closings
 from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
-from claimctl.reschedule.run.groups import Group, groups_of
+from claimctl.reschedule.run.groups import MoveGroup, groups_of
 from claimctl.reschedule.run.helping import see_help
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
@@ -39,7 +39,7 @@ from claimctl.reschedule.run.reallocating import (
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result, RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.run.turns import has_its_turn
 from claimctl.reschedule.run.waiting import wait_any
@@ -84,7 +84,7 @@ class Execution:
     """The requests to give claims up, with the values of the taints that they are for."""
     _standing: list[Reallocation] = field(default_factory=list)
     """Reallocation requests without an eviction in this run."""
-    _growing: list[Group] = field(default_factory=list)
+    _growing: list[MoveGroup] = field(default_factory=list)
     """The groups for whose resize all pods are evicted, until it is granted."""
     _polled: float = 0.0
     """When the server was last asked for what no watch shows."""
@@ -94,7 +94,7 @@ class Execution:
     _halted: str = ""
 
     def __post_init__(self) -> None:
-        self.report = RunReport(self.plan, [Step(move) for move in self.plan.moves])
+        self.report = RunReport(self.plan, [MoveStep(move) for move in self.plan.moves])
         self._pods = PodWatch(self.client, self.clock, self.rng)
         self._landings = Landings(self.client, self.clock, self._pods)
         self._judgement = Judgement(self._landings, self.report, self.judge_again)
@@ -122,7 +122,7 @@ class Execution:
         self.signs.ended(self.report)
         return self.report
 
-    async def _keep_off(self, groups: list[Group]) -> list[Group]:
+    async def _keep_off(self, groups: list[MoveGroup]) -> list[MoveGroup]:
         """Keep pods off nodes before any eviction; the groups that may still be evicted."""
         avoiding = Avoiding(self.client, self.clock, self.records)
         steps = self.plan.avoidances
@@ -149,10 +149,10 @@ class Execution:
 
     def _without_unplaceable(
         self,
-        groups: list[Group],
+        groups: list[MoveGroup],
         reason: Reason = Reason.CHANGED,
         why: str = "another pod was refused meanwhile",
-    ) -> list[Group]:
+    ) -> list[MoveGroup]:
         """Leave the groups that rely on avoidances; the others."""
         name = UnplaceablePods().name
         for group in groups:
@@ -161,10 +161,10 @@ class Execution:
                 self._tell(group)
         return [group for group in groups if group.moves[0].strategy != name]
 
-    async def _execute(self, groups: Sequence[Group]) -> list[Group]:
+    async def _execute(self, groups: Sequence[MoveGroup]) -> list[MoveGroup]:
         """Try the groups; those that are left were not finished in time."""
         waiting = list(groups)
-        postponed: list[Group] = []
+        postponed: list[MoveGroup] = []
         while waiting and not self._is_over():
             if self.urgent.is_set():
                 postponed += [group for group in waiting if not (group.rescues or group.started)]
@@ -184,7 +184,7 @@ class Execution:
     def _is_over(self) -> bool:
         return bool(self.stop.is_set() or self._halted) or self.clock.monotonic() >= self._until
 
-    def _may_start(self, group: Group) -> bool:
+    def _may_start(self, group: MoveGroup) -> bool:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
@@ -195,7 +195,7 @@ class Execution:
             return False
         return not self._closings.delay(group) and has_its_turn(group, self._landings)
 
-    async def _is_outdated(self, group: Group) -> bool:
+    async def _is_outdated(self, group: MoveGroup) -> bool:
         """Leave a group that the cluster as it is now does not call for."""
         why = await self._judgement.against(group)
         if why:
@@ -203,7 +203,7 @@ class Execution:
             self._tell(group)
         return bool(why)
 
-    def _is_blocked(self, group: Group) -> bool:
+    def _is_blocked(self, group: MoveGroup) -> bool:
         """Leave a group whose workload has a replacement that finds no node.
 
         A critical pod does not wait for the replacements of other victims.
@@ -217,7 +217,7 @@ class Execution:
             self._tell(group)
         return bool(stuck)
 
-    async def _attempt(self, group: Group) -> bool:
+    async def _attempt(self, group: MoveGroup) -> bool:
         """Try a group once; whether it is finished, in one way or the other."""
         with self.signs.step(group):
             for step in group.steps:
@@ -238,7 +238,7 @@ class Execution:
         self._asked.append((reallocation, taint or FOR_AVOIDANCE))
         self.report.notes += await ask(self.client, *self._asked[-1])
 
-    async def _is_prepared(self, group: Group) -> bool:
+    async def _is_prepared(self, group: MoveGroup) -> bool:
         """Whether nothing stands against the evictions, and all is written that comes first."""
         left = await against_reallocations(
             self.client, group.reallocations, self.lease_namespace, self.clock.now()
@@ -250,7 +250,7 @@ class Execution:
             return False
         return await self._closings.close(group) and await self._begin_round(group)
 
-    async def _is_allowed(self, group: Group) -> bool:
+    async def _is_allowed(self, group: MoveGroup) -> bool:
         """Whether the server would accept each eviction of a unit."""
         for step in group.steps:
             if step.result is Result.EVICTED:
@@ -261,7 +261,7 @@ class Execution:
                 return False
         return True
 
-    async def _begin_round(self, group: Group) -> bool:
+    async def _begin_round(self, group: MoveGroup) -> bool:
         """Note the round of a resize; False if the resize waits no longer."""
         if group.resize is None:
             return True
@@ -278,14 +278,14 @@ class Execution:
             group.noted = True
         return True
 
-    async def _waits_no_longer(self, group: Group) -> bool:
+    async def _waits_no_longer(self, group: MoveGroup) -> bool:
         """Leave the rest of a group alone whose resize needs no room any more."""
         left = await rounds.look(self.client, group.resize) if group.resize is not None else None
         if left is not None:
             group.leave(None, left.reason, left.detail)
         return left is not None
 
-    async def _evict_all(self, group: Group) -> None:
+    async def _evict_all(self, group: MoveGroup) -> None:
         for step in group.steps:
             while step.result is Result.PLANNED:
                 if group.started and await self._waits_no_longer(group):
@@ -302,7 +302,7 @@ class Execution:
                 if self._is_over():
                     return
 
-    async def _evict(self, group: Group, step: Step) -> Answer:
+    async def _evict(self, group: MoveGroup, step: MoveStep) -> Answer:
         if _uid(step) in group.unsure:
             seen = await look(self.client, step.move, unsure=True)
             if isinstance(seen, Evicted):
@@ -316,7 +316,7 @@ class Execution:
             await self._note_eviction(group, step)
         return answer
 
-    async def _note_eviction(self, group: Group, step: Step) -> None:
+    async def _note_eviction(self, group: MoveGroup, step: MoveStep) -> None:
         if step.result is Result.EVICTED:
             return
         step.result, step.reason, step.detail = Result.EVICTED, None, ""
@@ -330,7 +330,7 @@ class Execution:
         self._memory.evicted(step)
         self.signs.finish(step)
 
-    def _note(self, group: Group, step: Step, answer: Answer) -> None:
+    def _note(self, group: MoveGroup, step: MoveStep, answer: Answer) -> None:
         """Keep why a step was not done, and when it may be tried again."""
         if isinstance(answer, Left):
             self._left(group, step, answer)
@@ -342,7 +342,7 @@ class Execution:
             pause = self.settings.retry.delay(group.tries, self.rng)
             group.retry_at = self.clock.monotonic() + pause
 
-    def _left(self, group: Group, step: Step, answer: Left) -> bool:
+    def _left(self, group: MoveGroup, step: MoveStep, answer: Left) -> bool:
         if group.started and group.is_unit:
             self._partly(group)
             step.detail = answer.detail
@@ -350,7 +350,7 @@ class Execution:
             group.leave(step, answer.reason, answer.detail)
         return True
 
-    def _is_finished(self, group: Group) -> bool:
+    def _is_finished(self, group: MoveGroup) -> bool:
         """Whether nothing of the group is left to do. Then say what became of it."""
         if any(step.result is Result.PLANNED for step in group.steps):
             if not (group.is_unit and group.started and self._is_over()):
@@ -363,7 +363,7 @@ class Execution:
             self._patience = self.clock.monotonic() + self.settings.landing
         return True
 
-    def _partly(self, group: Group) -> None:
+    def _partly(self, group: MoveGroup) -> None:
         evicted = sum(step.result is Result.EVICTED for step in group.steps)
         for step in group.steps:
             if step.result is not Result.EVICTED:
@@ -371,7 +371,7 @@ class Execution:
                 step.leave(Reason.PARTLY_EVICTED, f"{evicted} of the unit are evicted: {why}")
         self._halted = "a unit is evicted in part"
 
-    def _give_up(self, group: Group) -> None:
+    def _give_up(self, group: MoveGroup) -> None:
         """Say why a group was not finished."""
         if group.is_unit and group.started:
             self._partly(group)
@@ -386,7 +386,7 @@ class Execution:
             group.leave(None, Reason.DEADLINE, why)
         self._tell(group)
 
-    def _tell(self, group: Group) -> None:
+    def _tell(self, group: MoveGroup) -> None:
         for step in group.steps:
             if step.result is Result.LEFT:
                 self.signs.finish(step)
@@ -435,7 +435,7 @@ class Execution:
                     asked for asked in self._standing if await waits(self.client, asked)
                 ]
 
-    async def _clean_up(self, groups: Sequence[Group]) -> None:
+    async def _clean_up(self, groups: Sequence[MoveGroup]) -> None:
         """Remove the taints and requests that are still there, remember, and look who was helped.
 
         Args:
@@ -459,5 +459,5 @@ class Execution:
                 )
 
 
-def _uid(step: Step) -> str:
+def _uid(step: MoveStep) -> str:
     return step.move.pod.uid

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.run.steps import Result, Step
+from claimctl.reschedule.run.steps import MoveStep, Result
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class MoveGroup:
     """A unit, or one pod alone. ``retry_at`` is of the monotonic clock."""
 
-    steps: list[Step]
+    steps: list[MoveStep]
     taint: TaintStep | None = None
     reallocations: tuple[Reallocation, ...] = ()
     resize: ResizeStep | None = None
@@ -25,13 +25,13 @@ class Group:
     tries: int = 0
     unsure: set[str] = field(default_factory=set)
     """The UIDs of pods whose eviction had no answer."""
-    before: list[Group] = field(default_factory=list)
+    before: list[MoveGroup] = field(default_factory=list)
     """For each node that this group leaves or goes to: the group before it that did so.
 
     Each expected node was chosen in the order of the plan. In another order the scheduler finds
     other numbers of pods on these nodes, and may choose the old node again.
     """
-    room: list[Group] = field(default_factory=list)
+    room: list[MoveGroup] = field(default_factory=list)
     """The groups before this one that leave a node it goes to."""
 
     @property
@@ -76,7 +76,7 @@ class Group:
         owners = (move.owner for move in self.moves)
         return Counter(owner.workload_uid for owner in owners if owner is not None)
 
-    def leave(self, cause: Step | None, reason: Reason, detail: str) -> None:
+    def leave(self, cause: MoveStep | None, reason: Reason, detail: str) -> None:
         """Leave all pods alone that were not evicted, because of one of them."""
         for step in self.steps:
             if step.result is Result.EVICTED:
@@ -90,12 +90,12 @@ class Group:
                 step.leave(Reason.UNIT, f"{cause.move.pod}: {reason}: {detail}")
 
 
-def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
+def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:
     """The groups in the order of the plan."""
     taints = {step.unit: step for step in plan.taints}
     resizes = {step.unit: step for step in plan.resizes}
-    units: dict[str, Group] = {}
-    groups: list[Group] = []
+    units: dict[str, MoveGroup] = {}
+    groups: list[MoveGroup] = []
     for step in steps:
         unit = step.move.unit
         if unit and unit in units:
@@ -103,7 +103,7 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
             continue
         asked = tuple(asked for asked in plan.reallocations if unit and asked.unit == unit)
         taint = taints.get(unit) if unit else None
-        group = Group([step], taint, asked, resizes.get(unit) if unit else None)
+        group = MoveGroup([step], taint, asked, resizes.get(unit) if unit else None)
         groups.append(group)
         if unit:
             units[unit] = group
@@ -111,10 +111,10 @@ def groups_of(plan: Plan, steps: list[Step]) -> list[Group]:
     return groups
 
 
-def _order(groups: list[Group]) -> None:
+def _order(groups: list[MoveGroup]) -> None:
     """Note for each group which ones come before it."""
-    last: dict[str, Group] = {}
-    leaving: dict[str, list[Group]] = defaultdict(list)
+    last: dict[str, MoveGroup] = {}
+    leaving: dict[str, list[MoveGroup]] = defaultdict(list)
     for group in groups:
         touched = sorted(group.sources | group.targets)
         group.before = list(

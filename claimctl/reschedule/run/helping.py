@@ -8,12 +8,12 @@ from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import Help, HelpState, Result
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
-async def see_help(client: Client, group: Group, wanted: PodRef) -> Help:
+async def see_help(client: Client, group: MoveGroup, wanted: PodRef) -> Help:
     """Read the pod for which the group was to leave.
 
     Raises:
@@ -27,7 +27,7 @@ async def see_help(client: Client, group: Group, wanted: PodRef) -> Help:
     return Help(wanted, group.moves[0].strategy, state, detail)
 
 
-def _state(group: Group, wanted: PodRef, pod: SchedulingPod | None) -> tuple[HelpState, str]:
+def _state(group: MoveGroup, wanted: PodRef, pod: SchedulingPod | None) -> tuple[HelpState, str]:
     if pod is None or pod.metadata.uid != wanted.uid or pod.metadata.deleting:
         return HelpState.CHANGED, "it is gone"
     if group.resize is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan
 from claimctl.reschedule.plan.reasons import Reason
-from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.steps import RunReport
 
@@ -58,12 +58,12 @@ class Judgement:
     _left: set[str] = field(default_factory=set)
     """The pods that were left because of a judgement."""
 
-    def must_wait(self, group: Group) -> bool:
+    def must_wait(self, group: MoveGroup) -> bool:
         """Whether the group is to be judged again, and replacements are on their way."""
         news = self._concerns(group) and self._surprises() > self._known
         return news and bool(self.landings.open)
 
-    async def against(self, group: Group) -> str:
+    async def against(self, group: MoveGroup) -> str:
         """Why the cluster as it is now does not call for the group; '' if it does.
 
         Raises:
@@ -93,7 +93,7 @@ class Judgement:
         )
         return self.landings.surprises() + changed
 
-    def _concerns(self, group: Group) -> bool:
+    def _concerns(self, group: MoveGroup) -> bool:
         """Whether the group moves to better nodes. Rescues are looked at by themselves."""
         moves = group.moves
         return not group.started and all(move.destination and not move.cleans for move in moves)

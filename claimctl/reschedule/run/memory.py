@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
-from claimctl.reschedule.run.steps import RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, RunReport
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedRun,
@@ -39,7 +39,7 @@ class MoveMemory:
     _kept: float | None = None
     _missing: bool = False
 
-    def evicted(self, step: Step) -> None:
+    def evicted(self, step: MoveStep) -> None:
         self._at[step.move.pod.uid] = self.clock.now()
 
     async def begin(self) -> None:
@@ -85,7 +85,7 @@ class MoveMemory:
         self._written |= outcomes
 
     def _changed(
-        self, status: RescheduleRecordStatus, news: Sequence[Step], *, last: bool
+        self, status: RescheduleRecordStatus, news: Sequence[MoveStep], *, last: bool
     ) -> RescheduleRecordStatus:
         for step in news:
             if step.move.owner is not None:
@@ -103,7 +103,7 @@ class MoveMemory:
         )
 
 
-def _workload(step: Step) -> RecordedWorkload:
+def _workload(step: MoveStep) -> RecordedWorkload:
     owner = step.move.owner
     assert owner is not None
     return RecordedWorkload(
@@ -115,7 +115,7 @@ def _workload(step: Step) -> RecordedWorkload:
     )
 
 
-def _move(step: Step, at: datetime) -> RecordedMove:
+def _move(step: MoveStep, at: datetime) -> RecordedMove:
     return RecordedMove(
         strategy=step.move.strategy,
         at=at,
@@ -132,7 +132,7 @@ SKEW = timedelta(seconds=2)
 """How far the clocks of claimctl and of the API server, which counts in seconds, may differ."""
 
 
-def settled(
+def settle(
     status: RescheduleRecordStatus, pods: Iterable[Pod], now: datetime
 ) -> RescheduleRecordStatus:
     """The status with the outcomes of the moves that were under way or pending."""
@@ -142,13 +142,13 @@ def settled(
         if owner is not None and not pod.metadata.deleting:
             by_owner.setdefault(owner.uid, []).append(pod)
     workloads = tuple(
-        replace(workload, moves=_judged(workload, by_owner.get(workload.uid, []), now))
+        replace(workload, moves=_judge(workload, by_owner.get(workload.uid, []), now))
         for workload in status.workloads
     )
     return replace(status, workloads=workloads)
 
 
-def _judged(
+def _judge(
     workload: RecordedWorkload, pods: Sequence[Pod], now: datetime
 ) -> tuple[RecordedMove, ...]:
     """Each open move gets one replacement at most: the oldest pod that came after the eviction."""

@@ -15,10 +15,10 @@ from claimctl.controller.dialect.probe import parse_version
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.plan.observed import Controller, Gate, Observed
-from claimctl.reschedule.plan.record import remembered
+from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
+from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run import rounds
-from claimctl.reschedule.run.memory import settled
+from claimctl.reschedule.run.memory import settle
 from claimctl.reschedule.run.neighbors import read_controller, resize_gate
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes.devices import (
@@ -129,7 +129,7 @@ class Observation:
         server = parse_version(await self.client.get_raw("/version"))
         if record is not None:
             self.over = rounds.finished(record.status, pods)
-            self.status = rounds.without(settled(record.status, pods, now), self.over)
+            self.status = rounds.without(settle(record.status, pods, now), self.over)
         return Observed(
             now=now,
             cluster_uid=await cluster_uid(self.client),
@@ -137,7 +137,7 @@ class Observation:
             controller=(
                 await read_controller(self.client, self.lease_namespace, now)
                 if reservations
-                else Controller()
+                else ActingController()
             ),
             resize_gate=(
                 await resize_gate(self.client, server)
@@ -159,7 +159,7 @@ class Observation:
             claim_templates=await self._list(TEMPLATES),
             device_classes=await self._list(DEVICE_CLASSES),
             downgrade_plans=await self._list(DOWNGRADEPLANS),
-            record=remembered(self.status) if record is not None else None,
+            record=record_of(self.status) if record is not None else None,
             admission=self.places and await keeps_off(self.client),
             unprepared=await self._unprepared() if self.places else {},
             unreadable=tuple(self._unreadable),

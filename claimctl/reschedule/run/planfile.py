@@ -31,7 +31,7 @@ def document(plan: Plan) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": KIND, **to_plain(plan)}
 
 
-def parsed(data: bytes) -> Plan:
+def parse(data: bytes) -> Plan:
     """Read a plan.
 
     Raises:

@@ -15,7 +15,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
-from claimctl.reschedule.plan.record import remembered
+from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
@@ -24,7 +24,7 @@ from claimctl.reschedule.run.observing import Observation, kept_outcomes
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result, RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
@@ -117,7 +117,7 @@ class Runner:
             self._seen,
             now=self.clock.now(),
             pods=tuple(pods.values()),
-            record=remembered(status),
+            record=record_of(status),
         )
         plan = self.planner(observed, self.policy.only(UnplaceablePods))
         self._reactions += 1
@@ -181,7 +181,7 @@ class Runner:
 
     async def rehearse(self, plan: Plan) -> RunReport:
         """Ask the server for each eviction of a plan whether it would accept it now."""
-        report = RunReport(plan, [Step(move) for move in plan.moves])
+        report = RunReport(plan, [MoveStep(move) for move in plan.moves])
         try:
             for step in report.steps:
                 if self.stop.is_set():
@@ -192,7 +192,7 @@ class Runner:
             report.failure = str(error)
         return report
 
-    async def _rehearse(self, step: Step) -> None:
+    async def _rehearse(self, step: MoveStep) -> None:
         left = await look(self.client, step.move)
         if isinstance(left, Left):
             step.leave(left.reason, left.detail)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from claimctl.kube.events import EventRecorder
 from claimctl.reschedule.plan.plan import AvoidStep, Plan, PodRef, ResizeStep
-from claimctl.reschedule.run.groups import Group
-from claimctl.reschedule.run.steps import Result, RunReport, Step
+from claimctl.reschedule.run.groups import MoveGroup
+from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Closed, End
 from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.telemetry.face import Metric, Telemetry, Value
@@ -45,7 +45,7 @@ class Signs:
             self.telemetry.add(Metric.RESCHEDULE_SKIPPED, labels, number)
 
     @contextmanager
-    def step(self, group: Group) -> Iterator[None]:
+    def step(self, group: MoveGroup) -> Iterator[None]:
         """A span around one try of a group."""
         move = group.moves[0]
         attributes: dict[str, Value] = {
@@ -59,7 +59,7 @@ class Signs:
             results = {str(step.reason or step.result) for step in group.steps}
             span.set(claimctl__reschedule__result=",".join(sorted(results)))
 
-    def finish(self, step: Step) -> None:
+    def finish(self, step: MoveStep) -> None:
         """Count a step that is finished, and write its Events."""
         result = str(step.reason or step.result)
         labels = {"strategy": step.move.strategy, "result": result}
@@ -90,7 +90,7 @@ class Signs:
         why = "in time" if end is End.MET else "at its deadline"
         self._node(entry, UNTAINTED, f"the taint {entry.key}={entry.value} was removed {why}")
 
-    def made_room(self, resize: ResizeStep, group: Group) -> None:
+    def made_room(self, resize: ResizeStep, group: MoveGroup) -> None:
         """Tell the pod that is to grow."""
         if self.events is None:
             return
@@ -106,7 +106,7 @@ class Signs:
             if step.outcome is not None:
                 self.telemetry.add(Metric.RESCHEDULE_MOVES, {"outcome": str(step.outcome)})
 
-    def _event(self, step: Step, type_: str, reason: str, note: str) -> None:
+    def _event(self, step: MoveStep, type_: str, reason: str, note: str) -> None:
         if self.events is None:
             return
         pod, owner = step.move.pod, step.move.owner

@@ -21,7 +21,7 @@ class Result(StrEnum):
 
 
 @dataclass(slots=True)
-class Step:
+class MoveStep:
     """One planned move and its result. ``landed`` is the node of the replacement, if known."""
 
     move: Move
@@ -65,7 +65,7 @@ class RunReport:
     """
 
     plan: Plan
-    steps: list[Step]
+    steps: list[MoveStep]
     failure: str = ""
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class RunReport:
         return sum(step.result is Result.EVICTED for step in self.steps)
 
     @property
-    def blocked(self) -> list[Step]:
+    def blocked(self) -> list[MoveStep]:
         """Steps that were wanted and not done, other than those whose pods have changed."""
         return [
             step

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.steps import Result
 
 
-def has_its_turn(group: Group, landings: Landings) -> bool:
+def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
     """Whether the groups before this one have landed, and their room is free."""
     while group.before:
         earlier = group.before[-1]
@@ -25,7 +25,7 @@ def has_its_turn(group: Group, landings: Landings) -> bool:
     return True
 
 
-def _has_landed(group: Group, landings: Landings) -> bool:
+def _has_landed(group: MoveGroup, landings: Landings) -> bool:
     return not any(
         step.result is Result.PLANNED or landings.is_under_way(step.move.pod.uid)
         for step in group.steps

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from claimctl.controller.checkpoint import ANNOTATION
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -64,12 +64,12 @@ def test_every_policy_of_a_page_can_be_used(page: str) -> None:
     found = [each for block in blocks for each in yaml.safe_load_all(block)]
     policies = [each for each in found if each["kind"] == POLICY]
     assert policies
-    assert [checked(each).skipped for each in policies] == [()] * len(policies)
+    assert [check(each).skipped for each in policies] == [()] * len(policies)
 
 
 def test_the_policy_that_is_shipped_can_be_used() -> None:
     shipped = yaml.safe_load((ROOT / "deploy" / "rescheduler" / "base" / "policy.yaml").read_text())
-    limits = checked(yaml.safe_load(shipped["data"]["policy.yaml"])).policy.limits
+    limits = check(yaml.safe_load(shipped["data"]["policy.yaml"])).policy.limits
     assert limits.total == 20
 
 

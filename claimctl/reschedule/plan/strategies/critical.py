@@ -37,7 +37,7 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
-from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
+from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
 from claimctl.text import counted
@@ -354,7 +354,7 @@ class _Rescue:
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]
         for pod in pods:
-            step = Step(pod, sources[pod.uid], "")
+            step = Relocation(pod, sources[pod.uid], "")
             run.chosen(step, self._context, why, unit=unit, closes=node.name)
 
 

@@ -21,7 +21,7 @@ from claimctl.reschedule.plan.policy import RemoveDuplicates
 from claimctl.reschedule.plan.reasons import Obstacle
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.spread import groups_of, on_node, unevener
-from claimctl.reschedule.plan.world import Step, WorldPod
+from claimctl.reschedule.plan.world import Relocation, WorldPod
 
 
 def remove_duplicates(run: Run, context: Context, wanted: RemoveDuplicates) -> None:
@@ -60,7 +60,7 @@ def _upper(run: Run, pods: Sequence[WorldPod], here: Collection[str]) -> int:
 def _thin_out(run: Run, context: Context, here: Sequence[WorldPod], upper: int, total: int) -> None:
     """Move pods away from one node until it has ``upper`` of the group."""
 
-    def accept(steps: Sequence[Step]) -> Obstacle | None:
+    def accept(steps: Sequence[Relocation]) -> Obstacle | None:
         return unevener(run.world, steps, strictly=True)
 
     name = here[0].node

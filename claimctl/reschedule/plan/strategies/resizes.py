@@ -26,7 +26,7 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
-from claimctl.reschedule.plan.world import Step, WorldNode, WorldPod
+from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.text import counted
 
 SKEW = timedelta(minutes=1)
@@ -277,5 +277,5 @@ class _Room:
             run.devices.leave(victim.unit.pods)
             run.devices.commit()
         for pod in pods:
-            step = Step(pod, sources[pod.uid], "")
+            step = Relocation(pod, sources[pod.uid], "")
             run.chosen(step, self._context, f"{why}: {counted(len(pods), 'victim')}", unit=unit)

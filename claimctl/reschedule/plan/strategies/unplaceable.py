@@ -27,7 +27,7 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
 from claimctl.reschedule.plan.run import Context, Run
-from claimctl.reschedule.plan.world import PREFER_NO_SCHEDULE, Step, WorldPod
+from claimctl.reschedule.plan.world import PREFER_NO_SCHEDULE, Relocation, WorldPod
 from claimctl.reschedule.shapes.records import RecordedAvoidance
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.text import counted
@@ -147,7 +147,7 @@ class _Placing:
     def _brake(self, owner: _Owner) -> None:
         if not self._wanted.brake or not self._admission:
             why = "the policy does not ask for it" if self._admission else _NOT_INSTALLED
-            owner.entry = brake.loosened(owner.entry)
+            owner.entry = brake.loosen(owner.entry)
             owner.news.append(f"the brake is off: {why}")
             return
         step = brake.next_step(owner.entry, owner.pods, self._now)
@@ -370,7 +370,7 @@ class _Placing:
         self._run.world.remove(pod)
         self._run.budgets.spend([pod])
         text = f"{node} cannot prepare its devices ({why}); {live.metadata.name} uses its claim"
-        self._run.chosen(Step(pod, node, ""), self._context, text)
+        self._run.chosen(Relocation(pod, node, ""), self._context, text)
         return None
 
     def _leave_together(
@@ -391,7 +391,7 @@ class _Placing:
         run.reallocations += [with_fields(claim, unit=unit.id) for claim in unit.reallocate]
         for member in members:
             text = f"{node} cannot prepare its devices: {why}"
-            run.chosen(Step(member, node, ""), self._context, text, unit=unit.id)
+            run.chosen(Relocation(member, node, ""), self._context, text, unit=unit.id)
         return None
 
     # what is written
@@ -404,7 +404,7 @@ class _Placing:
             nodes = avoidance.in_force(owner.entry, self._now)
             owner.entry = with_fields(owner.entry, nodes=() if owner.entry.braked else nodes)
             taints = tuple(self._taints(owner))
-            blank = brake.loosened(owner.entry)
+            blank = brake.loosen(owner.entry)
             before = self._before.get(uid, blank)
             if owner.entry != before or taints:
                 known = {recorded.pod_uid for recorded in before.refusals}

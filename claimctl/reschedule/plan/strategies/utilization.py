@@ -21,7 +21,7 @@ from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.spread import unevener
-from claimctl.reschedule.plan.world import Step, World, WorldPod
+from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.text import counted
 
 _BASIC = (CPU, MEMORY, PODS)
@@ -164,7 +164,7 @@ class _Balancing:
             )
         return None
 
-    def _accept(self, steps: Sequence[Step]) -> Obstacle | None:
+    def _accept(self, steps: Sequence[Relocation]) -> Obstacle | None:
         for name in sorted({step.destination for step in steps}):
             if exceeded := self.nodes.exceeded(name):
                 detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"

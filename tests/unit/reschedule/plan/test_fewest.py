@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claimctl.reschedule.plan.fewest import fewest, reprieved
+from claimctl.reschedule.plan.fewest import fewest, reprieve
 
 
 def cost(sizes: Sequence[int]) -> tuple[int, int]:
@@ -20,9 +20,9 @@ def chosen(sizes: Sequence[int], needed: int) -> tuple[int, ...] | None:
 
 
 def test_the_first_are_spared_if_the_rest_is_enough() -> None:
-    assert reprieved((5, 4, 3), lambda some: sum(some) >= 6) == (4, 3)
-    assert reprieved((3, 4, 5), lambda some: sum(some) >= 6) == (4, 5)
-    assert reprieved((1, 2), lambda some: sum(some) >= 6) is None
+    assert reprieve((5, 4, 3), lambda some: sum(some) >= 6) == (4, 3)
+    assert reprieve((3, 4, 5), lambda some: sum(some) >= 6) == (4, 5)
+    assert reprieve((1, 2), lambda some: sum(some) >= 6) is None
 
 
 def test_of_sets_of_one_size_the_cheapest_is_taken() -> None:

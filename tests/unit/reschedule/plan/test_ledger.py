@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.ledger import Ledger, cooldown
-from claimctl.reschedule.plan.policy import Limits
+from claimctl.reschedule.plan.policy import RunLimits
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import World, WorldPod
@@ -36,8 +36,8 @@ def past(outcome: MoveOutcome, minutes: int, strategy: str = "S", **nodes: str) 
     return RecordedMove(strategy=strategy, at=at, outcome=outcome, **where)
 
 
-def ledger(limits: Limits | None = None, record: Record | None = None) -> Ledger:
-    return Ledger(limits or Limits(), record or Record(), NOW)
+def ledger(limits: RunLimits | None = None, record: Record | None = None) -> Ledger:
+    return Ledger(limits or RunLimits(), record or Record(), NOW)
 
 
 def reason(book: Ledger, *moved: WorldPod, limit: int | None = None) -> Reason | None:
@@ -48,27 +48,27 @@ def reason(book: Ledger, *moved: WorldPod, limit: int | None = None) -> Reason |
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (Limits(), None),
-        (Limits(per_node=2, per_namespace=3, total=3), None),
-        (Limits(per_node=1), Reason.LIMIT_PER_NODE),
-        (Limits(per_namespace=2), Reason.LIMIT_PER_NAMESPACE),
-        (Limits(total=2), Reason.LIMIT_TOTAL),
-        (Limits(total=0), Reason.LIMIT_TOTAL),
+        (RunLimits(), None),
+        (RunLimits(per_node=2, per_namespace=3, total=3), None),
+        (RunLimits(per_node=1), Reason.LIMIT_PER_NODE),
+        (RunLimits(per_namespace=2), Reason.LIMIT_PER_NAMESPACE),
+        (RunLimits(total=2), Reason.LIMIT_TOTAL),
+        (RunLimits(total=0), Reason.LIMIT_TOTAL),
     ],
 )
-def test_a_unit_counts_as_a_whole(limits: Limits, expected: Reason | None) -> None:
+def test_a_unit_counts_as_a_whole(limits: RunLimits, expected: Reason | None) -> None:
     assert reason(ledger(limits), *pods("a", "a", "b")) is expected
 
 
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (Limits(per_node=1), Reason.LIMIT_PER_NODE),
-        (Limits(per_namespace=1), Reason.LIMIT_PER_NAMESPACE),
-        (Limits(total=1), Reason.LIMIT_TOTAL),
+        (RunLimits(per_node=1), Reason.LIMIT_PER_NODE),
+        (RunLimits(per_namespace=1), Reason.LIMIT_PER_NAMESPACE),
+        (RunLimits(total=1), Reason.LIMIT_TOTAL),
     ],
 )
-def test_what_was_chosen_before_counts(limits: Limits, expected: Reason) -> None:
+def test_what_was_chosen_before_counts(limits: RunLimits, expected: Reason) -> None:
     book, (first, second) = ledger(limits), pods("a", "a")
     assert reason(book, first) is None
     book.count("S", first, "a", "b")
@@ -76,7 +76,7 @@ def test_what_was_chosen_before_counts(limits: Limits, expected: Reason) -> None
 
 
 def test_another_node_has_its_own_limit() -> None:
-    book, (first, second) = ledger(Limits(per_node=1)), pods("a", "b")
+    book, (first, second) = ledger(RunLimits(per_node=1)), pods("a", "b")
     book.count("S", first, "a", "b")
     assert reason(book, second) is None
 

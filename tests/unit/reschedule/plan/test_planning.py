@@ -16,12 +16,12 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass, plan, plan_with
 from claimctl.reschedule.plan.policy import (
     Evictor,
-    Limits,
     LowNodeUtilization,
     Policy,
     PriorityThreshold,
     Profile,
     RemoveDuplicates,
+    RunLimits,
 )
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.spread import groups_of
@@ -57,7 +57,7 @@ def settled(before: Observed, made: Plan) -> Observed:
 
 def test_a_limit_holds_over_all_strategies() -> None:
     profiles = (Profile(name="one", balance=(RemoveDuplicates(),)),) * 2
-    limited = Policy(profiles=profiles, limits=Limits(total=3))
+    limited = Policy(profiles=profiles, limits=RunLimits(total=3))
     assert len(plan(observed(*CROWDED), limited).moves) == 3
 
 
@@ -257,7 +257,7 @@ SEEDS = range(40)
 def test_any_cluster(seed: int) -> None:
     seen = random_cluster(seed)
     dice = random.Random(seed)
-    limits = Limits(per_node=dice.choice((None, 2)), total=dice.choice((None, None, 4)))
+    limits = RunLimits(per_node=dice.choice((None, 2)), total=dice.choice((None, None, 4)))
     policy = replace(BOTH, limits=limits)
     made = plan(seen, policy)
     assert_same_in_any_order(seen, policy, made, dice)
@@ -279,7 +279,7 @@ def assert_same_in_any_order(
     assert plan(shuffled, policy) == made
 
 
-def assert_limits(seen: Observed, limits: Limits, made: Plan) -> None:
+def assert_limits(seen: Observed, limits: RunLimits, made: Plan) -> None:
     assert limits.total is None or len(made.moves) <= limits.total
     from_nodes = Counter(move.pod.node for move in made.moves)
     assert limits.per_node is None or max(from_nodes.values(), default=0) <= limits.per_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.record import MoveOutcome, remembered
+from claimctl.reschedule.plan.record import MoveOutcome, record_of
 from claimctl.reschedule.shapes.records import (
     RecordedAttempts,
     RecordedMove,
@@ -24,7 +24,7 @@ def test_planning_reads_everything() -> None:
         taints=(taint,),
         attempts=(RecordedAttempts(pod_uid="p-1", count=2, last=NOW),),
     )
-    record = remembered(status)
+    record = record_of(status)
     assert record.workloads["r"].moves[0].outcome == MoveOutcome.LANDED
     assert [(taint.node, taint.deadline) for taint in record.taints] == [("n1", NOW)]
     assert record.attempts["p-1"].count == 2
@@ -35,6 +35,6 @@ def test_what_another_version_wrote_is_left_out() -> None:
         workloads=(RecordedWorkload(uid="r", moves=(replace(MOVE, outcome="Exploded"),)),),
         taints=(RecordedTaint(node="n1", key="k"),),
     )
-    record = remembered(status)
+    record = record_of(status)
     assert record.workloads["r"].moves == ()
     assert record.taints == ()

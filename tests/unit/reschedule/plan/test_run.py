@@ -9,7 +9,7 @@ import pytest
 from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.planning import plan_with
-from claimctl.reschedule.plan.policy import Evictor, Limits, Policy, Profile, RemoveDuplicates
+from claimctl.reschedule.plan.policy import Evictor, Policy, Profile, RemoveDuplicates, RunLimits
 from claimctl.reschedule.plan.reasons import Obstacle, Reason
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.no_devices import NoDevices
@@ -124,7 +124,7 @@ def test_no_pod_moves_twice() -> None:
 
 def test_limits_and_budgets_count_the_whole_unit() -> None:
     still = pod("u0", "a", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    policy = Policy(profiles=(Profile(balance=(RemoveDuplicates(),)),), limits=Limits(total=1))
+    policy = Policy(profiles=(Profile(balance=(RemoveDuplicates(),)),), limits=RunLimits(total=1))
     assert reasons(planned(*PAIR[:2], still, policy=policy)[0])["t0"] == "LimitTotal"
     one = budget("b", 1, {})
     assert reasons(planned(*PAIR[:2], still, budgets=(one,))[0])["t0"] == "DisruptionBudget"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from claimctl.reschedule.plan import selectors
-from claimctl.reschedule.plan.selectors import Described, described, selects
+from claimctl.reschedule.plan.selectors import Described, describe, selects
 from claimctl.reschedule.shapes.devices import PublishedDevice
 from claimctl.wire.base import from_plain
 
@@ -25,7 +25,7 @@ GPU = 'device.attributes["gpu.example.com"]'
 
 
 def of(body: object, driver: str = "gpu.example.com") -> Described:
-    return described(driver, from_plain({"name": "gpu-0", **dict(body)}, PublishedDevice))  # type: ignore[call-overload]  # a mapping
+    return describe(driver, from_plain({"name": "gpu-0", **dict(body)}, PublishedDevice))  # type: ignore[call-overload]  # a mapping
 
 
 DEVICE = of(BODY)
@@ -94,19 +94,19 @@ def test_values_of_different_types_are_different() -> None:
 
 def test_one_evaluation_serves_all_devices_with_the_same_values() -> None:
     expression = f'{GPU}.model == "counted"'
-    before = selectors._evaluated.cache_info().misses
+    before = selectors._evaluate.cache_info().misses
     for number in range(100):
         attributes = {"model": {"string": "counted"}, "index": {"int": number}}
         assert selects(expression, of({"attributes": attributes}))
-    assert selectors._evaluated.cache_info().misses == before + 1
+    assert selectors._evaluate.cache_info().misses == before + 1
 
 
 def test_without_the_library_only_the_driver_can_be_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "cel", None)
-    selectors._compiled.cache_clear()
+    selectors._compile.cache_clear()
     assert selects('device.driver == "gpu.example.com"', DEVICE) is True
     assert selects(f'{GPU}.model == "A100" || false', DEVICE) is None
-    selectors._compiled.cache_clear()
-    selectors._evaluated.cache_clear()
+    selectors._compile.cache_clear()
+    selectors._evaluate.cache_clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reschedule.plan.spread import groups_of, on_node, unevener
-from claimctl.reschedule.plan.world import Step, World
+from claimctl.reschedule.plan.world import Relocation, World
 from tests.support.scheduling import node, pod
 
 NODES = [node("a"), node("b")]
@@ -36,7 +36,7 @@ def test_a_move_from_a_to_b(on_a: int, on_b: int, allowed: bool, gain: bool) -> 
     moved = world.pods["uid-team-a0"]
     world.remove(moved)
     world.add(moved, "b")
-    steps = [Step(moved, "a", "b")]
+    steps = [Relocation(moved, "a", "b")]
     assert (unevener(world, steps, strictly=False) is None) is allowed
     assert (unevener(world, steps, strictly=True) is None) is gain
     assert on_node(world, moved, "b") == on_b + 1
@@ -49,7 +49,7 @@ def test_two_pods_that_move_together_count_both() -> None:
         world.remove(each)
         world.add(each, "b")
     # 3/0 becomes 1/2
-    assert unevener(world, [Step(each, "a", "b") for each in pods], strictly=True) is None
+    assert unevener(world, [Relocation(each, "a", "b") for each in pods], strictly=True) is None
 
 
 def test_a_pod_that_only_comes_along_need_not_gain() -> None:
@@ -59,7 +59,7 @@ def test_a_pod_that_only_comes_along_need_not_gain() -> None:
     for each in moved:
         world.remove(each)
         world.add(each, "b")
-    steps = [Step(each, "a", "b") for each in moved]
+    steps = [Relocation(each, "a", "b") for each in moved]
     assert unevener(world, steps[1:], strictly=True) is not None
     assert unevener(world, steps[1:], strictly=False) is None
     assert unevener(world, steps, strictly=True) is None
@@ -70,4 +70,4 @@ def test_a_pod_without_a_group_makes_nothing_uneven() -> None:
     bare = world.pods["uid-team-p"]
     world.remove(bare)
     world.add(bare, "b")
-    assert unevener(world, [Step(bare, "a", "b")], strictly=False) is None
+    assert unevener(world, [Relocation(bare, "a", "b")], strictly=False) is None

@@ -9,12 +9,12 @@ import yaml
 
 from claimctl.reschedule.plan.policy import (
     CriticalPods,
-    Limits,
     LowNodeUtilization,
     RemoveDuplicates,
+    RunLimits,
 )
 from claimctl.reschedule.policyfile.problems import PolicyError
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 
 HEADER = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
 EVICTOR = "profiles[0].pluginConfig[0].args"
@@ -44,7 +44,7 @@ def usage(**args: Any) -> dict[str, Any]:
 
 def problems(document: dict[str, Any], *, skip: bool = False) -> list[str]:
     with pytest.raises(PolicyError) as raised:
-        checked(document, skip_unsupported=skip)
+        check(document, skip_unsupported=skip)
     return list(raised.value.problems)
 
 
@@ -252,7 +252,7 @@ def test_what_claimctl_lacks_is_refused_by_name_or_skipped(
     document: dict[str, Any], line: str
 ) -> None:
     assert problems(document) == [f"{line} (--skip-unsupported leaves it out)"]
-    assert checked(document, skip_unsupported=True).skipped == (line,)
+    assert check(document, skip_unsupported=True).skipped == (line,)
 
 
 def test_a_fault_is_not_skipped_beside_what_claimctl_lacks() -> None:
@@ -275,7 +275,7 @@ def test_the_order_of_plugins_is_that_of_the_file() -> None:
             },
         }
     )
-    (profile,) = checked(document).policy.profiles
+    (profile,) = check(document).policy.profiles
     usage = LowNodeUtilization(thresholds={"cpu": 20.0}, target_thresholds={"cpu": 50.0})
     assert profile.balance == (usage, RemoveDuplicates())
     assert profile.deschedule == (CriticalPods(),)
@@ -292,11 +292,11 @@ def test_refused_pods_are_the_task_of_one_profile() -> None:
 
 def test_a_policy_without_profiles_says_that_nothing_is_done() -> None:
     document = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"}
-    assert checked(document).notes == ("the policy has no profile, so nothing is done",)
+    assert check(document).notes == ("the policy has no profile, so nothing is done",)
 
 
 def test_limits_are_read() -> None:
-    limited = checked(
+    limited = check(
         policy(
             {},
             maxNoOfPodsToEvictPerNode=1,
@@ -306,23 +306,23 @@ def test_limits_are_read() -> None:
             nodeSelector="pool=gpu",
         )
     ).policy
-    assert limited.limits == Limits(1, 2, 3)
+    assert limited.limits == RunLimits(1, 2, 3)
     assert limited.grace_period_seconds == 4
     assert limited.node_selector is not None
 
 
 def test_args_may_name_their_type() -> None:
     document = evictor(apiVersion="descheduler/v1alpha2", kind="DefaultEvictorArgs", nodeFit=False)
-    assert not checked(document).policy.profiles[0].evictor.node_fit
+    assert not check(document).policy.profiles[0].evictor.node_fit
 
 
 def test_every_alias_of_the_kinds_of_pods_is_spelled_as_the_descheduler_does() -> None:
     """camelCase by rule would say ignorePodsWithoutPdb and podsWithPvc."""
-    checked(evictor(ignorePodsWithoutPDB=True, ignorePvcPods=True))
+    check(evictor(ignorePodsWithoutPDB=True, ignorePvcPods=True))
     pvc = {"extraEnabled": ["PodsWithPVC"], "config": {"PodsWithPVC": {}}}
-    checked(evictor(podProtections=pvc))
+    check(evictor(podProtections=pvc))
 
 
 def test_duplicates_need_no_args() -> None:
-    (profile,) = checked(enabling("balance", "RemoveDuplicates")).policy.profiles
+    (profile,) = check(enabling("balance", "RemoveDuplicates")).policy.profiles
     assert profile.balance == (RemoveDuplicates(),)

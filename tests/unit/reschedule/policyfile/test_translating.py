@@ -9,7 +9,7 @@ import yaml
 
 from claimctl.reschedule.plan import policy
 from claimctl.reschedule.plan.policy import DEFAULT_PROTECTIONS, Protection
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 WHOLE = """\
@@ -59,7 +59,7 @@ profiles:
 
 
 def of(document: dict[str, Any]) -> policy.Policy:
-    return checked(document).policy
+    return check(document).policy
 
 
 def evictor(**args: Any) -> policy.Evictor:
@@ -109,7 +109,7 @@ def test_every_value_reaches_the_plan() -> None:
                 LabelSelectorRequirement(key="pool", operator="In", values=("a", "b")),
             )
         ),
-        limits=policy.Limits(1, 2, 3),
+        limits=policy.RunLimits(1, 2, 3),
         max_unavailable_per_workload=2,
         grace_period_seconds=4,
         eviction_failure_event=True,

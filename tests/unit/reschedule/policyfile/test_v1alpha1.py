@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from claimctl.reschedule.policyfile.problems import PolicyError
-from claimctl.reschedule.policyfile.reading import checked
+from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.policyfile.translating import CheckedPolicy
 
 EXAMPLE_OF_2018 = """\
@@ -39,7 +39,7 @@ profiles:
 
 
 def strategies(**named: Any) -> CheckedPolicy:
-    return checked(
+    return check(
         {
             "apiVersion": "descheduler/v1alpha1",
             "kind": "DeschedulerPolicy",
@@ -48,13 +48,13 @@ def strategies(**named: Any) -> CheckedPolicy:
     )
 
 
-def on(checked: CheckedPolicy) -> list[str]:
-    (profile,) = checked.policy.profiles
+def on(check: CheckedPolicy) -> list[str]:
+    (profile,) = check.policy.profiles
     return [strategy.name for strategy in (*profile.deschedule, *profile.balance)]
 
 
 def test_the_example_of_2018_means_the_same_in_both_versions() -> None:
-    old, new = (checked(yaml.safe_load(text)) for text in (EXAMPLE_OF_2018, SAME_TODAY))
+    old, new = (check(yaml.safe_load(text)) for text in (EXAMPLE_OF_2018, SAME_TODAY))
     assert old == new
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, TaintStep
-from claimctl.reschedule.run.groups import Group, groups_of
-from claimctl.reschedule.run.steps import Step
+from claimctl.reschedule.run.groups import MoveGroup, groups_of
+from claimctl.reschedule.run.steps import MoveStep
 from tests.support.builders import NOW
 
 
@@ -13,12 +13,12 @@ def move(name: str, source: str, destination: str = "", unit: str = "") -> Move:
     return Move(strategy="Test", pod=pod, destination=destination, unit=unit)
 
 
-def grouped(*moves: Move, taints: tuple[TaintStep, ...] = ()) -> list[Group]:
+def grouped(*moves: Move, taints: tuple[TaintStep, ...] = ()) -> list[MoveGroup]:
     plan = Plan(made_at=NOW, moves=moves, taints=taints)
-    return groups_of(plan, [Step(each) for each in moves])
+    return groups_of(plan, [MoveStep(each) for each in moves])
 
 
-def names(groups: list[Group]) -> list[str]:
+def names(groups: list[MoveGroup]) -> list[str]:
     return [group.first.name for group in groups]
 
 

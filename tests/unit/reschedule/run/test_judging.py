@@ -11,11 +11,11 @@ from claimctl.kube.clock import LoopClock
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, Skipped
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import MoveOutcome
-from claimctl.reschedule.run.groups import Group
+from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Flight, Landings
 from claimctl.reschedule.run.pod_watch import PodWatch
-from claimctl.reschedule.run.steps import RunReport, Step
+from claimctl.reschedule.run.steps import MoveStep, RunReport
 from tests.support.builders import NOW
 
 
@@ -25,8 +25,8 @@ def move(name: str, owner: str = "web", node: str = "x", destination: str = "y")
     return Move(strategy="Test", pod=pod, owner=above, destination=destination)
 
 
-def group(*moves: Move) -> Group:
-    return Group([Step(each) for each in moves])
+def group(*moves: Move) -> MoveGroup:
+    return MoveGroup([MoveStep(each) for each in moves])
 
 
 def judgement(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from claimctl.reschedule.plan.record import MoveOutcome
-from claimctl.reschedule.run.memory import LANDING, settled
+from claimctl.reschedule.run.memory import LANDING, settle
 from claimctl.reschedule.shapes.records import (
     RecordedMove,
     RecordedWorkload,
@@ -44,7 +44,7 @@ def pod(name: str, born: int, node: str = "", *, owner: str = "r-1", deleting: b
 
 def judged(moves: list[RecordedMove], pods: list[Pod], after: float) -> list[tuple[str, str]]:
     status = RescheduleRecordStatus(workloads=(RecordedWorkload(uid="r-1", moves=tuple(moves)),))
-    found = settled(status, pods, NOON + timedelta(seconds=after))
+    found = settle(status, pods, NOON + timedelta(seconds=after))
     return [(each.outcome, each.landed) for each in found.workloads[0].moves]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef
 from claimctl.reschedule.run import planfile
-from claimctl.reschedule.run.planfile import PlanError, check, document, parsed
+from claimctl.reschedule.run.planfile import PlanError, check, document, parse
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 POD = PodRef(namespace="ml", name="a", uid="a-1", node="n1")
@@ -19,14 +19,14 @@ PLAN = Plan(
 
 
 def test_a_plan_comes_back_as_it_was() -> None:
-    assert parsed(json.dumps(document(PLAN)).encode()) == PLAN
+    assert parse(json.dumps(document(PLAN)).encode()) == PLAN
 
 
 def test_an_edited_plan_is_refused() -> None:
     other = document(PLAN)
     other["moves"][0]["pod"]["name"] = "b"
     with pytest.raises(PlanError, match="was edited"):
-        parsed(json.dumps(other).encode())
+        parse(json.dumps(other).encode())
 
 
 @pytest.mark.parametrize(

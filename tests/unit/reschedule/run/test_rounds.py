@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
-from claimctl.reschedule.plan.record import remembered
+from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run.rounds import finished, with_round, without
 from claimctl.reschedule.shapes.records import MAX_RESIZES, RescheduleRecordStatus
 from tests.support.resizes import grows, sized
@@ -25,7 +25,7 @@ ONE = with_round(RescheduleRecordStatus(), step(), NOW)
 
 
 def test_planning_reads_what_was_noted() -> None:
-    (noted,) = remembered(ONE).rounds.values()
+    (noted,) = record_of(ONE).rounds.values()
     assert (noted.pod_uid, noted.generation, noted.since) == ("uid-team-big", 2, NOW)
     assert (noted.victims, noted.free_cpu, noted.free_memory) == (("a", "b"), 1, 2)
 

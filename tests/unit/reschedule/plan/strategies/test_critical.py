@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claimctl.reschedule.plan.observed import Controller
+from claimctl.reschedule.plan.observed import ActingController
 from claimctl.reschedule.plan.plan import Plan, Skipped
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import (
     DEFAULT_PROTECTIONS,
     CriticalPods,
     Evictor,
-    Limits,
     Policy,
     Profile,
     Protection,
+    RunLimits,
 )
 from claimctl.reschedule.plan.reasons import Reason
 from claimctl.reschedule.plan.record import MoveOutcome, Record
@@ -360,7 +360,7 @@ def test_no_budget_is_violated(allowed: int, moved: int) -> None:
 
 @pytest.mark.parametrize(("total", "moved"), [(5, 0), (6, 6)])
 def test_limits_hold_for_the_whole_unit(total: int, moved: int) -> None:
-    policy = Policy(profiles=POLICY.profiles, limits=Limits(total=total))
+    policy = Policy(profiles=POLICY.profiles, limits=RunLimits(total=total))
     assert len(planned(critical("wanted"), *UNIT, policy=policy).moves) == moved
 
 
@@ -373,8 +373,8 @@ def test_limits_hold_for_the_whole_unit(total: int, moved: int) -> None:
             {"reservations": [reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])]},
             Reason.DOES_NOT_FIT_EVEN_EMPTY,
         ),
-        ({"controller": Controller()}, Reason.VICTIMS_STAY),
-        ({"controller": Controller(after(-299))}, Reason.VICTIMS_STAY),
+        ({"controller": ActingController()}, Reason.VICTIMS_STAY),
+        ({"controller": ActingController(after(-299))}, Reason.VICTIMS_STAY),
     ],
     ids=["never reallocated", "held by another", "a ghost", "no controller", "a new controller"],
 )
@@ -385,7 +385,9 @@ def test_devices_that_the_controller_does_not_give_up_are_no_room(
 
 
 def test_the_reason_says_which_pods_stay_and_why() -> None:
-    detail = only(planned(critical("wanted"), *UNIT, controller=Controller(detail="gone"))).detail
+    detail = only(
+        planned(critical("wanted"), *UNIT, controller=ActingController(detail="gone"))
+    ).detail
     assert detail == "on node-0: 6 ControllerAway (gone)"
 
 
@@ -397,7 +399,7 @@ def test_the_reason_says_which_pods_stay_and_why() -> None:
 def test_a_held_claim_is_given_up_only_by_a_controller_that_knows_it(
     leads: float, moved: int
 ) -> None:
-    made = planned(critical("wanted"), *UNIT, controller=Controller(after(leads)))
+    made = planned(critical("wanted"), *UNIT, controller=ActingController(after(leads)))
     assert len(made.moves) == moved
 
 
@@ -414,7 +416,10 @@ def test_a_claim_that_was_made_under_this_controller_is_known_to_it() -> None:
     )
     for leads, moved in ((-21, 6), (-19, 0)):
         made = planned(
-            critical("wanted"), *UNIT, claims=[WANTED, young], controller=Controller(after(leads))
+            critical("wanted"),
+            *UNIT,
+            claims=[WANTED, young],
+            controller=ActingController(after(leads)),
         )
         assert len(made.moves) == moved
 

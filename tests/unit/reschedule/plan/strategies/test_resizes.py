@@ -16,11 +16,11 @@ from claimctl.reschedule.plan.policy import (
     DEFAULT_PROTECTIONS,
     DeferredResizes,
     Evictor,
-    Limits,
     MoveHeldClaims,
     Policy,
     Profile,
     Protection,
+    RunLimits,
     StandBack,
 )
 from claimctl.reschedule.plan.reasons import Reason
@@ -184,7 +184,7 @@ def test_another_pod_leaves_where_a_budget_is_spent() -> None:
 
 
 def test_limits_are_kept() -> None:
-    given = Policy(profiles=policy().profiles, limits=Limits(total=1))
+    given = Policy(profiles=policy().profiles, limits=RunLimits(total=1))
     assert reason(planned(*FULL, given=given)) is Reason.NOT_ENOUGH
 
 

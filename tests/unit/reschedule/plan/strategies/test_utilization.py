@@ -11,12 +11,12 @@ from claimctl.reschedule.plan.devices import DeviceCount
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan, plan_with
 from claimctl.reschedule.plan.policy import (
-    Limits,
     LowNodeUtilization,
     Namespaces,
     Policy,
     Profile,
     RemoveDuplicates,
+    RunLimits,
 )
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from claimctl.wire.label_selectors import LabelSelector
@@ -64,7 +64,7 @@ def test_the_node_furthest_above_a_target_is_relieved_first_whatever_its_bytes()
     wanted = LowNodeUtilization(LOW, HIGH)
     found = plan(
         observed(node("b"), node("c"), node("z"), *bytes_, *filled("z", 7)),
-        policy(wanted, limits=Limits(total=1)),
+        policy(wanted, limits=RunLimits(total=1)),
     )
     assert moves(found) == {"z00": ("z", "c")}
 
@@ -233,6 +233,6 @@ def test_held_devices_count_as_used_and_empty_nodes_take_pods() -> None:
     wanted = LowNodeUtilization({GPU: 25.0}, {GPU: 75.0})
     objects = observed(node("g1"), node("g2"), *filled("g1", 4))
     found = plan_with(
-        objects, policy(wanted, limits=Limits(total=1)), Gpus({"g1": 4, "g2": 0}), PodsAlone()
+        objects, policy(wanted, limits=RunLimits(total=1)), Gpus({"g1": 4, "g2": 0}), PodsAlone()
     )
     assert moves(found) == {"g100": ("g1", "g2")}
