@@ -287,6 +287,10 @@ class Triggers:
         keys = [ClaimKey(change.namespace, name) for name in sorted(names)]
         self._enqueue(keys, urgent=change.new is None)
 
+    def ghost_changed(self, key: ClaimKey) -> None:
+        """Note that what a ghost of a claim waits for has changed."""
+        self._enqueue([key], urgent=True)
+
     def _node(self, change: Change[Node]) -> None:
         if self._seen.node_changed(change):
             self._enqueue(sorted(self._seen.ghosts.claims_on(change.name)))

@@ -149,6 +149,7 @@ class Manager:
                 now = await self._present_version(informer.resource)
                 self._present[informer.resource.plural] = now
         tasks.spawn("events", parts.events.run())
+        tasks.spawn("signs of life", parts.node_leases.run())
         tasks.spawn("detection", again.run(self.detection))
         tasks.spawn("election", self._elect())
 

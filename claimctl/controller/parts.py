@@ -12,6 +12,7 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.live_reads import Investigator
+from claimctl.controller.node_leases import NodeLeases
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.reconcilers.claim import ClaimReconciler
 from claimctl.controller.reconcilers.downgrade_plan import DowngradePlanReconciler
@@ -50,6 +51,7 @@ class Parts:
     workloads: Controller[WorkloadKey]
     plans: Controller[PlanKey]
     groups: Controller[GroupKey]
+    node_leases: NodeLeases
     knowledge: Knowledge
 
 
@@ -84,7 +86,8 @@ class Assembly:
             soon=self._in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
         )
         triggers = Triggers(caches, observations, queues)
-        return Parts(caches, triggers, events, claims, workloads, plans, groups, knowledge)
+        leases = NodeLeases(self.client, self.clock, observations, triggers.ghost_changed)
+        return Parts(caches, triggers, events, claims, workloads, plans, groups, leases, knowledge)
 
     def _in_scope(self, add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:
         """Add only the keys of the namespaces that this process reconciles."""

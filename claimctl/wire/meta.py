@@ -46,6 +46,7 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
     generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: tuple[str, ...] = ()

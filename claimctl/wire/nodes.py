@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from claimctl.wire.base import Wire
@@ -23,6 +25,12 @@ class Toleration(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The key of a taint by which an administrator states that a node is off (Kubernetes 1.28)."""
+NODE_LEASES = "kube-node-lease"
+"""The namespace of the Leases that kubelets renew. They have the names of the nodes."""
+
+
 class NodeSpec(Wire, frozen=True, kw_only=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -40,9 +48,21 @@ class NodeSystemInfo(Wire, frozen=True, kw_only=True):
         return self.machine_id, self.system_uuid
 
 
+class NodeCondition(Condition, frozen=True, kw_only=True):
+    last_heartbeat_time: datetime | None = None
+    """When the kubelet last reported its whole status: at its start, after a change, and every
+    five minutes. The renewals of its Lease do not touch it."""
+
+
 class NodeStatus(Wire, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
+
+    @property
+    def last_report(self) -> datetime | None:
+        """When the kubelet last reported its whole status, by the clock of the node."""
+        times = [one.last_heartbeat_time for one in self.conditions if one.last_heartbeat_time]
+        return max(times, default=None)
 
 
 class Node(ObjectHeader, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     scheduler_name: str = ""
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    termination_grace_period_seconds: int | None = None
 
     @property
     def group_name(self) -> str:

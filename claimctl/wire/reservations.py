@@ -41,11 +41,16 @@ pods get others. The controller removes it when it has done so."""
 REALLOCATE_FOR_ANNOTATION = "claimctl.io/reallocate-for"
 """On a ClaimReservation, beside ``REALLOCATE_ANNOTATION``: the value of the taint for which a run
 of ``claimctl reschedule`` made the request."""
+ENDED_PODS_ANNOTATION = "claimctl.io/ended-pods"
+"""On a ClaimReservation: UIDs of force-deleted pods, separated by commas, that do not run any more.
+``claimctl release --node-is-off`` writes it for an administrator who says so."""
 RELEASE_REQUESTS = (RELEASE_ANNOTATION, REALLOCATE_ANNOTATION)
 """The annotations of a ClaimReservation that ask for a release of its claim."""
 FINALIZER = "claimctl.io/release"
 POD_GROUP_ANNOTATION = "claimctl.io/pod-group"
 """On a workload: ``inject`` asks claimctl to add a PodGroup to its pod template."""
+NO_SIGNS_SECONDS = 300.0
+"""How long a vanished pod counts as running if nothing shows what its kubelet does, in seconds."""
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 TOMBSTONE_GROUP = "claimctl.io"
 TOMBSTONE_RESOURCE = "finishedpods"
@@ -105,14 +110,21 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
     idle_timeout_seconds: Seconds = 60
     """With WhileRunning: for how many seconds a workload that wants no pods (scaled to 0 or
     suspended) keeps its claim."""
-    force_deleted_pod_grace_seconds: Seconds = 300
+    force_deleted_pod_grace_seconds: Seconds | None = None
     """For how many seconds a pod that vanished before it was done counts as a consumer: its
-    containers may still use the device. Such a pod was force-deleted, or lost with its node."""
+    containers may still use the device. Such a pod was force-deleted, or lost with its node. Absent
+    or null: until signs of life of its node show that the kubelet has ended the containers."""
     reallocate_timeout_seconds: Seconds | None = 60
     """For how many seconds pods that name the claim may be unschedulable while no pod uses it. Then
     claimctl releases the claim, so that it can be allocated anew. null means never.
     (To change a number to null on an existing object, use 'kubectl replace' or server-side apply:
     in a merge patch, null removes the field, and the default comes back.)"""
+
+    @property
+    def fixed_grace_seconds(self) -> float:
+        """The grace where nothing is known of the kubelet: as set, else 300 s."""
+        seconds = self.force_deleted_pod_grace_seconds
+        return NO_SIGNS_SECONDS if seconds is None else float(seconds)
 
 
 class ReferenceCounts(Wire, frozen=True, kw_only=True):
@@ -138,6 +150,8 @@ class ForceDeletedPod(Wire, frozen=True, kw_only=True):
     pod's containers ended."""
     since: Time | None = None
     """When the controller noticed that the pod was gone."""
+    termination_grace_period_seconds: Seconds | None = None
+    """The pod's own grace period, within which its kubelet ends it."""
 
 
 class ReleaseProgress(Wire, frozen=True, kw_only=True):

@@ -111,6 +111,6 @@ def _config(number: int, runtime: str, gates: Mapping[str, bool]) -> dict[str, o
         # a sign of life every two seconds
         "nodeLeaseDurationSeconds": 8,
         "nodeStatusUpdateFrequency": "2s",
-        "nodeStatusReportFrequency": "30s",
+        "nodeStatusReportFrequency": "5m",
         "featureGates": dict(gates),
     }

@@ -17,8 +17,11 @@ from claimctl_demo.witness.world import Key, as_pod, claims_of, is_bound_consume
 GUARD = "claimctl.io/release"
 """The finalizer of a ClaimReservation. claimctl removes it when its release work is done."""
 
-Graces = dict[str, float]
-"""By UID of each reservation with that finalizer: its grace in seconds."""
+WORK_SECONDS = 12.0
+"""Beyond its grace period, a vanished pod counts for so long at least, whatever its node shows."""
+Graces = dict[str, float | None]
+"""By UID of each reservation with that finalizer: its grace in seconds; None if its vanished pods
+count until signs of life show that they have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,13 @@ class Vanished:
     at: float
     owed: Graces
     """The graces that the pod must get: of the reservations at that time, as last updated."""
+    least: float
+    """What it must get where no grace is fixed: its own grace period, and the kubelet's work."""
+
+    def due(self) -> float:
+        """The longest grace that the pod must get."""
+        graces = (self.least if grace is None else grace for grace in self.owed.values())
+        return max(graces, default=0.0)
 
 
 @dataclass(slots=True)
@@ -72,12 +82,13 @@ class Vanishings:
         claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
         graces, vanished = self._graces[claim], self.by_claim.get(claim, ())
         if revision.type != "DELETED" and GUARD in one.metadata.finalizers:
-            graces[uid] = float(one.spec.force_deleted_pod_grace_seconds)
+            graces[uid] = one.spec.force_deleted_pod_grace_seconds
             for each in vanished:
                 if uid in each.owed:
                     each.owed[uid] = graces[uid]
-        elif (asked := graces.pop(uid, None)) is not None:
-            if revision.actor in self.users and asked > max(graces.values(), default=asked):
+        elif uid in graces:
+            asked = graces.pop(uid)
+            if revision.actor in self.users and _is_longest(asked, graces):
                 return
             for each in vanished:
                 each.owed.pop(uid, None)
@@ -90,7 +101,10 @@ class Vanishings:
             key = (revision.namespace, claim)
             owed = dict(self._graces.get(key, {}))
             booted = self._booted.get(node, NodeSystemInfo())
-            self.by_claim[key].append(Vanished(revision.name, node, booted, revision.at, owed))
+            own = last.spec.termination_grace_period_seconds
+            least = WORK_SECONDS + (30 if own is None else own)
+            vanished = Vanished(revision.name, node, booted, revision.at, owed, least)
+            self.by_claim[key].append(vanished)
 
     def forget(self, claim: Key) -> None:
         self.by_claim.pop(claim, None)
@@ -105,9 +119,16 @@ class Vanishings:
         return [
             each.pod
             for each in self.by_claim.get(claim, ())
-            if now - each.at < max(grace, *each.owed.values(), 0.0)
+            if now - each.at < max(grace, each.due())
             and not _rebooted(each.booted, self._booted.get(each.node, each.booted))
         ]
+
+
+def _is_longest(asked: float | None, others: Graces) -> bool:
+    """Whether no other reservation asks for that grace or a longer one."""
+    if not others or asked is None:
+        return bool(others) and None not in others.values()
+    return all(grace is None or grace < asked for grace in others.values())
 
 
 def _replaced_or_gone(revision: Revision) -> bool:

@@ -139,7 +139,8 @@ class Witness:
             self._accuse(
                 DEALLOCATED_IN_USE, revision, revision.name, left, "deallocated by claimctl under"
             )
-        graces = [one.spec.force_deleted_pod_grace_seconds for one in world.reservations_of(key)]
+        specs = [one.spec for one in world.reservations_of(key)]
+        graces = [spec.force_deleted_pod_grace_seconds or 0.0 for spec in specs]
         ghosts = self.vanished.within(key, max(graces, default=self.grace), revision.at)
         if ghosts:
             self._accuse(

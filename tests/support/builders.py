@@ -28,7 +28,7 @@ from claimctl.wire.meta import (
     ObjectMeta,
     OwnerReference,
 )
-from claimctl.wire.nodes import Node, NodeSpec, NodeStatus, NodeSystemInfo
+from claimctl.wire.nodes import Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint
 from claimctl.wire.podgroups import (
     GangPolicy,
     PodGroup,
@@ -284,9 +284,17 @@ def node(
     cordoned: bool = False,
     boot: str = "boot-1",
     machine: str = "machine-1",
+    version: str = "",
+    report: float | None = None,
+    taints: tuple[Taint, ...] = (),
 ) -> Node:
+    """A node; ``report``: when its kubelet last reported its whole status, in seconds."""
+    beat = [NodeCondition(type="Ready", last_heartbeat_time=after(report))] if report else []
     return Node(
-        metadata=ObjectMeta(name=name),
-        spec=NodeSpec(unschedulable=cordoned),
-        status=NodeStatus(node_info=NodeSystemInfo(machine_id=machine, boot_id=boot)),
+        metadata=ObjectMeta(name=name, resource_version=version),
+        spec=NodeSpec(unschedulable=cordoned, taints=taints),
+        status=NodeStatus(
+            conditions=tuple(beat),
+            node_info=NodeSystemInfo(machine_id=machine, boot_id=boot),
+        ),
     )

@@ -34,7 +34,8 @@ _ABOUT_THE_HOLD = {
 """Advice that holds whether the claim is allocated or not."""
 _ABOUT_THE_RELEASE = {
     Reason.FORCE_DELETED_PODS: (
-        "Make sure that the node no longer runs the pod; the grace ends by itself."
+        "Wait until the node's kubelet has ended the pod. If the node is off for good, say so: "
+        "claimctl release CLAIM --node-is-off NODE."
     ),
     Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
     Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",

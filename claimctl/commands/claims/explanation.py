@@ -24,7 +24,7 @@ from claimctl.reservation.assessment.assessment import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.reservation.facts.memory import Memory, Openings
+from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
@@ -40,9 +40,12 @@ from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.text import duration
 from claimctl.wire.claims import Reference
+from claimctl.wire.coordination import renewed_at
+from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
+    LEASES,
     NODES,
     PODS,
     REPLICASETS,
@@ -163,6 +166,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
         rules=Rules(dialect=recorded_dialect(reservations) or "hold"),
         memory=Memory(
             ghost_age=_ghost_ages(reservations, now),
+            ghost_signs=await _ghost_signs(client, reservations, now),
             evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fenced_for(reservations, now)),
         ),
@@ -245,6 +249,26 @@ def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> di
         for ghost in reservation.status.force_deleted_pods
         if ghost.since is not None
     }
+
+
+async def _ghost_signs(
+    client: Client, reservations: tuple[ClaimReservation, ...], now: datetime
+) -> dict[str, SignsOfLife]:
+    """What one look at the Leases of the ghosts' nodes shows; nothing of a node without a Lease.
+
+    The controller looks again and again, so only it knows whether a ghost has ended.
+    """
+    ghosts = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
+    leases: dict[str, SignsOfLife] = {}
+    for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
+        try:
+            renewed = renewed_at(await client.get(LEASES, node, NODE_LEASES))
+            leases[node] = SignsOfLife((max((now - renewed).total_seconds(), 0.0),))
+        except Forbidden:
+            leases[node] = SignsOfLife((0.0,))
+        except NotFound:
+            continue
+    return {ghost.uid: leases[ghost.node_name] for ghost in ghosts if ghost.node_name in leases}
 
 
 async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:

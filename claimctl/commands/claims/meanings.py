@@ -162,12 +162,13 @@ _WAITS = {
     ),
     Reason.FORCE_DELETED_PODS: (
         "A pod vanished while its containers may have been running, so the devices may be in use.",
-        "Make sure that the node no longer runs it. The grace ends by itself, and at once when "
-        "the node has restarted.",
+        "Wait: the kubelet ends it, within 35 s and the pod's grace period, and within a minute "
+        "more after its own start. A node that is silent ends nothing: bring it back, or run "
+        "`claimctl release CLAIM --node-is-off NODE` if it is off for good.",
     ),
     Reason.HISTORY_UNKNOWN: (
         "The controller started a short while ago, and pods may have vanished before.",
-        f"{_WAIT} The grace is `forceDeletedPodGraceSeconds`.",
+        f"{_WAIT} It takes `forceDeletedPodGraceSeconds`, or 300 s if that is not set.",
     ),
     Reason.OTHER_HOLDERS: (
         "Another ClaimReservation of the same claim still holds it.",

@@ -17,6 +17,7 @@ EXAMPLES = (
     "claimctl release train-slice",
     "claimctl release train-slice -n ml --wait --timeout 10m",
     "claimctl release train-slice --cancel   # withdraw the request",
+    "claimctl release train-slice --node-is-off node-3  # its vanished pods do not run any more",
 )
 
 
@@ -34,6 +35,15 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--cancel", help="Withdraw a request that has not been met yet. [default: off]"
         ),
     ] = False,
+    node_is_off: Annotated[
+        str,
+        typer.Option(
+            "--node-is-off",
+            metavar="NODE",
+            help="State that this node is off: pods that vanished from it count no more. Asks for "
+            "no release.",
+        ),
+    ] = "",
     timeout: Annotated[
         float,
         duration_option(
@@ -52,8 +62,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --dry-run exclude each other")
     if wait and cancel:
         raise UsageError("--wait and --cancel exclude each other")
+    if node_is_off and (wait or cancel):
+        raise UsageError("--node-is-off excludes --wait and --cancel")
     from claimctl.commands.claims.release_work import ReleaseWanted, release
 
     limit = timeout if wait else None
-    wanted = ReleaseWanted(claim, namespace, dry_run, limit, output, cancel)
+    wanted = ReleaseWanted(claim, namespace, dry_run, limit, output, cancel, node_is_off)
     return release(access, wanted)

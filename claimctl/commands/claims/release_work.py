@@ -24,8 +24,14 @@ from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
-from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from claimctl.text import listed
+from claimctl.wire.meta import find_condition
+from claimctl.wire.reservations import (
+    ENDED_PODS_ANNOTATION,
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+)
+from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class ReleaseWanted:
     output: Output
     cancel: bool = False
     """Withdraw the request instead."""
+    node_is_off: str = ""
+    """State that this node is off instead; '' for no statement."""
 
 
 def release(access: Access, wanted: ReleaseWanted) -> int:
@@ -52,6 +60,8 @@ def release(access: Access, wanted: ReleaseWanted) -> int:
             )
         if wanted.cancel:
             return await withdraw(session.client, explanation, wanted)
+        if wanted.node_is_off:
+            return await state_off(session.client, explanation, wanted)
         _check(explanation)
         if not wanted.dry_run:
             await ask(session.client, explanation)
@@ -78,6 +88,63 @@ async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWant
     document = request_of(explanation, dry_run=wanted.dry_run, cancelled=True)
     print_text(wanted.output, [line], document, (resource_name(CLAIM, view.name),))
     return ExitCode.OK
+
+
+async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWanted) -> int:
+    """State that a node is off: the claim's pods that vanished from it have ended.
+
+    Raises:
+        CommandFailed: the node is ready, or no pod of the claim vanished from it.
+    """
+    node, view = wanted.node_is_off, explanation.view
+    ended = {
+        ghost.uid: ghost.name
+        for one in view.reservations
+        for ghost in one.status.force_deleted_pods
+        if ghost.node_name == node
+    }
+    if not ended:
+        raise CommandFailed(
+            f"no pod of claim {view.namespace}/{view.name} vanished from node {node} and counts "
+            f"still: see `claimctl explain {view.name} -n {view.namespace}`"
+        )
+    if await _is_ready(client, node):
+        raise CommandFailed(
+            f"node {node} is ready, so its kubelet ends its pods: wait for it, or switch the "
+            "node off first"
+        )
+    if not wanted.dry_run:
+        for one in view.reservations:
+            await _state_ended(client, one, frozenset(ended))
+    verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
+    line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
+    document = request_of(explanation, dry_run=wanted.dry_run)
+    print_text(wanted.output, [line], document, (resource_name(CLAIM, view.name),))
+    return ExitCode.OK
+
+
+async def _is_ready(client: Client, name: str) -> bool:
+    try:
+        node = await client.get(NODES, name)
+    except NotFound:
+        return False
+    ready = find_condition(node.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+async def _state_ended(
+    client: Client, reservation: ClaimReservation, ended: frozenset[str]
+) -> None:
+    def patch(current: ClaimReservation) -> dict[str, Any]:
+        known = current.metadata.annotation(ENDED_PODS_ANNOTATION) or ""
+        pods = ended | set(filter(None, known.split(",")))
+        value = ",".join(sorted(pods))
+        return (
+            {} if value == known else {"metadata": {"annotations": {ENDED_PODS_ANNOTATION: value}}}
+        )
+
+    meta = reservation.metadata
+    await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
 def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:

@@ -202,7 +202,7 @@ def _why_reserved(
 
 
 def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
-    grace = reservation.spec.force_deleted_pod_grace_seconds
+    grace = reservation.spec.fixed_grace_seconds
     ages = {
         ghost.name: (scan.now - ghost.since).total_seconds()
         for ghost in reservation.status.force_deleted_pods
@@ -252,7 +252,7 @@ def _reported(reservation: ClaimReservation) -> tuple[str, str, float | None]:
     condition = find_condition(reservation.status.conditions, ConditionType.RELEASED)
     if condition is None or condition.status == "True" or condition.reason == Reason.HELD:
         return Why.WITHDRAWN, f"the controller has not ended the hold yet (its log: {_LOG})", None
-    grace = float(reservation.spec.force_deleted_pod_grace_seconds)
+    grace = reservation.spec.fixed_grace_seconds
     after = grace if condition.reason == Reason.HISTORY_UNKNOWN else None
     return condition.reason, condition.message, after
 

@@ -327,6 +327,7 @@ class Memories:
             blind_age=self._blind_age(observed, claim, now),
             unnoticed_age=inf if observed.unnoticed_at is None else now - observed.unnoticed_at,
             ghost_age=dict(ghosts.ages),
+            ghost_signs=dict(ghosts.signs),
             once_recorded_ghosts=ghosts.once_recorded,
             dead_age={uid: now - since for uid, since in observed.dead_since.items()},
             unstarted_age={uid: now - at for uid, at in observed.unstarted_since.items()},

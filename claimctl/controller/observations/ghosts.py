@@ -7,6 +7,8 @@ leads. The statuses of reservations keep them over a restart.
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,12 +16,15 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
+from claimctl.controller.observations.kubelets import Kubelets
+from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, is_done, vanishes_as_ghost
 from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.unreadable import node_of
+from claimctl.reservation.users.ghosts import has_ended
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, reaches
-from claimctl.wire.nodes import Node
+from claimctl.wire.nodes import OUT_OF_SERVICE, Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.seams import Clock
@@ -34,6 +39,8 @@ REMEMBERED_UIDS = 50_000
 
 
 REMEMBERED_NODES = 10_000
+_DEFAULT_GRACE = 30
+"""The API server writes this ``terminationGracePeriodSeconds`` into pods that have none."""
 
 
 class BootIds:
@@ -79,6 +86,8 @@ class Ghosts:
     ages: tuple[tuple[str, float], ...] = ()
     once_recorded: frozenset[str] = frozenset()
     """UIDs of the ghosts that were seen in a reservation's status."""
+    signs: tuple[tuple[str, SignsOfLife], ...] = ()
+    """By UID of a ghost whose node has a Lease: the signs of life of its kubelet."""
 
 
 class GhostLedger:
@@ -86,11 +95,17 @@ class GhostLedger:
 
     Args:
         boots: the boot IDs of the nodes.
+        kubelets: the signs of life of the nodes.
     """
 
-    def __init__(self, clock: Clock, boots: BootIds) -> None:
+    def __init__(self, clock: Clock, boots: BootIds, kubelets: Kubelets | None = None) -> None:
         self._clock = clock
         self._boots = boots
+        self._kubelets = kubelets or Kubelets(clock)
+        self.news = asyncio.Event()
+        """Set when there may be a ghost whose node has to be watched for signs of life."""
+        self._ended: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+        """UIDs of ghosts that have ended by the signs of life of their nodes."""
         self._by_claim: dict[ClaimKey, dict[str, ForceDeletedPod]] = {}
         self._known_since: dict[ClaimKey, dict[str, float]] = {}
         self._once_recorded: dict[ClaimKey, set[str]] = {}
@@ -232,7 +247,49 @@ class GhostLedger:
             pods=tuple(ghosts[uid] for uid in sorted(ghosts)),
             ages=tuple((uid, now - since[uid]) for uid in sorted(ghosts)),
             once_recorded=frozenset(self._once_recorded.get(key, set()) & ghosts.keys()),
+            signs=tuple(self._signs(key)),
         )
+
+    def _signs(self, key: ClaimKey) -> Iterator[tuple[str, SignsOfLife]]:
+        since = self._known_since.get(key, {})
+        for uid, ghost in sorted(self._by_claim.get(key, {}).items()):
+            known = self._kubelets.signs(
+                ghost.node_name, since[uid], self._vanished_at.get(uid, "")
+            )
+            if known is not None:
+                yield uid, dataclasses.replace(known, ended=uid in self._ended)
+
+    def nodes_to_watch(self) -> frozenset[str]:
+        """The nodes whose signs of life matter: of the ghosts that have not ended by them."""
+        return frozenset(
+            ghost.node_name
+            for ghosts in self._by_claim.values()
+            for uid, ghost in ghosts.items()
+            if ghost.node_name and uid not in self._ended
+        )
+
+    def judge_signs(self, node_name: str) -> Iterator[ClaimKey]:
+        """Note which ghosts of a node have ended by its signs of life; yields their claims."""
+        now = self._clock.monotonic()
+        for key in list(self.claims_on(node_name)):
+            ghosts, since = self._by_claim[key], self._known_since[key]
+            ended = [
+                uid
+                for uid, signs in self._signs(key)
+                if ghosts[uid].node_name == node_name
+                and not signs.ended
+                and has_ended(ghosts[uid], now - since[uid], signs)
+            ]
+            self._ended.update(dict.fromkeys(ended))
+            if ended:
+                yield key
+
+    def node_is_off(self, node: Node) -> None:
+        """Note that an administrator has tainted a node as out of service: nothing runs there."""
+        if any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
+            for ghosts in self._by_claim.values():
+                ended = [uid for uid, one in ghosts.items() if one.node_name == node.metadata.name]
+                self._ended.update(dict.fromkeys(ended))
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:
         """UIDs of the references whose pods are gone and were done, or never bound, before."""
@@ -268,6 +325,7 @@ class GhostLedger:
             node_name=node,
             boot_id=self._boots.of(node),
             since=self._clock.now(),
+            termination_grace_period_seconds=_longest_grace(pod),
         )
 
     def _add(self, key: ClaimKey, ghost: ForceDeletedPod) -> None:
@@ -276,6 +334,8 @@ class GhostLedger:
         if ghost.uid not in since:
             since[ghost.uid] = self._clock.monotonic()
             known[ghost.uid] = ghost
+            if ghost.node_name:
+                self.news.set()
 
     def _drop_ended(self, key: ClaimKey, on_record: Container[str]) -> None:
         """Drop the ghosts whose machine was rebooted since: their containers cannot be running.
@@ -303,3 +363,10 @@ def _younger(version: str, other: str) -> bool:
     Pods and nodes share the revisions of one etcd, unless an administrator has separated them.
     """
     return version.isdecimal() and other.isdecimal() and int(version) > int(other)
+
+
+def _longest_grace(pod: Pod) -> int:
+    """The pod's grace period, or the longer one with which somebody deleted it before; seconds."""
+    own = pod.spec.termination_grace_period_seconds
+    asked = pod.metadata.deletion_grace_period_seconds or 0
+    return max(_DEFAULT_GRACE if own is None else own, asked, 0)

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.controller.observations.ghosts import BootIds, GhostLedger
+from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import (
@@ -53,7 +54,8 @@ REMEMBERED = 10_000
 class Observations:
     def __init__(self, clock: Clock) -> None:
         self.boots = BootIds()
-        self.ghosts = GhostLedger(clock, self.boots)
+        self.kubelets = Kubelets(clock)
+        self.ghosts = GhostLedger(clock, self.boots, self.kubelets)
         self.claims = Memories(clock)
         self.arrivals = PodArrivals(clock)
         self.own_writes = OwnWrites(clock)
@@ -123,7 +125,11 @@ class Observations:
 
     def node_changed(self, change: Change[Node]) -> bool:
         """Note a node; return whether it has been rebooted since it was last seen."""
-        if change.new is None or not self.boots.observe(change.new):
+        if change.new is None:
+            return False
+        self.kubelets.observe(change.new)
+        self.ghosts.node_is_off(change.new)
+        if not self.boots.observe(change.new):
             return False
         self.ghosts.node_booted(change.new, relist=change.relist)
         return True

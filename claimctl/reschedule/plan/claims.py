@@ -230,14 +230,17 @@ def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]
 
 
 def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:
-    """The longest grace that a reservation asks for counts, as in ``reservation.ghosts``."""
-    grace = max(
-        (reservation.spec.force_deleted_pod_grace_seconds for reservation in reservations),
-        default=0,
-    )
+    """The pods that vanished and may still run, as in ``reservation.users.ghosts``.
+
+    The longest grace that a reservation asks for counts. A reservation that goes by signs of life
+    has a ghost on record as long as it counts.
+    """
+    graces = [one.spec.force_deleted_pod_grace_seconds for one in reservations]
+    longest = max((seconds for seconds in graces if seconds is not None), default=0)
     for reservation in reservations:
         for ghost in reservation.status.force_deleted_pods:
-            if ghost.since is None or now < ghost.since + timedelta(seconds=grace):
+            over = ghost.since is not None and now >= ghost.since + timedelta(seconds=longest)
+            if None in graces or not over:
                 yield ghost.name
 
 

@@ -212,9 +212,7 @@ def against_controller(
     """Why the controller would not give a held claim up as soon as its pods are gone."""
     if controller.since is None:
         return Obstacle(Reason.CONTROLLER_AWAY, controller.detail)
-    seconds = max(
-        reservation.spec.force_deleted_pod_grace_seconds for reservation in claim.reservations
-    )
+    seconds = max(reservation.spec.fixed_grace_seconds for reservation in claim.reservations)
     grace, created = timedelta(seconds=seconds), claim.claim.metadata.creation_timestamp
     if not controller.against_release(created, grace, now):
         return None

@@ -43,6 +43,19 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
+class SignsOfLife:
+    """What is known of the kubelet of a ghost's node, by this process. Ages are seconds."""
+
+    renewals: tuple[float, ...] = ()
+    """The last two renewals of the node's Lease, the earlier first. Each age counts from a read
+    that did not show the renewal yet, so the renewal is no older than that."""
+    start_age: float | None = None
+    """Time since the kubelet may have been started, after the pod vanished; None if it was not."""
+    ended: bool = False
+    """Whether the signs have shown once that the kubelet has ended the pod."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The memory of this process. Ages are seconds on its monotonic clock."""
 
@@ -75,6 +88,8 @@ class Memory:
     """By UID of a bound pod that has not started: time since it was first seen so."""
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
+    ghost_signs: Mapping[str, SignsOfLife] = field(default_factory=dict)
+    """By UID of a ghost whose node has a Lease: the signs of life of its kubelet."""
     once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
     history_complete: bool = False

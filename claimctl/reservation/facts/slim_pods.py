@@ -39,6 +39,7 @@ def slim_pod(pod: Pod) -> Pod | None:
         resource_version=meta.resource_version,
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
+        deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
         owner_references=() if owner is None else (owner,),
     )
     pending = () if bound else spec.volumes

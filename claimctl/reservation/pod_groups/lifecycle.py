@@ -20,7 +20,7 @@ from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodTemplateSpec
-from claimctl.wire.reservations import FINALIZER, ClaimReservationSpec
+from claimctl.wire.reservations import FINALIZER, NO_SIGNS_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def no_longer_needs(
     - Its reservations are withdrawn beside running pods of a group (see ``withdrawal``).
     - The claim's release can go on only after the group is gone, because too many pods have
       finished. The hold in the list keeps the claim allocated meanwhile.
-    - No reservation names the claim, and the default grace of every ghost is over. KCM deallocates
+    - No reservation names the claim, and every ghost is known for 300 s. KCM deallocates
       when the group is gone.
 
     Args:
@@ -163,10 +163,10 @@ def no_longer_needs(
     if not snapshot.allocated or not listed or leaves_to_group(snapshot):
         return True
     if not snapshot.reservations:
-        memory, grace = snapshot.memory, ClaimReservationSpec().force_deleted_pod_grace_seconds
+        memory = snapshot.memory
         ages = [memory.ghost_age.get(ghost.uid, 0.0) for ghost in snapshot.ghosts]
         ages += [] if memory.blind_age is None else [memory.blind_age]
-        return all(age >= grace for age in ages)
+        return all(age >= NO_SIGNS_SECONDS for age in ages)
     recorded = [held.reservation.status.reserved_for for held in snapshot.reservations]
     held = any(hold and hold.uid in snapshot.listed_uids for hold in recorded)
     return held and blockers is not None and not tuple(blockers) and snapshot.too_many_finished

@@ -1,9 +1,13 @@
 """Pods that vanished and may still be running, and pods that may have vanished unseen.
 
-A ghost counts as running for the grace. Each controller measures the grace by its own clock. The
-ghosts in the statuses let two controllers agree on them; the record never shortens a grace. If
-another controller has removed a ghost from the record because its grace is over, this controller
-does not add the ghost again.
+A kubelet that works ends a force-deleted pod within the pod's own grace period; a kubelet that does
+not work ends nothing. So a ghost counts as running until its node shows signs of life
+(``has_ended``). A reservation may ask for a fixed time instead, and where a node has no Lease, the
+time is fixed too.
+
+Each controller measures by its own clock. The ghosts in the statuses let two controllers agree on
+them; the record never shortens a wait. If another controller has removed a ghost from the record
+because it has ended, this controller does not add the ghost again.
 """
 
 from __future__ import annotations
@@ -13,23 +17,63 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from claimctl.reservation.facts.decision import Blocker
+from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
-from claimctl.wire.reservations import ForceDeletedPod
+from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, NO_SIGNS_SECONDS, ForceDeletedPod
 
 UNSEEN_POD_SECONDS = 5.0
 """For so many seconds, a listed pod that was never seen is expected to appear in the pod cache."""
+WORK_SECONDS = 12.0
+"""How long a kubelet may take, beyond a pod's grace period, until it has unprepared the pod's
+devices. It watches its pods, looks after lost ones every 2 s, and unprepares as the last step."""
+RESTARTED_SECONDS = 60.0
+"""How long a kubelet may take longer after its start: it looks for claims without pods only once a
+minute (kubelet, ``defaultReconcilePeriod`` of its DRA manager)."""
+RENEWAL_SECONDS = 10.0
+"""How often a kubelet renews the Lease of its node, with default settings."""
+SILENT_SECONDS = 40.0
+"""Without a renewal for so long, a node counts as silent (the default of
+kube-controller-manager's ``--node-monitor-grace-period`` was 40 s for long, and is 50 s now)."""
 MOST = 1000
 """The most nodes and the most ghosts in a status: etcd stores objects of up to 1.5 MB."""
 _LONGEST_NAME, _LONGEST_ID = 253, 128
 
 
-def grace(reservations: Iterable[Held]) -> float:
-    """The grace of a ghost in seconds: the longest that a reservation asks for."""
-    return max(
-        (float(held.reservation.spec.force_deleted_pod_grace_seconds) for held in reservations),
-        default=0.0,
-    )
+def has_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> bool:
+    """Whether the kubelet has ended the ghost's containers and unprepared its devices.
+
+    Two renewals must have followed the time that a kubelet needs. The earlier one shows that a
+    kubelet worked when that time was over. At the later one it is also known whether that kubelet
+    was started after the pod vanished: a kubelet reports its whole status as soon as it starts.
+
+    Args:
+        age: seconds since this process first knew that the pod is gone.
+    """
+    if signs.ended:
+        return True
+    if len(signs.renewals) < 2:
+        return False
+    return signs.renewals[0] <= -seconds_until_ended(ghost, age, signs)
+
+
+def seconds_until_ended(ghost: ForceDeletedPod, age: float, signs: SignsOfLife) -> float:
+    """Seconds until a working kubelet has certainly ended the ghost; negative if that is over."""
+    needed = _own_grace(ghost) + WORK_SECONDS
+    if signs.start_age is None:
+        return needed - age
+    return needed + RESTARTED_SECONDS - min(age, signs.start_age)
+
+
+def _own_grace(ghost: ForceDeletedPod) -> float:
+    """The pod's grace period. Records of earlier versions of claimctl lack it."""
+    seconds = ghost.termination_grace_period_seconds
+    return NO_SIGNS_SECONDS if seconds is None else float(seconds)
+
+
+def fixed_grace(reservations: Iterable[Held]) -> float:
+    """The longest grace that a reservation asks for, where nothing is known of kubelets."""
+    return max((held.reservation.spec.fixed_grace_seconds for held in reservations), default=0.0)
 
 
 def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
@@ -39,29 +83,90 @@ def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
     withdrawn.
     """
     others = [other for other in snapshot.reservations if other.name != held.name]
-    if not others or not snapshot.allocated or grace((held,)) <= grace(others):
+    if not others or not snapshot.allocated or any(_covers(other, held) for other in others):
         return None
     blockers = (*ghost_blockers(snapshot), *unseen_history(snapshot))
     return max(blockers, key=lambda blocker: blocker.after or 0.0, default=None)
 
 
-def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[ForceDeletedPod, float]]:
-    """By UID: the ghosts whose grace is not over, with the seconds that are left of it."""
-    longest = grace(snapshot.reservations) if snapshot.ghosts else 0.0
-    ages = snapshot.memory.ghost_age
-    left = {ghost.uid: (ghost, longest - ages.get(ghost.uid, 0.0)) for ghost in snapshot.ghosts}
-    return {uid: (ghost, seconds) for uid, (ghost, seconds) in left.items() if seconds > 0}
+def _covers(one: Held, other: Held) -> bool:
+    """Whether a ghost counts for ``one`` at least as long as for ``other``."""
+    ours = one.reservation.spec.force_deleted_pod_grace_seconds
+    theirs = other.reservation.spec.force_deleted_pod_grace_seconds
+    return ours == theirs or (ours is not None and theirs is not None and ours >= theirs)
+
+
+def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[ForceDeletedPod, Blocker]]:
+    """By UID: the ghosts that may still be running, with what each of them waits for."""
+    if not snapshot.ghosts:
+        return {}
+    stated, present = _stated_as_ended(snapshot), {}
+    for ghost in snapshot.ghosts:
+        blocker = None if ghost.uid in stated else _waits_for(snapshot, ghost)
+        if blocker is not None:
+            present[ghost.uid] = (ghost, blocker)
+    return present
+
+
+def _stated_as_ended(snapshot: Snapshot) -> frozenset[str]:
+    """UIDs of the ghosts of which an administrator says that they do not run any more."""
+    metas = (held.reservation.metadata for held in snapshot.reservations)
+    values = (meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
+    return frozenset(uid for value in values for uid in value.split(",") if uid)
+
+
+def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
+    """What a ghost waits for: the longest wait of all reservations; None if it has ended."""
+    age = snapshot.memory.ghost_age.get(ghost.uid, 0.0)
+    signs = snapshot.memory.ghost_signs.get(ghost.uid)
+    specs = [held.reservation.spec for held in snapshot.reservations]
+    by_signs = any(spec.force_deleted_pod_grace_seconds is None for spec in specs)
+    fixed = max(
+        (
+            spec.fixed_grace_seconds
+            for spec in specs
+            if signs is None or spec.force_deleted_pod_grace_seconds is not None
+        ),
+        default=0.0,
+    )
+    where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
+    if by_signs and signs is not None and not has_ended(ghost, age, signs):
+        left, text = _until_signs(ghost, age, signs)
+        if left is not None:
+            left = max(left, fixed - age)
+        return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", left)
+    if fixed <= age:
+        return None
+    text = f"it counts as running for {fixed:g} s"
+    return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", fixed - age)
+
+
+def _until_signs(
+    ghost: ForceDeletedPod, age: float, signs: SignsOfLife
+) -> tuple[float | None, str]:
+    """When the signs of life should be complete, and in words; None while the node is silent."""
+    silent = min(age, signs.renewals[-1]) if signs.renewals else age
+    if silent > SILENT_SECONDS:
+        return None, (
+            "its node shows no sign of life, so nothing has ended it; it counts as running until "
+            f"the node is back, or until 'claimctl release --node-is-off {ghost.node_name}'"
+        )
+    left = max(seconds_until_ended(ghost, age, signs), 0.0) + 2 * RENEWAL_SECONDS
+    own = f"its grace period of {_own_grace(ghost):g} s"
+    more = WORK_SECONDS + (0.0 if signs.start_age is None else RESTARTED_SECONDS)
+    return left, (
+        f"it counts as running until its kubelet has had time to end it ({own} and {more:g} s), "
+        "and has shown two signs of life after that"
+    )
 
 
 def ghost_blockers(snapshot: Snapshot) -> Iterator[Blocker]:
-    """A blocker for each ghost whose grace is not over."""
+    """A blocker for each ghost that may still be running."""
     on_record = recorded_ghosts(snapshot)
-    for ghost, left in present_ghosts(snapshot).values():
-        where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
-        text = f"{where}; it counts as running until forceDeletedPodGraceSeconds have passed"
+    for ghost, blocker in present_ghosts(snapshot).values():
         over_elsewhere = ghost.uid in snapshot.memory.once_recorded_ghosts
         private = over_elsewhere and ghost.uid not in on_record
-        yield Blocker(Reason.FORCE_DELETED_PODS, text, left, private)
+        yield Blocker(blocker.reason, blocker.message, blocker.after, private)
 
 
 def unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
@@ -69,9 +174,9 @@ def unseen_history(snapshot: Snapshot) -> Iterator[Blocker]:
     age = snapshot.memory.blind_age
     if age is not None and snapshot.one_by_one:
         age = max(age, snapshot.memory.unnoticed_age)
-    left = grace(snapshot.reservations) - age if age is not None else 0.0
+    left = fixed_grace(snapshot.reservations) - age if age is not None else 0.0
     if left > 0:
-        seconds = f"{grace(snapshot.reservations):g} s"
+        seconds = f"{fixed_grace(snapshot.reservations):g} s"
         text = f"pods may have vanished while the controller did not watch; it waits {seconds}"
         yield Blocker(Reason.HISTORY_UNKNOWN, text, left, private=True)
 

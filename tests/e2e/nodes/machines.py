@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
 
@@ -17,7 +17,7 @@ from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
 from claimctl_demo.real_nodes.enclosure import HOME
 from claimctl_demo.real_servers.nodes import FLEET_LABEL, NODE, Fleet
-from claimctl_demo.witness.devices import DeviceFault, judge
+from claimctl_demo.witness.devices import FOREVER, Call, DeviceFault, judge, uses_of
 from tests.e2e.places import Places
 from tests.e2e.watched import History
 
@@ -31,6 +31,8 @@ class NodeMachines:
 
     cluster: NodeCluster
     driver: DriverProcess
+    _ended: list[Call] = field(default_factory=list)
+    """The ends of uses that no driver was asked for, because the node was switched off."""
 
     def node(self, name: str) -> Node:
         (found,) = [each for each in self.cluster.nodes if each.name == name]
@@ -38,6 +40,16 @@ class NodeMachines:
 
     async def lose(self, node: str) -> None:
         self.node(node).kill_kubelet()
+
+    def switch_off(self, node: str) -> None:
+        """Switch a node off for good: what was prepared there is not in use any more."""
+        self.node(node).die()
+        now = time.time()
+        self._ended += [
+            Call("unprepare", node, use.claim, use.name, use.devices, now, now)
+            for use in uses_of(self.driver.calls())
+            if use.node == node and use.until == FOREVER
+        ]
 
     async def recover(self, node: str, *, rebooted: bool) -> None:
         found = self.node(node)
@@ -52,7 +64,7 @@ class NodeMachines:
         """What the witness of devices says. The calls have times of the clock on the wall."""
         shift = time.time() - asyncio.get_running_loop().time()
         history = [replace(each, at=each.at + shift) for each in await watched.since(0)]
-        return judge(self.driver.calls(), history)
+        return judge([*self.driver.calls(), *self._ended], history)
 
 
 @asynccontextmanager

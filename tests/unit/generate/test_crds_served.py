@@ -75,7 +75,6 @@ def test_defaults_are_filled_in() -> None:
             == reservation(
                 retentionPolicy="WhileRunning",
                 idleTimeoutSeconds=60,
-                forceDeletedPodGraceSeconds=300,
                 reallocateTimeoutSeconds=60,
             )["spec"]
         )

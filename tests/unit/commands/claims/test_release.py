@@ -17,7 +17,7 @@ from claimctl.commands.claims.explanation import Explanation, explain, explain_w
 from claimctl.commands.claims.get_work import gather
 from claimctl.kube.client import CHANGE_TRIES
 from claimctl.kube.errors import Conflict
-from claimctl.wire.reservations import RELEASE_ANNOTATION
+from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected
 
@@ -155,3 +155,53 @@ async def test_who_stops_waiting_learns_how_to_withdraw_the_request(
     assert capsys.readouterr().err.endswith(
         "the request stays; withdraw it with `claimctl release --cancel slice -n ml`\n"
     )
+
+
+GHOSTS = [
+    {"uid": "a", "name": "pod-a", "nodeName": "node-1"},
+    {"uid": "b", "name": "pod-b", "nodeName": "node-2"},
+]
+
+
+async def say_off(server: Server, node: str, *, dry_run: bool = False) -> int:
+    wanted = release_work.ReleaseWanted(
+        "slice", NAMESPACE, dry_run, None, Output.TABLE, node_is_off=node
+    )
+    return await release_work.state_off(server.client, await explained(server), wanted)
+
+
+def with_ghosts() -> Server:
+    server = Server.started()
+    server.claim()
+    server.reservation("one")
+    status = {"status": {"forceDeletedPods": GHOSTS}}
+    server.admin.patch("claimreservations", NAMESPACE, "one", status, "status")
+    return server
+
+
+async def test_a_statement_that_a_node_is_off_names_the_pods_that_vanished_from_it() -> None:
+    server = with_ghosts()
+    assert await say_off(server, "node-1", dry_run=True) == 0
+    assert marks(server) == {}
+    for node in ("node-1", "node-1", "node-2"):
+        assert await say_off(server, node) == 0
+    assert marks(server) == {ENDED_PODS_ANNOTATION: "a,b"}
+
+
+@pytest.mark.parametrize(
+    ("node", "line"),
+    [
+        pytest.param("node-1", "node node-1 is ready", id="a node that lives"),
+        pytest.param("node-9", "no pod of claim ml/slice vanished from node node-9", id="another"),
+    ],
+)
+async def test_no_statement_about_a_node_that_is_ready_or_not_concerned(
+    node: str, line: str
+) -> None:
+    server = with_ghosts()
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-03-01T12:00:00Z"}]
+    server.admin.create("nodes", {"metadata": {"name": "node-1"}})
+    server.admin.patch("nodes", "", "node-1", {"status": {"conditions": ready}}, "status")
+    with pytest.raises(CommandFailed, match=line):
+        await say_off(server, node)
+    assert marks(server) == {}

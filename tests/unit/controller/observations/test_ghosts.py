@@ -53,7 +53,12 @@ def test_a_running_pod_that_vanishes_is_a_ghost_with_its_node_and_boot() -> None
     ghosts.observe(running("a"), None)
     clock.time = 10
     ghost = ForceDeletedPod(
-        uid="uid-a", name="a", node_name="node-0", boot_id="boot-1", since=after(3)
+        uid="uid-a",
+        name="a",
+        node_name="node-0",
+        boot_id="boot-1",
+        since=after(3),
+        termination_grace_period_seconds=30,
     )
     assert of(ghosts, KEY) == Ghosts(pods=(ghost,), ages=(("uid-a", 7),))
     assert list(ghosts.claims_on("node-0")) == [KEY]

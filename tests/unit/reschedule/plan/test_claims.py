@@ -85,9 +85,19 @@ def test_the_longest_grace_of_a_claim_counts_for_its_ghosts(seconds: float, coun
     ghost = {"uid": "uid-x", "name": "x", "since": after(-seconds).isoformat()}
     short = reservation(name="short", forceDeletedPods=[ghost])
     short = replace(short, spec=replace(short.spec, force_deleted_pod_grace_seconds=1))
-    seen = observed(claims=[claim("slice", "gpu-0")], reservations=[short, reservation()])
+    long = replace(short, spec=replace(short.spec, force_deleted_pod_grace_seconds=300))
+    seen = observed(claims=[claim("slice", "gpu-0")], reservations=[short, long])
     (known,) = Claims(seen).all()
     assert bool(known.ghosts) is counts
+
+
+def test_a_ghost_on_record_counts_where_signs_of_life_decide() -> None:
+    ghost = {"uid": "uid-x", "name": "x", "since": after(-900).isoformat()}
+    seen = observed(
+        claims=[claim("slice", "gpu-0")], reservations=[reservation(forceDeletedPods=[ghost])]
+    )
+    (known,) = Claims(seen).all()
+    assert known.ghosts == ("x",)
 
 
 def test_the_group_of_a_pod() -> None:

@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claimctl.reservation.facts.memory import Memory
+from claimctl.reservation.facts.memory import Memory, SignsOfLife
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.ghosts import ghosts_to_record, merge_ghosts
-from claimctl.wire.reservations import ClaimReservationStatus, ForceDeletedPod
+from claimctl.reservation.users.ghosts import (
+    ghost_blockers,
+    ghosts_to_record,
+    has_ended,
+    merge_ghosts,
+)
+from claimctl.wire.reservations import (
+    ENDED_PODS_ANNOTATION,
+    ClaimReservationStatus,
+    ForceDeletedPod,
+)
 from tests.support.builders import CLAIM, NAMESPACE, NOW, after, claim, reservation
 from tests.support.claim_cases import GONE, WORKLOAD, lists, stage
 
@@ -119,3 +128,109 @@ def test_the_record_of_vanished_pods(
     told: tuple[ForceDeletedPod, ...], expected: tuple[ForceDeletedPod, ...]
 ) -> None:
     assert told == expected
+
+
+RECENT = (21.0, 11.0)
+
+
+@pytest.mark.parametrize(
+    ("age", "signs", "expected"),
+    [
+        pytest.param(62.9, SignsOfLife((21, 11)), False, id="the earlier renewal is too early"),
+        pytest.param(63.0, SignsOfLife((21, 11)), True, id="two renewals after 30 + 12 s"),
+        pytest.param(63.0, SignsOfLife((60, 1)), False, id="the later one may be of a new kubelet"),
+        pytest.param(900.0, SignsOfLife((11,)), False, id="one renewal"),
+        pytest.param(900.0, SignsOfLife(()), False, id="silent since it vanished"),
+        pytest.param(900.0, SignsOfLife((899, 889)), False, id="silent since"),
+        pytest.param(900.0, SignsOfLife(RECENT, 122.9), False, id="started, 60 s more"),
+        pytest.param(900.0, SignsOfLife(RECENT, 123.0), True, id="started, and over"),
+        pytest.param(0.0, SignsOfLife((), ended=True), True, id="it has ended before"),
+    ],
+)
+def test_when_a_ghost_has_ended(age: float, signs: SignsOfLife, expected: bool) -> None:
+    known = ghost(termination_grace_period_seconds=30)
+    assert has_ended(known, age, signs) is expected
+
+
+def test_a_ghost_from_an_older_record_counts_as_one_with_a_long_grace_period() -> None:
+    assert not has_ended(ghost(), 332, SignsOfLife(RECENT))
+    assert has_ended(ghost(), 333, SignsOfLife(RECENT))
+
+
+def waits(
+    *graces: int | None,
+    age: float,
+    signs: SignsOfLife | None = None,
+    annotations: dict[str, str] | None = None,
+) -> list[tuple[str, float | None]]:
+    """What a ghost with a grace period of 30 s waits for, and for how long."""
+    reservations = tuple(
+        Held(
+            reservation(
+                f"r{number}", force_deleted_pod_grace_seconds=seconds, annotations=annotations
+            ),
+            WorkloadState(WorkloadPhase.ABSENT),
+        )
+        for number, seconds in enumerate(graces)
+    )
+    snapshot = Snapshot(
+        now=NOW,
+        namespace=NAMESPACE,
+        name=CLAIM,
+        claim=claim(),
+        reservations=reservations,
+        ghosts=(ghost(termination_grace_period_seconds=30),),
+        memory=Memory(ghost_age={"g": age}, ghost_signs={"g": signs} if signs else {}),
+    )
+    return [(blocker.message, blocker.after) for blocker in ghost_blockers(snapshot)]
+
+
+@pytest.mark.parametrize(
+    ("found", "word", "after"),
+    [
+        pytest.param(waits(None, age=0), "for 300 s", 300, id="no Lease"),
+        pytest.param(waits(7, age=2), "for 7 s", 5, id="a fixed time"),
+        pytest.param(waits(7, age=2, signs=SignsOfLife()), "for 7 s", 5, id="beside a Lease, too"),
+        pytest.param(
+            waits(None, age=2, signs=SignsOfLife()), "30 s and 12 s", 60, id="until signs of life"
+        ),
+        pytest.param(
+            waits(None, age=9, signs=SignsOfLife((), 2.0)), "30 s and 72 s", 120, id="started"
+        ),
+        pytest.param(
+            waits(None, age=41, signs=SignsOfLife()), "--node-is-off node-0", None, id="silent"
+        ),
+        pytest.param(
+            waits(None, 500, age=2, signs=SignsOfLife()), "two signs", 498, id="both, one longer"
+        ),
+        pytest.param(
+            waits(None, 500, age=2, signs=SignsOfLife((), None, True)), "for 500 s", 498, id="ended"
+        ),
+    ],
+)
+def test_what_a_ghost_waits_for(
+    found: list[tuple[str, float | None]], word: str, after: float | None
+) -> None:
+    ((message, left),) = found
+    assert word in message
+    assert left == after
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(waits(None, age=300), id="no Lease, after 300 s"),
+        pytest.param(waits(7, age=7, signs=SignsOfLife()), id="a fixed time is over"),
+        pytest.param(waits(None, age=50, signs=SignsOfLife((), None, True)), id="signs of life"),
+        pytest.param(
+            waits(None, age=1, signs=SignsOfLife(), annotations={ENDED_PODS_ANNOTATION: "x,g"}),
+            id="somebody says so",
+        ),
+    ],
+)
+def test_a_ghost_that_has_ended_waits_for_nothing(found: list[Any]) -> None:
+    assert found == []
+
+
+def test_a_statement_about_other_pods_ends_no_ghost() -> None:
+    assert waits(None, age=1, annotations={ENDED_PODS_ANNOTATION: "other"})

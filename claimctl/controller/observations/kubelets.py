@@ -1,0 +1,111 @@
+"""Signs of life of kubelets: renewals of their Leases, and reports after a start.
+
+No clock of a node is compared with ours. A renewal counts as made when a read showed the Lease
+without it at the latest, so it is never taken for younger than it is. A start is taken for younger
+than it is: a kubelet reports its whole status as soon as it starts, and a report counts as a start
+when the cache of nodes shows it. (A kubelet reports every five minutes, too, and after changes.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cachetools import LRUCache
+
+from claimctl.reservation.facts.memory import SignsOfLife
+from claimctl.wire.coordination import Lease, renewed_at
+from claimctl.wire.meta import reaches
+from claimctl.wire.nodes import Node
+from claimctl.wire.seams import Clock
+
+REMEMBERED_NODES = 10_000
+
+
+@dataclass(slots=True)
+class _Report:
+    """The last whole status of a node."""
+
+    at: datetime | None
+    version: str
+    """The version of the Node that brought it."""
+    seen: float
+
+
+@dataclass(slots=True)
+class _Renewals:
+    """The Lease of a node."""
+
+    at: datetime
+    read: float
+    """When the last read began that showed this renewal as the last one."""
+    seen: deque[float] = field(default_factory=lambda: deque(maxlen=2))
+
+
+class Kubelets:
+    """What is known of the kubelet of each node."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._reports: LRUCache[str, _Report] = LRUCache(REMEMBERED_NODES)
+        self._leases: LRUCache[str, _Renewals] = LRUCache(REMEMBERED_NODES)
+
+    def observe(self, node: Node) -> None:
+        """Note a version of a Node from the cache."""
+        name, report = node.metadata.name, node.status.last_report
+        known = self._reports.get(name)
+        if known is None or known.at != report:
+            version, now = node.metadata.resource_version, self._clock.monotonic()
+            self._reports[name] = _Report(report, version, now)
+
+    def read_lease(self, node_name: str, lease: Lease | None, began: float) -> None:
+        """Note an answer of the API server about a node's Lease.
+
+        Args:
+            lease: None if the node has no Lease, or if it may not be read.
+            began: when the read began.
+        """
+        if lease is None:
+            self._leases.pop(node_name, None)
+            return
+        at, known = renewed_at(lease), self._leases.get(node_name)
+        if known is None or at < known.at:
+            # for the first time, or etcd was restored from a backup
+            self._leases[node_name] = _Renewals(at, began)
+            return
+        if at > known.at:
+            known.seen.append(known.read)
+            known.at = at
+        known.read = began
+
+    def last_renewal(self, node_name: str) -> float | None:
+        """The monotonic time of the last renewal that reads have shown; None if there is none."""
+        known = self._leases.get(node_name)
+        return known.seen[-1] if known is not None and known.seen else None
+
+    def signs(self, node_name: str, known_since: float, vanished_at: str) -> SignsOfLife | None:
+        """The signs of life of a node since a pod vanished; None if it has no Lease.
+
+        Args:
+            known_since: when this process noted that the pod was gone.
+            vanished_at: the version of the pod's deletion; '' if unknown.
+        """
+        lease = self._leases.get(node_name)
+        if lease is None:
+            return None
+        now, report = self._clock.monotonic(), self._reports.get(node_name)
+        start_age: float | None = now - known_since
+        if report is not None and not _is_older(report.version, vanished_at):
+            start_age = now - max(report.seen, known_since)
+        elif report is not None and report.at is not None:
+            start_age = None
+        return SignsOfLife(tuple(now - at for at in lease.seen), start_age)
+
+
+def _is_older(version: str, other: str) -> bool:
+    """Whether ``version`` was certainly made before ``other``, even of another kind.
+
+    Pods and nodes share the revisions of one etcd, unless an administrator has separated them.
+    """
+    return version.isdecimal() and other.isdecimal() and not reaches(version, other)

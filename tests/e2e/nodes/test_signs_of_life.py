@@ -1,0 +1,105 @@
+"""Signs of life of a node decide when the device of a force-deleted pod is free."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from claimctl.cli.errors import CommandFailed
+from claimctl.cli.formats import Output
+from claimctl.commands.claims.explanation import explain
+from claimctl.commands.claims.release_work import ReleaseWanted, state_off
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.nodes.nodes import hold_deaf_pods, machines, make_deaf, until_unprepared
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+OWN_GRACE = 2
+LIVING_SECONDS = 35.0
+RESTARTED_SECONDS = 60.0
+GHOSTS = 20
+
+
+@pytest.mark.core
+@pytest.mark.cluster(replace(HOLD_136, devices_per_node=GHOSTS))
+async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_seconds(
+    stage: Stage,
+) -> None:
+    """The witness of devices says that each was unprepared before."""
+    await stage.started()
+    names = [f"train-{number}" for number in range(GHOSTS)]
+    for name in names:
+        await stage.create(RESOURCECLAIMS, manifests.claim(name))
+        body = make_deaf(manifests.deployment(name, claim=name), OWN_GRACE)
+        await stage.create(DEPLOYMENTS, body)
+        held = manifests.reservation(name, workload=name, claim=name)
+        await stage.create(CLAIMRESERVATIONS, held)
+    await stage.until_running(GHOSTS)
+    for name in names:
+        await stage.until_condition("Reserved", "True", "Reserved", name=name)
+    pods = await stage.running()
+    for name in names:
+        await stage.delete(DEPLOYMENTS, name)
+    first = stage.clock.monotonic()
+    for pod in pods:
+        await stage.site.force_delete(pod.metadata.name)
+    begin = stage.clock.monotonic()
+    for name in names:
+        await stage.until_released(name, within=LIVING_SECONDS + OWN_GRACE)
+    took = stage.clock.monotonic() - begin
+    longest = took + begin - first
+    print(f"{GHOSTS} devices: free {took:.1f} s after the last deletion, {longest:.1f} s at most")
+    assert took <= LIVING_SECONDS + OWN_GRACE
+
+
+async def lose_with_a_ghost(stage: Stage) -> str:
+    """A node whose kubelet is killed, and a force-deleted pod on it that runs on."""
+    await stage.started()
+    await hold_deaf_pods(stage, 1, OWN_GRACE)
+    (pod,) = await stage.running()
+    node = pod.spec.node_name
+    await machines(stage).lose(node)
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.site.force_delete(pod.metadata.name)
+    return node
+
+
+async def say_off(stage: Stage, node: str) -> int:
+    found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+    wanted = ReleaseWanted("slice", NAMESPACE, False, None, Output.TABLE, node_is_off=node)
+    return await state_off(stage.client, found, wanted)
+
+
+@pytest.mark.alone
+@pytest.mark.long
+async def test_a_dead_node_keeps_the_device_until_somebody_says_that_it_is_off(
+    stage: Stage,
+) -> None:
+    node = await lose_with_a_ghost(stage)
+    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    with pytest.raises(CommandFailed, match="is ready"):
+        await say_off(stage, node)
+    await asyncio.sleep(2 * LIVING_SECONDS)
+    assert await stage.allocated()
+    found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+    (obstacle,) = found.obstacles
+    assert f"--node-is-off {node}" in obstacle.message
+    machines(stage).switch_off(node)
+    assert await say_off(stage, node) == 0
+    await stage.until_released()
+
+
+@pytest.mark.alone
+@pytest.mark.long
+async def test_a_kubelet_that_was_restarted_gets_a_minute_more(stage: Stage) -> None:
+    """It looks only once a minute for claims that no pod uses."""
+    node = await lose_with_a_ghost(stage)
+    await machines(stage).recover(node, rebooted=False)
+    begin = stage.clock.monotonic()
+    await until_unprepared(stage, within=90)
+    assert await stage.allocated()
+    await stage.until_released(within=LIVING_SECONDS + RESTARTED_SECONDS + OWN_GRACE)
+    print(f"free {stage.clock.monotonic() - begin:.1f} s after the kubelet was there again")
