@@ -16,6 +16,7 @@ from kube_in_process.storage.store import Revision
 
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import TOMBSTONE_GROUP, DowngradePlan
 from claimctl_demo.witness.world import World, is_bound_consumer
 
@@ -35,6 +36,8 @@ class Expansions:
 
     _records: dict[str, Record] = field(default_factory=dict)
     """Records by claim UID."""
+    _groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By claim UID: the names of the PodGroups that the latest plan replaced."""
 
     def notice(self, revision: Revision) -> None:
         """Read one revision of a DowngradePlan; ignore other kinds."""
@@ -46,6 +49,8 @@ class Expansions:
         for record in plan.status.claims:
             replaced = frozenset(reference.uid for reference in record.replaced_references)
             kept[record.uid] = (uid, record.resource_version, replaced)
+            groups = filter(_is_pod_group, record.replaced_references)
+            self._groups[record.uid] = frozenset(group.name for group in groups)
         self._records = kept
 
     def may_replace(self, revision: Revision, reference: Reference) -> bool:
@@ -53,9 +58,17 @@ class Expansions:
         before = _before(revision)
         if before is None or reference.uid not in self._recorded(before):
             return False
-        created_for = before.spec.reserved_for
-        group = (reference.api_group, reference.resource)
-        return reference == created_for or group == ("scheduling.k8s.io", "podgroups")
+        return reference == before.spec.reserved_for or _is_pod_group(reference)
+
+    def opened(self, claim: ResourceClaim, pod: Pod) -> bool:
+        """Whether a plan replaced the entry of the pod's PodGroup.
+
+        A scheduler that saw that entry may bind the pod without listing it, so the plan lists it,
+        also in a later write.
+        """
+        group = pod.spec.scheduling_group
+        groups = self._groups.get(claim.metadata.uid, frozenset())
+        return group is not None and group.pod_group_name in groups
 
     def unrecorded(self, revision: Revision, world: World) -> list[Reference]:
         """The removed workload references that a downgrade should have recorded and did not.
@@ -89,6 +102,10 @@ def _before(revision: Revision) -> ResourceClaim | None:
 def _is_workload(reference: Reference) -> bool:
     is_pod = not reference.api_group and reference.resource == "pods"
     return not is_pod and reference.api_group != TOMBSTONE_GROUP
+
+
+def _is_pod_group(reference: Reference) -> bool:
+    return (reference.api_group, reference.resource) == ("scheduling.k8s.io", "podgroups")
 
 
 def _in_use(revision: Revision, claim: ResourceClaim, world: World) -> bool:

@@ -122,6 +122,7 @@ class Removals:
         if any(not _is_pod(each) for uid, each in before.items() if uid not in after):
             return []
         pods = world.pods.get(revision.namespace, {})
+        claim = decode(revision.data, ResourceClaim)
         return [
             each
             for uid, each in after.items()
@@ -130,6 +131,7 @@ class Removals:
             and (pod := pods.get(each.name)) is not None
             and pod.metadata.uid == uid
             and not pod.spec.node_name
+            and not self.expansions.opened(claim, pod)
         ]
 
     def _notice_group(self, revision: Revision) -> None:

@@ -266,20 +266,6 @@ MUTANTS = (
         "frozenset(consumers.stuck)",
         "frozenset()",
     ),
-    Mutant(
-        "leave the entry of an unschedulable pod that was listed ahead",
-        "claimctl.reservation.reserved_for.listing_ahead",
-        "entries_to_give_up",
-        "not stale",
-        "True",
-    ),
-    Mutant(
-        "hold a device whose taint evicts the pods",
-        "claimctl.reservation.assessment.holds",
-        "holds_step_aside",
-        "snapshot.may_evict and evicts(snapshot)",
-        "False",
-    ),
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",

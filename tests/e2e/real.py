@@ -44,7 +44,12 @@ SCENARIOS = (
     *("test_claims_commands.py", "test_doctor.py", "test_orphans_command.py"),
     *("test_pictures_commands.py", "test_reschedule_moves.py"),
     *("test_reschedule_resizes.py", "test_every_command.py"),
-    *("test_downgrade_command.py", "test_uninstall_command.py", "test_runbook_uninstall.py"),
+    *(
+        "test_downgrade_command.py",
+        "test_upgrade_busy.py",
+        "test_uninstall_command.py",
+        "test_runbook_uninstall.py",
+    ),
 )
 HERE = Path(__file__).parent
 

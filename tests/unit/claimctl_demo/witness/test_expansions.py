@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from kube_in_process.storage.store import Address, Author
 
-from claimctl_demo.witness.witness import REMOVED_FOREIGN, UNRECORDED
+from claimctl_demo.witness.witness import (
+    LISTED_UNFIT,
+    LISTED_WITHOUT_HOLD,
+    REMOVED_FOREIGN,
+    UNRECORDED,
+)
 from tests.unit.claimctl_demo.witness.past import ALLOCATED, US, Past
 
 PLAN = Address("claimctl.io", "downgradeplans", "", "claimctl")
@@ -165,3 +170,27 @@ def test_a_fence_takes_its_hold_out_of_a_claim_without_consumers() -> None:
 
 def test_what_others_do_is_not_held_against_claimctl() -> None:
     assert Story().listed(MADE_FOR, THING).listed(POD, by=ADMIN).rules() == []
+
+
+def waiting_in_group(story: Story, group: str) -> Entry:
+    """The entry of a pod of this PodGroup that has no node yet."""
+    meta = {"namespace": "ml", "name": "train-1", "uid": "q"}
+    spec = {
+        "schedulingGroup": {"podGroupName": group},
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "slice"}],
+    }
+    pod = {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+    story.store.put(Address("", "pods", "ml", "train-1"), pod, Author("user", "create"))
+    return {"resource": "pods", "name": "train-1", "uid": "q"}
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [("g", []), ("another", [LISTED_WITHOUT_HOLD, LISTED_UNFIT])],
+)
+def test_pods_of_a_group_that_was_replaced_may_be_listed_later(
+    group: str, expected: list[str]
+) -> None:
+    story = Story(shared=False).listed(GROUP).recorded(GROUP).listed(POD, by=US)
+    waiting = waiting_in_group(story, group)
+    assert story.listed(POD, waiting, by=US).rules() == expected
