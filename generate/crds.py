@@ -11,7 +11,12 @@ import yaml
 from claimctl import __version__
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
-from claimctl.wire.resources import CLAIMRESERVATIONS, DOWNGRADEPLANS, Resource
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DOWNGRADEPLANS,
+    WORKLOADKINDS,
+    Resource,
+)
 from generate.structural import structural_schema
 
 Json = dict[str, Any]
@@ -30,6 +35,11 @@ _SHORT_NAMES: dict[Resource[Any], str] = {
     CLAIMRESERVATIONS: "crsv",
     DOWNGRADEPLANS: "dgp",
     RESCHEDULERECORDS: "rrec",
+    WORKLOADKINDS: "wlk",
+}
+_NAMED_LIKE_ITS_CRD = {
+    "message": "the name has to be that of the kind's CustomResourceDefinition: plural.group",
+    "rule": "self.metadata.name.endsWith('.' + self.spec.group)",
 }
 _ONE_PLAN = {
     "message": f"there is one DowngradePlan at a time, and its name is {DOWNGRADE_PLAN_NAME}",
@@ -96,7 +106,8 @@ def _version(resource: Resource[Any]) -> Json:
 
 def _schema(resource: Resource[Any]) -> Json:
     schema = structural_schema(resource.type)
-    if resource is DOWNGRADEPLANS:
+    rule = {DOWNGRADEPLANS: _ONE_PLAN, WORKLOADKINDS: _NAMED_LIKE_ITS_CRD}.get(resource)
+    if rule is not None:
         properties = schema.pop("properties")
-        schema |= {"x-kubernetes-validations": [_ONE_PLAN], "properties": properties}
+        schema |= {"x-kubernetes-validations": [rule], "properties": properties}
     return schema

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from claimctl.controller.caches.chains import group_of as group_of_owner
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
+from claimctl.controller.climbing import Climber
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.observations.observations import (
     Observations,
@@ -19,14 +21,14 @@ from claimctl.controller.observations.observations import (
 )
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
-from claimctl.kube.informer import Change
+from claimctl.kube.informer import Change, Informer
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done, is_finished
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.kinds.judging import verdict_of
 from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -67,7 +69,14 @@ class Queues:
 class Triggers:
     """Subscribes to every informer. It adds no keys before ``lead``."""
 
-    def __init__(self, caches: Caches, observations: Observations, queues: Queues) -> None:
+    def __init__(
+        self,
+        caches: Caches,
+        observations: Observations,
+        queues: Queues,
+        climber: Climber | None = None,
+    ) -> None:
+        self._climber = climber
         self._caches = caches
         self._seen = observations
         self._queues = queues
@@ -90,10 +99,16 @@ class Triggers:
             followed.on_unread(self._unread)
         for kind, informer in caches.workloads.items():
             informer.subscribe(_of_kind(kind, self._workload))
+        caches.kinds.on_follow(self._follow)
+
+    def leads(self) -> bool:
+        return self._leading
 
     def lead(self) -> None:
         """Begin to fill the queues, first with everything that concerns claimctl."""
         self._leading = True
+        for pod in self._caches.pods.items():
+            self._note_owners(pod)
         self._enqueue(self._caches.concerned_claims())
         for kind, informer in self._caches.workloads.items():
             for workload in informer.items():
@@ -218,8 +233,50 @@ class Triggers:
         self._enqueue(keys, urgent=ended)
         if _arrives(change):
             self._add(keys, self._queues.soon)
+        if change.old is None and change.new is not None:
+            self._note_owners(change.new)
         if change.new is None:
             self._enqueue([key for key in keys if self._is_unused(key)], urgent=True)
+
+    def _follow(self, kind: tuple[str, str], informer: Informer[Any]) -> None:
+        informer.subscribe(_of_kind(kind, self._workload))
+        informer.on_unread(self._unread)
+        informer.on_list(lambda before, version: self.kinds_changed())
+
+    def kinds_changed(self) -> None:
+        """Look again at what depends on the kinds of workloads that can be read."""
+        if not self._leading:
+            return
+        for pod in self._caches.pods.items():
+            self._note_owners(pod)
+        for reservation in self._caches.reservations.items():
+            ref = reservation.spec.workload_ref
+            if (ref.api_group, ref.kind) in self._caches.kinds.states:
+                self._queues.claims(reserved_key(reservation))
+
+    def owner_known(self, namespace: str, owner: OwnerReference) -> None:
+        """Go on with the chains of the pods under an object whose owner has become known."""
+        if self._climber is None:
+            return
+        for pod in self._caches.pods.items():
+            above = self._climber.chains.above(pod) if pod.metadata.namespace == namespace else ()
+            if owner.uid in {each.uid for each in above}:
+                self._note_owners(pod)
+                self._enqueue(ClaimKey(namespace, name) for name in sorted(claim_names(pod)))
+
+    def _note_owners(self, pod: Pod) -> None:
+        """Note the claims that the workloads above the pod use, and look at those workloads."""
+        if self._climber is None or not self._leading or not self._caches.kinds.informers():
+            return
+        chains, namespace = self._climber.chains, pod.metadata.namespace
+        for owner in chains.note(pod):
+            key = WorkloadKey(group_of_owner(owner), owner.kind, namespace, owner.name)
+            if key[:2] in self._caches.kinds.states:
+                self._enqueue_workload(key, self._caches.workload(key))
+        if (unknown := chains.unknown(pod)) is not None:
+            key = WorkloadKey(group_of_owner(unknown), unknown.kind, namespace, unknown.name)
+            self._climber.ask(key, unknown)
+            self._queues.workloads(key)
 
     def _note_eviction(self, pod: Pod, keys: Iterable[ClaimKey]) -> None:
         """Note an eviction now: the pod may be gone before the next reconcile."""

@@ -15,7 +15,7 @@ from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import Condition, ObjectMeta
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
-from claimctl.wire.workloads import Workload
+from claimctl.wire.workloads import CustomWorkload, Workload
 
 WARNINGS = frozenset(
     {
@@ -164,7 +164,7 @@ def workload_subject(held: Held) -> ObjectReference:
     """The reference to the workload of a reservation. The workload must exist."""
     ref = held.reservation.spec.workload_ref
     return ObjectReference(
-        api_version=workload_resource(ref.api_group, ref.kind).api_version,
+        api_version=held.api_version or workload_resource(ref.api_group, ref.kind).api_version,
         kind=ref.kind,
         namespace=held.reservation.metadata.namespace,
         name=ref.name,
@@ -173,6 +173,8 @@ def workload_subject(held: Held) -> ObjectReference:
 
 
 def subject_of(key: WorkloadKey, workload: Workload) -> ObjectReference:
+    if isinstance(workload, CustomWorkload):
+        return _subject(workload.api_version, key.kind, workload.metadata)
     resource = workload_resource(key.api_group, key.kind)
     return _subject(resource.api_version, resource.kind, workload.metadata)
 

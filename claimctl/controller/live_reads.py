@@ -9,14 +9,18 @@ from typing import Any
 from cachetools import LRUCache
 
 from claimctl.controller.caches.informers import reserved_key, workload_resource
+from claimctl.controller.caches.kinds import KindCache
+from claimctl.controller.children import children_left
+from claimctl.controller.discovery import Discovery
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.shared_lists import SharedLists
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.decision import (
     ConfirmPods,
     ConfirmWorkload,
+    ListChildren,
     ListLivePods,
     ListReservations,
     Need,
@@ -39,7 +43,7 @@ from claimctl.wire.resources import (
     Resource,
 )
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import Workload
+from claimctl.wire.workloads import CustomWorkload, Workload
 
 MANY_PODS = 8
 """For more pods than this, one LIST is used instead of a GET for each."""
@@ -78,6 +82,8 @@ class Findings:
     present_pods: frozenset[str] = frozenset()
     workloads: dict[WorkloadKey, Workload | Unreadable | None] = field(default_factory=dict)
     """Workloads that were read live by name; None if the object does not exist."""
+    children: dict[str, tuple[str, ...] | str] = field(default_factory=dict)
+    """By UID of a workload that is over: what is left of its children, or why that is unknown."""
     template_missing: bool = False
     template_refused: str = ""
     """Why the API server refuses a claim made from the template."""
@@ -96,8 +102,9 @@ class Findings:
 class Investigator:
     """Answers the needs of decisions. UIDs that are gone are remembered: a UID never comes back."""
 
-    def __init__(self, client: Client, pods: Informer[Pod]) -> None:
+    def __init__(self, client: Client, pods: Informer[Pod], kinds: KindCache | None = None) -> None:
         self._client = client
+        self._kinds = kinds
         self._cache = pods
         self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         self._lists = SharedLists(client)
@@ -124,6 +131,10 @@ class Investigator:
                     findings = replace(findings, present_pods=findings.present_pods | present)
                 case ConfirmWorkload():
                     findings = await self._confirm_workload(snapshot, need.reference, findings)
+                case ListChildren():
+                    left = await self._children(snapshot.namespace, need.reference)
+                    children = {**findings.children, need.reference.uid: left}
+                    findings = replace(findings, children=children)
                 case ListLivePods():
                     findings = replace(findings, live=await self._list(snapshot, need))
                 case ReadClaim():
@@ -164,18 +175,42 @@ class Investigator:
     async def _confirm_workload(
         self, snapshot: Snapshot, reference: Reference, findings: Findings
     ) -> Findings:
-        group, kind = _KINDS[reference.api_group, reference.resource]
-        key = WorkloadKey(group, kind, snapshot.namespace, reference.name)
+        resource = self._resource(reference)
+        key = WorkloadKey(resource.group, resource.kind, snapshot.namespace, reference.name)
         answer: Workload | Unreadable | None
         try:
-            answer = await self._client.get(
-                workload_resource(group, kind), reference.name, snapshot.namespace
-            )
+            answer = await self._client.get(resource, reference.name, snapshot.namespace)
         except NotFound:
             answer = None
+            if resource.type is CustomWorkload and not await self._is_served(resource):
+                why = f"the cluster does not serve {resource.plural}.{resource.group} any more"
+                answer = Unreadable(resource, why, snapshot.namespace, reference.name)
         except UnreadableObject as error:
             answer = error.unreadable
         return replace(findings, workloads={**findings.workloads, key: answer})
+
+    def _resource(self, reference: Reference) -> Resource[Any]:
+        """The resource of a workload reference that a decision asks about."""
+        if self._kinds is not None:
+            custom = self._kinds.served(reference.api_group, reference.resource)
+            if custom is not None:
+                return custom
+        return workload_resource(*_KINDS[reference.api_group, reference.resource])
+
+    async def _is_served(self, resource: Resource[Any]) -> bool:
+        """Whether the cluster serves the kind: a kind that goes takes its objects with it."""
+        return await Discovery(self._client).resource((resource.group, resource.kind)) is not None
+
+    async def _children(self, namespace: str, reference: Reference) -> tuple[str, ...] | str:
+        """What is left of the objects that the workload made, by LISTs that begin now."""
+        kinds = self._kinds
+        state = kinds.of(self._resource(reference)) if kinds is not None else None
+        if kinds is None or state is None:
+            return f"{reference.resource}.{reference.api_group} is not served"
+        try:
+            return await children_left(self._client, kinds, state, namespace, reference.uid)
+        except (Forbidden, UnreadableObject) as error:
+            return f"cannot look for what {state.rule.kind} {reference.name} made: {error}"
 
     async def _read_claim(
         self, snapshot: Snapshot, need: ReadClaim, findings: Findings

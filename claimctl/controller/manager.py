@@ -151,6 +151,7 @@ class Manager:
         tasks.spawn("events", parts.events.run())
         tasks.spawn("signs of life", parts.node_leases.run())
         tasks.spawn("detection", again.run(self.detection))
+        tasks.spawn("kinds of workloads", parts.kinds.run(tasks))
         tasks.spawn("election", self._elect())
 
     async def _begin_at_checkpoint(self, parts: Parts) -> None:

@@ -9,8 +9,10 @@ from functools import partial
 from typing import TypeVar
 
 from claimctl.controller.caches.informers import Caches
+from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
+from claimctl.controller.kind_follower import KindFollower
 from claimctl.controller.live_reads import Investigator
 from claimctl.controller.node_leases import NodeLeases
 from claimctl.controller.observations.observations import Observations
@@ -53,6 +55,7 @@ class Parts:
     groups: Controller[GroupKey]
     node_leases: NodeLeases
     knowledge: Knowledge
+    kinds: KindFollower
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,12 @@ class Assembly:
     def parts(self, rules: Rules) -> Parts:
         caches = Caches(self.client, self.clock, self.rng)
         observations = Observations(self.clock)
-        investigator = Investigator(self.client, caches.pods)
+        investigator = Investigator(self.client, caches.pods, caches.kinds)
         knowledge = Knowledge(caches, observations, investigator, self.clock, rules)
         events = EventRecorder(self.client, self.clock, COMPONENT, self.settings.identity)
         claims = self._controller(ClaimReconciler(self.client, knowledge, events, self.telemetry))
-        workloads = self._controller(self._workloads(knowledge, events))
+        climber = Climber(self.client, knowledge.chains)
+        workloads = self._controller(self._workloads(knowledge, events, climber))
         plans = self._controller(DowngradePlanReconciler(self.client, knowledge))
         groups = self._controller(PodGroupReconciler(self.client, knowledge, events))
         batch = self.settings.batch_seconds
@@ -85,9 +89,24 @@ class Assembly:
             urgent=self._in_scope(claims.queue.add),
             soon=self._in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
         )
-        triggers = Triggers(caches, observations, queues)
+        triggers = Triggers(caches, observations, queues, climber)
+        climber.resolved = triggers.owner_known
+        kinds = KindFollower(
+            self.client, caches, self.clock, triggers.kinds_changed, triggers.leads
+        )
         leases = NodeLeases(self.client, self.clock, observations, triggers.ghost_changed)
-        return Parts(caches, triggers, events, claims, workloads, plans, groups, leases, knowledge)
+        return Parts(
+            caches,
+            triggers,
+            events,
+            claims,
+            workloads,
+            plans,
+            groups,
+            leases,
+            knowledge,
+            kinds,
+        )
 
     def _in_scope(self, add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:
         """Add only the keys of the namespaces that this process reconciles."""
@@ -99,11 +118,14 @@ class Assembly:
 
         return add_if_wanted if wanted else add
 
-    def _workloads(self, knowledge: Knowledge, events: EventRecorder) -> WorkloadReconciler:
+    def _workloads(
+        self, knowledge: Knowledge, events: EventRecorder, climber: Climber
+    ) -> WorkloadReconciler:
         allowed = self.settings.allow_template_injection
         injector = Injector(self.client, knowledge, events, allowed=allowed)
         own_writes = knowledge.observations.own_writes
-        return WorkloadReconciler(self.client, knowledge.caches, own_writes, events, injector)
+        caches = knowledge.caches
+        return WorkloadReconciler(self.client, caches, own_writes, events, injector, climber)
 
     def _controller(self, reconciler: Reconciler[K]) -> Controller[K]:
         queue: QueueRunner[K] = QueueRunner(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import (
     BINDING_CONDITIONS,
     BY_CLAIM,
@@ -32,14 +33,15 @@ from claimctl.reservation.facts.workloads import (
     observe,
     orphaned_replica_sets_of,
 )
+from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-from claimctl.wire.workloads import ReplicaSet, Workload
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -53,6 +55,10 @@ class Knowledge:
     investigator: Investigator
     clock: Clock
     rules: Rules
+    chains: Chains = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chains = Chains(self.caches)
 
 
 class Snapshots:
@@ -161,9 +167,14 @@ class Snapshots:
 
     def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
         memories, meta = self._know.observations.claims, reservation.metadata
+        ref = reservation.spec.workload_ref
+        kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
+        served = kind.resource if kind is not None else None
         held = Held(
             reservation,
             self._workload(reservation, findings),
+            api_version=served.api_version if served is not None else "",
+            served_as=served.plural if served is not None else "",
             idle_age=memories.recorded.idle_age(reservation),
             idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),
@@ -175,6 +186,11 @@ class Snapshots:
 
     def _workload(self, reservation: ClaimReservation, findings: Findings) -> WorkloadState:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
+        custom = (key.api_group, key.kind) not in WORKLOADS
+        if custom and (problem := self._know.caches.kinds.problem((key.api_group, key.kind))):
+            return WorkloadState(
+                WorkloadPhase.UNKNOWN, confirmed=True, by_pods=True, problem=problem
+            )
         if (unreadable := self._know.caches.unreadable_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
@@ -182,6 +198,8 @@ class Snapshots:
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if isinstance(workload, Unreadable):
             return _unread_workload(workload, None)
+        if custom:
+            return self._custom(reservation, workload, findings, known=confirmed or gone)
         if workload is not None:
             state = observe(workload, claim, self._replica_sets(reservation))
             return replace(state, confirmed=confirmed)
@@ -191,6 +209,55 @@ class Snapshots:
                 orphaned_replica_sets=self._orphaned_replica_sets(reservation, findings),
             )
         return WorkloadState(WorkloadPhase.UNSEEN)
+
+    def _custom(
+        self,
+        reservation: ClaimReservation,
+        workload: Workload | None,
+        findings: Findings,
+        *,
+        known: bool,
+    ) -> WorkloadState:
+        """The state of a workload whose kind claimctl knows by a rule alone.
+
+        Args:
+            known: whether a live read has shown the workload, or that it is gone.
+        """
+        ref, key = reservation.spec.workload_ref, reserved_key(reservation)
+        kind = self._know.caches.kinds.states[ref.api_group, ref.kind]
+        recorded = self._recorded_uid(reservation, findings, kind.rule.plural)
+        if workload is None:
+            state = WorkloadState(WorkloadPhase.ABSENT if known else WorkloadPhase.UNSEEN)
+            state = replace(state, by_pods=True)
+        else:
+            if isinstance(workload, CustomWorkload) and not isinstance(workload, JudgedWorkload):
+                workload = judged(workload, kind.rule)
+            pods, uid = self._know.caches.pods_of(key), workload.metadata.uid
+            above = [self._know.chains.above(pod) for pod in pods]
+            makers = {chain[0].uid for chain in above if uid in {owner.uid for owner in chain}}
+            state = replace(
+                observe(workload, key.name),
+                confirmed=known,
+                names_claim=bool(makers) or recorded == uid,
+                pod_owners=frozenset(makers),
+            )
+        if not state.is_over or not (root := state.uid or recorded) or not kind.rule.children:
+            return state
+        left = findings.children.get(root)
+        if isinstance(left, str):
+            return replace(state, phase=WorkloadPhase.UNKNOWN, problem=left)
+        return replace(state, root=root, children=left)
+
+    def _recorded_uid(
+        self, reservation: ClaimReservation, findings: Findings, resource: str
+    ) -> str:
+        """The UID of the incarnation for which the claim is held, or ''."""
+        recorded, claim = reservation.status.reserved_for, None
+        if recorded is None:
+            claim = self._claim(reserved_key(reservation), findings)
+        if claim is not None:
+            recorded = shown_reference(claim, reservation, uids_written_by(claim), resource)
+        return recorded.uid if recorded is not None else ""
 
     def _orphaned_replica_sets(
         self, reservation: ClaimReservation, findings: Findings

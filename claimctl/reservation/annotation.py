@@ -60,6 +60,8 @@ class Annotated:
     api_version: str
     workload: Workload
     reservations: tuple[ClaimReservation, ...] = ()
+    by_pods: frozenset[str] | None = None
+    """The claims that pods of the workload have named; None if its pod template says it."""
 
     @property
     def meta(self) -> ObjectMeta:
@@ -139,7 +141,10 @@ def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem
     if value is None:
         return (), ()
     named, explicit = named_claims(template), annotated.explicit()
-    if value.strip() == "*" and named:
+    if annotated.by_pods is not None:
+        # a claim stays reserved between two pods, and while the workload waits for its first one
+        named = tuple(sorted(annotated.by_pods | annotated.owned().keys()))
+    if value.strip() == "*" and (named or annotated.by_pods is not None):
         return tuple(claim for claim in named if claim not in explicit), ()
     if value.strip() == "*":
         note = f'{RESERVE_ANNOTATION}: "*" matches no claim: the pod template names none by '
@@ -159,7 +164,7 @@ def _wanted_claims(annotated: Annotated) -> tuple[tuple[str, ...], tuple[Problem
         if not is_object_name(claim):
             note = f'{RESERVE_ANNOTATION}: "{_short(claim)}" is no name of a ResourceClaim'
             problems.append(Problem(Reason.INVALID_ANNOTATION, note))
-        elif claim not in named:
+        elif claim not in named and annotated.by_pods is None:
             note = (
                 f"{RESERVE_ANNOTATION} names claim {claim}, but the pod template does not "
                 "(spec.resourceClaims[].resourceClaimName)"

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
+from msgspec.structs import replace
+
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.assessment.assessment import Assessment, Phase
 from claimctl.reservation.assessment.retention import Action, has_begun
@@ -18,6 +20,7 @@ from claimctl.reservation.facts.decision import (
     ConfirmPods,
     ConfirmWorkload,
     Decision,
+    ListChildren,
     ListLivePods,
     ListReservations,
     Need,
@@ -242,6 +245,11 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
     for held in snapshot.reservations:
         workload = held.workload
         if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
+            continue
+        if workload.is_over and workload.children is None:
+            # pods that use the claim hold it anyway
+            if snapshot.allocated and not snapshot.consumers.count:
+                yield ListChildren(replace(held.reference_to_any, uid=workload.root))
             continue
         cached = held.reference
         doubtful = workload.exists and not workload.confirmed

@@ -57,10 +57,7 @@ TOMBSTONE_RESOURCE = "finishedpods"
 DOWNGRADE_PLAN_NAME = "claimctl"
 """The only valid name of a DowngradePlan, so that there is at most one."""
 
-_SUPPORTED = (
-    "(self.apiGroup == 'apps' && self.kind in ['Deployment', 'StatefulSet'])"
-    " || (self.apiGroup == 'batch' && self.kind == 'Job')"
-)
+_SUPPORTED = "self.apiGroup.contains('.') || self.apiGroup in ['apps', 'batch']"
 _TEMPLATE_STAYS = (
     "has(self.resourceClaimTemplateName) == has(oldSelf.resourceClaimTemplateName)"
     " && (!has(self.resourceClaimTemplateName)"
@@ -70,9 +67,9 @@ _TEMPLATE_STAYS = (
 
 class WorkloadRef(Wire, frozen=True, kw_only=True):
     api_group: Annotated[Word, REQUIRED] = ""
-    """The API group of the workload: apps or batch."""
+    """The API group of the workload, like apps, batch or jobset.x-k8s.io."""
     kind: Annotated[Word, REQUIRED] = ""
-    """The kind of the workload: Deployment, StatefulSet or Job."""
+    """The kind of the workload, like Deployment or JobSet."""
     name: Annotated[SubdomainName, REQUIRED] = ""
     """The name of the workload."""
 
@@ -95,7 +92,7 @@ class ClaimReservationSpec(Wire, frozen=True, kw_only=True):
         rules(
             (
                 _SUPPORTED,
-                "must be a Deployment or StatefulSet of apiGroup apps, or a Job of apiGroup batch",
+                "apiGroup must be that of a workload, like apps, batch or jobset.x-k8s.io",
             ),
             (IMMUTABLE, "workloadRef is immutable: make another ClaimReservation"),
         ),

@@ -14,6 +14,22 @@ class ApiGroup(Wire, frozen=True, kw_only=True):
     """The preferred version first; None if the answer has none."""
 
 
+class NamedApiGroup(Wire, frozen=True, kw_only=True):
+    name: str = ""
+    versions: tuple[GroupVersion, ...] = ()
+    preferred_version: GroupVersion = GroupVersion()
+
+    @property
+    def preferred(self) -> str:
+        first = self.versions[0].version if self.versions else ""
+        return self.preferred_version.version or first
+
+
+class ApiGroupList(Wire, frozen=True, kw_only=True):
+    groups: tuple[NamedApiGroup, ...] | None = None
+    """None if the answer has none."""
+
+
 class ApiResource(Wire, frozen=True, kw_only=True):
     name: str = ""
     kind: str = ""

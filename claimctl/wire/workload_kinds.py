@@ -14,7 +14,6 @@ from claimctl.wire.limits import (
     REQUIRED,
     Count,
     Version,
-    Word,
     limit,
     map_list,
     rules,
@@ -39,8 +38,8 @@ Expression = Annotated[str, limit(maxLength=LONGEST_EXPRESSION)]
 class ChildKind(Wire, frozen=True, kw_only=True):
     """A kind of the objects that a workload makes."""
 
-    group: Annotated[str, limit(maxLength=253)] = ""
-    """The API group of the kind. Empty means the core group."""
+    group: Annotated[ApiGroup, REQUIRED] = ""
+    """The API group of the kind."""
     kind: Annotated[Kind, REQUIRED] = ""
     """The kind, like Job."""
 
@@ -77,8 +76,6 @@ class WorkloadKindStatus(Wire, frozen=True, kw_only=True):
     """The version in which the controller reads the kind."""
     permitted: bool = False
     """Whether the controller may get, list and watch objects of the kind."""
-    problem: Word = ""
-    """The field that is wrong, or empty."""
     conditions: Annotated[tuple[Condition, ...], map_list("type", most=16)] = ()
     """Ready: whether claims are held for workloads of the kind by this rule."""
 

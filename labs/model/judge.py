@@ -198,7 +198,7 @@ class _Scene:
                 old = self._evidence
                 gone, present = old.gone_pods | (asked - there), old.present_pods | (asked & there)
                 self._evidence = replace(old, gone_pods=gone, present_pods=present)
-            else:
+            elif isinstance(need, ListLivePods):
                 listed = objects.pods_of(pods, self._dialect)
                 live = LiveList(
                     need.claim_version,

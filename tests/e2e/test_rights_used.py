@@ -19,6 +19,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCECLAIMTEMPLATES,
     STATEFULSETS,
+    WORKLOADKINDS,
 )
 from tests.e2e import manifests
 from tests.e2e.harness import (
@@ -30,6 +31,7 @@ from tests.e2e.harness import (
     Stage,
     embedded_stage,
 )
+from tests.e2e.kinds import GANGS, describe
 from tests.e2e.rights import Permission, Register, as_account, grant, permissions, strict, watched
 
 Story = Callable[[Stage], Awaitable[None]]
@@ -68,6 +70,17 @@ async def templates(stage: Stage) -> None:
     await stage.until_released()
     await stage.delete(CLAIMRESERVATIONS, "train-slice")
     await stage.until(lambda: stage.gone(RESOURCECLAIMS, "slice"), "the claim is gone")
+
+
+async def described(stage: Stage) -> None:
+    """A user describes a kind, which the cluster does not serve."""
+    await describe(stage, GANGS, idle="self.spec.paused")
+
+    async def told() -> bool:
+        kind = await stage.client.get(WORKLOADKINDS, "gangs.acme.example")
+        return any(each.reason == "RuleUnusable" for each in kind.status.conditions)
+
+    await stage.until(told, "the status of the WorkloadKind says what is missing")
 
 
 async def recreated(stage: Stage) -> None:
@@ -220,6 +233,7 @@ CASES = [
     Case(recreated, NATIVE, WITH_TEMPLATES),
     Case(templates, HOLD_136, WITH_TEMPLATES),
     Case(annotated, HOLD_136),
+    Case(described, HOLD_136),
     Case(vanishing, HOLD_134),
     Case(vanishing, HOLD_136),
     Case(repeated, HOLD_136),

@@ -24,7 +24,9 @@ from claimctl.reservation.facts.decision import (
     CreateClaim,
     Decision,
     DeleteClaim,
+    ListChildren,
     ListLivePods,
+    Need,
     RemoveClaimFinalizer,
     SetFinalizer,
     Write,
@@ -85,6 +87,8 @@ class Stage:
     claim: ResourceClaim | None
     reservations: dict[str, tuple[ClaimReservation, WorkloadState]]
     pods: dict[str, Pod] = field(default_factory=dict)
+    children: tuple[str, ...] = ()
+    """What a live LIST shows of the objects that a workload without a struct has made."""
     unseen_pods: dict[str, Pod] = field(default_factory=dict)
     """Pods that are on the server but not yet in the caches."""
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -251,14 +255,17 @@ class Stage:
                 evidence = self._answer(evidence, need)
         raise AssertionError(f"asks for ever: {decision.needs}")
 
-    def _answer(
-        self, evidence: Evidence, need: ConfirmPods | ConfirmWorkload | ListLivePods
-    ) -> Evidence:
+    def _answer(self, evidence: Evidence, need: Need) -> Evidence:
         everything = self.pods | self.unseen_pods
         everything = {uid: pod for uid, pod in everything.items() if uid not in self.vanished_pods}
         groups = {group.metadata.uid for group in self.groups.values()} - self.vanished_groups
         if isinstance(need, ConfirmWorkload):
             self._confirm(need.reference.name)
+            return evidence
+        if isinstance(need, ListChildren):
+            for name, (made, known) in self.reservations.items():
+                if made.spec.workload_ref.name == need.reference.name:
+                    self._confirmed[name] = replace_state(known, children=self.children)
             return evidence
         if isinstance(need, ListLivePods):
             live = LiveList(

@@ -37,6 +37,7 @@ FOLDERS = {
     "network-policy": "deploy/components/network-policy",
     "admission-policy": "deploy/components/admission-policy",
     "pod-deletion": "deploy/components/pod-deletion",
+    "workloads": "deploy/components/workloads",
     "avoidance": "deploy/rescheduler/avoidance",
 }
 """The folder of each component."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.caches.transforms import naming_a_claim, owning, special_devices
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
@@ -15,6 +16,7 @@ from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import named_claims
+from claimctl.reservation.kinds.judging import judged
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -31,11 +33,13 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCESLICES,
     STATEFULSETS,
+    WORKLOADKINDS,
     WORKLOADS,
     Resource,
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workload_kinds import WorkloadKind
 from claimctl.wire.workloads import ReplicaSet, Workload, template_of
 
 WATCHED: tuple[Resource[Any], ...] = (
@@ -49,6 +53,7 @@ WATCHED: tuple[Resource[Any], ...] = (
     JOBS,
     DOWNGRADEPLANS,
     RESOURCESLICES,
+    WORKLOADKINDS,
 )
 """The resources that the cluster must serve and the controller must be allowed to read."""
 
@@ -143,6 +148,11 @@ class Caches:
         self.replica_sets: Informer[ReplicaSet] = informer(
             REPLICASETS, keep=naming_a_claim, indexes={BY_CLAIM: _template_claims}
         )
+        self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
+        self.kinds = KindCache(
+            lambda resource, rule: informer(resource, keep=lambda each: judged(each, rule)),
+            self.workloads,
+        )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)
         self.slices: Informer[ResourceSlice] = informer(
             RESOURCESLICES,
@@ -159,7 +169,7 @@ class Caches:
         Reservations do, too: they decide which claims were reserved at the checkpoint.
         """
         return (
-            (self.nodes, self.reservations),
+            (self.nodes, self.reservations, self.kind_rules),
             (self.pods,),
             (
                 self.claims,
@@ -174,8 +184,8 @@ class Caches:
         return self._all
 
     def followed(self) -> tuple[Informer[Any], ...]:
-        """All running informers, with PodGroups if they are served."""
-        return (*self.informers(), *self.groups.informers())
+        """All running informers, with PodGroups and kinds of workloads if they are served."""
+        return (*self.informers(), *self.groups.informers(), *self.kinds.informers())
 
     def unread(self) -> list[Unreadable]:
         """All objects that cannot be read."""

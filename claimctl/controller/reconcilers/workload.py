@@ -6,7 +6,8 @@ from typing import Any
 
 import structlog
 
-from claimctl.controller.caches.informers import Caches, workload_resource
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.climbing import Climber
 from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
@@ -22,7 +23,7 @@ from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS
-from claimctl.wire.workloads import Workload
+from claimctl.wire.workloads import CustomWorkload, Workload
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,9 @@ class WorkloadReconciler:
         freshness: OwnWrites,
         events: EventRecorder,
         injector: Injector | None = None,
+        climber: Climber | None = None,
     ) -> None:
+        self._climber = climber
         self._client = client
         self._caches = caches
         self._freshness = freshness
@@ -54,6 +57,8 @@ class WorkloadReconciler:
             k8s__namespace__name=key.namespace,
             **{f"k8s__{key.kind.lower()}__name": key.name},
         )
+        if self._climber is not None:
+            await self._climber.read(key)
         workload = self._caches.workload(key)
         unreadable = (
             self._caches.unreadable_workload(key),
@@ -61,12 +66,12 @@ class WorkloadReconciler:
         )
         if workload is None or any(unreadable):
             return DONE
-        resource = workload_resource(key.api_group, key.kind)
         annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
-            api_version=resource.api_version,
+            api_version=subject_of(key, workload).api_version,
             workload=workload,
             reservations=self._caches.reservations_for(key),
+            by_pods=self._named_by_pods(workload),
         )
         wanted = plan(annotated)
         for problem in wanted.problems:
@@ -88,6 +93,12 @@ class WorkloadReconciler:
             reason = Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION
             self._report(key, workload, Problem(reason, str(error)))
             raise
+
+    def _named_by_pods(self, workload: Workload) -> frozenset[str] | None:
+        """The claims that the workload's pods have named; None if its pod template says it."""
+        if not isinstance(workload, CustomWorkload) or self._climber is None:
+            return None
+        return self._climber.chains.claims_of(workload.metadata.uid)
 
     async def _create(self, reservation: ClaimReservation) -> bool:
         """Create a reservation; False if our cache is late.

@@ -29,6 +29,16 @@ class ConfirmWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class ListChildren:
+    """List the objects that this workload has made and that may make pods, live.
+
+    The workload is over: gone, or ended by the rule of its kind.
+    """
+
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
 class ListLivePods:
     """Make a quorum LIST of the namespace's pods, after the claim's present version was read."""
 
@@ -39,7 +49,7 @@ class ListLivePods:
     does, once it has reached the LIST's version."""
 
 
-Need = ConfirmPods | ConfirmWorkload | ListLivePods
+Need = ConfirmPods | ConfirmWorkload | ListChildren | ListLivePods
 
 
 @dataclass(frozen=True, slots=True)

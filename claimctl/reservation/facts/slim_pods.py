@@ -31,7 +31,7 @@ def slim_pod(pod: Pod) -> Pod | None:
     if not claim_names(pod):
         return None
     bound = bool(spec.node_name)
-    owner = None if bound else meta.controller()
+    owner = meta.controller()
     metadata = ObjectMeta(
         name=meta.name,
         namespace=sys.intern(meta.namespace),
@@ -40,7 +40,7 @@ def slim_pod(pod: Pod) -> Pod | None:
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
         deletion_grace_period_seconds=meta.deletion_grace_period_seconds,
-        owner_references=() if owner is None else (owner,),
+        owner_references=() if owner is None else (_intern(owner),),
     )
     pending = () if bound else spec.volumes
     slim_spec = replace(

@@ -125,6 +125,8 @@ class Held:
     requests_met: tuple[str, ...] = ()
     """The annotations that asked for a release, and after which this process saw the claim
     deallocated."""
+    api_version: str = ""
+    """The version of the workload's kind; '' for a kind that claimctl reads in one version."""
     served_as: str = ""
     """The resource name of the workload's kind, as the cluster serves it; '' for a kind with a
     shipped rule, or if it is unknown."""

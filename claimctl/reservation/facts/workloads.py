@@ -62,6 +62,8 @@ class WorkloadState:
     ReplicaSets of a Deployment."""
     by_pods: bool = False
     """Whether the pods say which claims the workload uses, because its pod template is not read."""
+    root: str = ""
+    """The UID of the incarnation whose children count; it may be gone."""
     children: tuple[str, ...] | None = ()
     """For a workload that is over: the objects that it made and that may make pods. None if they
     have not been listed live."""

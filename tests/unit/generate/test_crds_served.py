@@ -101,12 +101,12 @@ def test_null_stays_and_means_never_to_reallocate() -> None:
     ("spec", "message"),
     [
         (
-            {"workloadRef": {"apiGroup": "apps", "kind": "DaemonSet", "name": "a"}},
-            "must be a Deployment or StatefulSet of apiGroup apps, or a Job of apiGroup batch",
+            {"workloadRef": {"apiGroup": "", "kind": "Pod", "name": "a"}},
+            "apiGroup must be that of a workload, like apps, batch or jobset.x-k8s.io",
         ),
         (
-            {"workloadRef": {"apiGroup": "batch", "kind": "Deployment", "name": "a"}},
-            "must be a Deployment or StatefulSet of apiGroup apps, or a Job of apiGroup batch",
+            {"workloadRef": {"apiGroup": "policy", "kind": "Deployment", "name": "a"}},
+            "apiGroup must be that of a workload, like apps, batch or jobset.x-k8s.io",
         ),
         (
             {"workloadRef": {"apiGroup": "apps", "kind": "Deployment", "name": "a_b"}},

@@ -84,6 +84,7 @@ def test_the_controller_changes_nothing_but_claims_and_what_is_its_own() -> None
         ("claimctl.io", "claimreservations", "delete"),
         ("claimctl.io", "claimreservations/status", "patch"),
         ("claimctl.io", "downgradeplans/status", "patch"),
+        ("claimctl.io", "workloadkinds/status", "patch"),
         ("events.k8s.io", "events", "create"),
         ("events.k8s.io", "events", "patch"),
     }
@@ -113,7 +114,11 @@ def test_template_injection_is_bound_to_nobody() -> None:
         for each in documents("rbac", "deploy")
         if each["kind"] in ("ClusterRoleBinding", "RoleBinding")
     }
-    assert bound == {"claimctl-controller", "claimctl-templates"}
+    assert bound == {
+        "claimctl-controller",
+        "claimctl-controller-workloads",
+        "claimctl-templates",
+    }
 
 
 def test_view_and_edit_join_the_built_in_roles_and_leave_plans_to_administrators() -> None:

@@ -41,6 +41,7 @@ _CODE = re.compile(r'"((?:claimctl\.io|kube-in-process)/[a-z-]+)"')
 NO_ANNOTATIONS = {
     "claimctl.io/controller": "the name of the component in Events and in `managed-by`",
     "claimctl.io/rescheduler": "the name of `claimctl reschedule` in Events",
+    "claimctl.io/aggregate-to-controller": "a label of ClusterRoles that add to the rights",
     "claimctl.io/fleet": "a label of the stand-in for kubelets in demonstrations",
 }
 

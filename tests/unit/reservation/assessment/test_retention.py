@@ -337,3 +337,35 @@ def test_a_kind_that_cannot_be_read_keeps_its_hold_until_a_user_withdraws_it() -
     going = reservation(status=held_status(), deleting=True)
     on.reservations["train-slice"] = (going, unread)
     assert lists(on.settle(seconds=600))[-1] == ((), True)
+
+
+OVER = WorkloadState(
+    WorkloadPhase.ENDED, "uid-train", by_pods=True, root="uid-train", children=None, confirmed=True
+)
+
+
+@pytest.mark.parametrize("phase", [WorkloadPhase.ENDED, WorkloadPhase.ABSENT])
+def test_children_that_are_left_keep_the_claim_of_a_workload_that_is_over(
+    phase: WorkloadPhase,
+) -> None:
+    on = stage(claim(WORKLOAD), replace_state(OVER, phase=phase))
+    on.children = ("Job train-1",)
+    assert lists(on.settle(seconds=30)) == []
+    blocked = on.reservations["train-slice"][0].status.conditions
+    assert "objects that it made are left: Job train-1" in str(blocked)
+    on.children = ()
+    assert lists(on.settle(seconds=60)) == [((), True)]
+
+
+def test_a_workload_that_is_over_and_whose_pods_run_is_not_asked_for_its_children() -> None:
+    on = stage(claim(WORKLOAD, pod_ref("one")), OVER)
+    on.pods = {"one": running("one")}
+    assert on.decide().needs == ()
+    assert lists(on.settle(seconds=1000)) == []
+
+
+def test_the_claim_of_a_workload_that_only_its_pods_describe_waits_for_the_first_pod() -> None:
+    waiting = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", by_pods=True, names_claim=False)
+    on = stage(claim(pod_ref("one")), waiting, recorded=False)
+    on.settle(seconds=10)
+    assert condition(on, "Reserved") == ("False", "ClaimNotNamedByPod")

@@ -46,11 +46,12 @@ GATED = b"""{"metadata": {"name": "a"}, "spec": {"schedulingGates": [{"name": "q
     "resourceClaims": [{"name": "c", "resourceClaimName": "slice"}]}}"""
 
 
-def test_a_pod_keeps_its_gates_and_its_controller_until_it_is_bound() -> None:
+def test_a_pod_keeps_its_gates_until_it_is_bound_and_always_its_controller() -> None:
     pod = kept_pod(owned(decode(GATED, Pod), "uid-set"))
     assert len(pod.spec.scheduling_gates) == 1
     assert [owner.uid for owner in pod.metadata.owner_references] == ["uid-set"]
-    assert kept_pod(owned(running("a"))).metadata.owner_references == ()
+    bound = kept_pod(owned(running("a"), "uid-set"))
+    assert [owner.uid for owner in bound.metadata.owner_references] == ["uid-set"]
 
 
 def bound_pod(name: str, *containers: str, phase: str = "Running", swept: bool = False) -> Pod:

@@ -1,0 +1,59 @@
+"""The objects that a workload has made, and that may make pods after it."""
+
+from __future__ import annotations
+
+from claimctl.controller.caches.kinds import KindCache, KindState
+from claimctl.controller.discovery import Discovery
+from claimctl.kube.client import Client
+from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.kinds.rules import Kind, Rule
+from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.workloads import CustomWorkload
+
+
+async def children_left(
+    client: Client, kinds: KindCache, state: KindState, namespace: str, uid: str
+) -> tuple[str, ...]:
+    """The children of a workload, and their children, that may still make pods.
+
+    A child that is being deleted makes none, nor does one that is idle or has ended by the rule of
+    its own kind. A child without a rule counts for as long as it exists. Owners are compared by
+    UID, so the workload may be gone.
+
+    Raises:
+        KubeError: a kind cannot be listed.
+    """
+    discovery = Discovery(client)
+    objects: list[tuple[Kind, CustomWorkload]] = []
+    for kind in state.rule.children:
+        resource = await discovery.resource(kind)
+        # a kind that is not served has no objects
+        if resource is not None:
+            listed = await client.list(resource, namespace)
+            objects += [(kind, each) for each in listed.items]
+    family, grows = {uid}, True
+    while grows:
+        new = {each.metadata.uid for _, each in objects if family & _owners(each)} - family
+        family, grows = family | new, bool(new)
+    mine = [(kind, each) for kind, each in objects if each.metadata.uid in family]
+    return tuple(
+        sorted(
+            f"{kind[1]} {each.metadata.name}"
+            for kind, each in mine
+            if not each.metadata.deleting and _may_make_pods(_rule(kinds, kind), each)
+        )
+    )
+
+
+def _owners(child: CustomWorkload) -> set[str]:
+    return {owner.uid for owner in child.metadata.owner_references}
+
+
+def _rule(kinds: KindCache, kind: Kind) -> Rule | None:
+    state = kinds.states.get(kind)
+    return state.rule if state is not None and not state.problem else shipped_rules().get(kind)
+
+
+def _may_make_pods(rule: Rule | None, child: CustomWorkload) -> bool:
+    verdict = judged(child, rule).verdict if rule is not None else None
+    return verdict is None or not (verdict.idle or verdict.ended)

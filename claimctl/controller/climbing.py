@@ -1,0 +1,64 @@
+"""Reads the owners of owners that no cache shows, so that the chains of pods become known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from claimctl.controller.caches.chains import Chains, group_of
+from claimctl.controller.discovery import Discovery
+from claimctl.controller.keys import WorkloadKey
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.wire.meta import ObjectHeader, OwnerReference
+from claimctl.wire.resources import read_as
+
+log = structlog.get_logger(__name__)
+
+
+class Climber:
+    """Reads one owner at a time, when a pod that names a claim has an owner that is not known."""
+
+    def __init__(self, client: Client, chains: Chains) -> None:
+        self.chains = chains
+        self.resolved: Callable[[str, OwnerReference], None] = lambda namespace, owner: None
+        """Called when the owner of an object has become known."""
+        self._client = client
+        self._asked: dict[WorkloadKey, OwnerReference] = {}
+
+    def ask(self, key: WorkloadKey, reference: OwnerReference) -> None:
+        """Note which incarnation to read when the key is reconciled."""
+        self._asked[key] = reference
+
+    async def read(self, key: WorkloadKey) -> bool:
+        """Read the owner of an object that was asked for; False if it was not.
+
+        An object that is gone, or that the controller may not read, ends its chain.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        reference = self._asked.get(key)
+        if reference is None:
+            return False
+        owner = await self._owner(key, reference)
+        del self._asked[key]
+        self.chains.remember(reference.uid, owner)
+        self.resolved(key.namespace, reference)
+        return True
+
+    async def _owner(self, key: WorkloadKey, reference: OwnerReference) -> OwnerReference | None:
+        try:
+            kind = (group_of(reference), reference.kind)
+            resource = await Discovery(self._client).resource(kind)
+            if resource is None or not resource.namespaced:
+                return None
+            header = read_as(resource, ObjectHeader)
+            found = await self._client.get(header, reference.name, key.namespace)
+        except NotFound:
+            return None
+        except (Forbidden, UnreadableObject) as error:
+            log.info("chain ends", kind=reference.kind, name=reference.name, error=str(error))
+            return None
+        return found.metadata.controller() if found.metadata.uid == reference.uid else None

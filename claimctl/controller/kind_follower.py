@@ -1,0 +1,239 @@
+"""Follows the kinds of workloads that the cluster serves, by their rules.
+
+A kind is followed while the cluster serves it and the controller may read it. Kinds of Kubernetes
+itself are followed only while a ClaimReservation or a WorkloadKind names them. The follower looks
+again when a watch reconnects, when a WorkloadKind changes, and when a ClaimReservation names a new
+kind. It polls only while a ClaimReservation names a kind that cannot be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from claimctl.controller.caches.informers import Caches
+from claimctl.controller.caches.kinds import KindState
+from claimctl.controller.discovery import Discovery
+from claimctl.kube.client import Client
+from claimctl.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound
+from claimctl.kube.informer import Change
+from claimctl.kube.supervisor import Tasks
+from claimctl.reservation.kinds.rules import Kind, Rule, problems_of, rule_of
+from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.base import to_plain
+from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS, Resource
+from claimctl.wire.seams import Clock
+from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindStatus
+
+log = structlog.get_logger(__name__)
+
+PAUSE = 1.0
+"""Seconds to wait before a look, so that several changes cause one."""
+RETRY = 30.0
+VERBS = ("get", "list", "watch")
+"""What the controller has to be allowed to do with a kind."""
+AGGREGATE = "claimctl.io/aggregate-to-controller"
+"""The label of ClusterRoles that add to the rights of the controller."""
+_SCALED = "has(self.spec.replicas) && self.spec.replicas == 0"
+
+
+class KindFollower:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        clock: Clock,
+        looked: Callable[[], None],
+        leads: Callable[[], bool],
+    ) -> None:
+        """``looked`` is called when the state of a kind has changed. The leader alone writes."""
+        self._leads = leads
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._looked = looked
+        self._wake = asyncio.Event()
+        caches.claims.on_connect(self._wake.set)
+        caches.kind_rules.subscribe(self._rule)
+        caches.reservations.subscribe(self._reservation)
+
+    def _rule(self, change: Change[WorkloadKind]) -> None:
+        if change.old is None or change.new is None or change.old.spec != change.new.spec:
+            self._wake.set()
+
+    def _reservation(self, change: Change[ClaimReservation]) -> None:
+        known = WORKLOADS.keys() | self._caches.kinds.states.keys()
+        if change.new is not None and kind_of(change.new) not in known:
+            self._wake.set()
+
+    async def run(self, tasks: Tasks) -> None:
+        """Follow the kinds until cancelled. ``tasks`` runs the informers."""
+        while True:
+            await self._clock.sleep(PAUSE)
+            self._wake.clear()
+            try:
+                await self.look(tasks)
+            except KubeError as error:
+                log.warning("cannot look at the kinds of workloads", error=str(error))
+                await self._clock.sleep(RETRY)
+                continue
+            if any(self._caches.kinds.problem(kind) for kind in self._reserved()):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY):
+                        await self._wake.wait()
+            else:
+                await self._wake.wait()
+
+    async def look(self, tasks: Tasks) -> None:
+        """Look once at every kind, and follow those that can be followed. Raises KubeError."""
+        discovery, kinds = Discovery(self._client), self._caches.kinds
+        states = {kind: await self._state(discovery, kind) for kind in self._wanted()}
+        gone = [kind for kind in kinds.states if kind not in states]
+        for kind in gone:
+            states[kind] = replace(kinds.states[kind], resource=None, problem=_unserved(kind))
+        changed = False
+        for kind, state in states.items():
+            if kinds.states.get(kind) == state:
+                continue
+            changed = True
+            task = f"informer of {kind[1]}.{kind[0]}"
+            await tasks.stop(task, deadline=1.0)
+            if state.problem or not self._is_needed(kind):
+                kinds.leave(state)
+            else:
+                tasks.spawn(task, kinds.follow(state).run())
+            log.info("kind of workloads", kind=kind[1], group=kind[0], problem=state.problem)
+        if changed:
+            self._looked()
+        await self._write_statuses()
+
+    async def _write_statuses(self) -> None:
+        """Say in each WorkloadKind what became of its kind."""
+        for document in self._caches.kind_rules.items() if self._leads() else ():
+            kind, meta = (document.spec.group, document.spec.kind), document.metadata
+            status = status_of(document, self._caches.kinds.states.get(kind), self._clock.now())
+            if status == document.status:
+                continue
+            body = {"status": to_plain(status)}
+            with suppress(Conflict, NotFound, Forbidden):
+                await self._client.merge_patch(
+                    WORKLOADKINDS,
+                    meta.name,
+                    body,
+                    resource_version=meta.resource_version,
+                    subresource="status",
+                )
+
+    def _is_needed(self, kind: Kind) -> bool:
+        """Whether workloads of the kind are watched: kinds of Kubernetes itself are in every
+        cluster, mostly without claims."""
+        native = kind[0] in {group for group, _ in WORKLOADS}
+        return not native or kind in self._reserved() or kind in self._rules()
+
+    def _wanted(self) -> list[Kind]:
+        kinds = {*shipped_rules(), *self._rules(), *self._reserved()}
+        native = {group for group, _ in WORKLOADS}
+        return sorted(
+            kind
+            for kind in kinds - WORKLOADS.keys()
+            if kind[0] not in native or self._is_needed(kind)
+        )
+
+    def _rules(self) -> dict[Kind, WorkloadKind]:
+        """The users' WorkloadKinds by kind; of two, the one whose name sorts first."""
+        documents = sorted(self._caches.kind_rules.items(), key=lambda each: each.metadata.name)
+        return {(each.spec.group, each.spec.kind): each for each in reversed(documents)}
+
+    def _reserved(self) -> set[Kind]:
+        kinds = {kind_of(reservation) for reservation in self._caches.reservations.items()}
+        return kinds - WORKLOADS.keys()
+
+    async def _state(self, discovery: Discovery, kind: Kind) -> KindState:
+        """What is known of a kind now. Raises KubeError."""
+        document = self._rules().get(kind)
+        rule = shipped_rules().get(kind)
+        if document is not None:
+            name = f"WorkloadKind {document.metadata.name}"
+            rule = rule_of(document, name)
+            for field, problem in problems_of(document):
+                return KindState(rule, problem=f"{name}: {field} {problem}")
+        resource = await discovery.resource(kind)
+        if resource is None:
+            return KindState(rule or Rule(*kind, ""), problem=_unserved(kind))
+        rule = rule or await self._default_rule(discovery, resource)
+        if not resource.namespaced:
+            return KindState(rule, problem=f"{kind[1]} of {kind[0]} is not namespaced")
+        if rule.plural != resource.plural:
+            expected = f"{resource.plural}.{resource.group}"
+            return KindState(rule, problem=f"{rule.source}: metadata.name has to be {expected}")
+        if missing := [verb async for verb in self._forbidden(resource)]:
+            return KindState(rule, resource, problem=missing_right(resource, missing))
+        return KindState(rule, resource)
+
+    async def _default_rule(self, discovery: Discovery, resource: Resource[Any]) -> Rule:
+        """The rule of a kind that nobody has described: only a scale of 0 is idle."""
+        idle = _SCALED if await discovery.has_scale(resource) else ""
+        return Rule(resource.group, resource.kind, resource.plural, idle=idle, source="default")
+
+    async def _forbidden(self, resource: Resource[Any]) -> AsyncIterator[str]:
+        for verb in VERBS:
+            try:
+                allowed = await self._client.allowed(verb, resource.group, resource.plural)
+            except ApiError:
+                return
+            if not allowed:
+                yield verb
+
+
+def status_of(document: WorkloadKind, state: KindState | None, now: datetime) -> WorkloadKindStatus:
+    """The status of a WorkloadKind. A time in it changes only with its condition's status."""
+    problem = f"{document.spec.kind} has a rule of its own, which cannot be replaced"
+    if (document.spec.group, document.spec.kind) not in WORKLOADS:
+        problem = state.problem if state is not None else "not looked at yet"
+    if state is not None and state.rule.source != f"WorkloadKind {document.metadata.name}":
+        problem = f"{state.rule.source} describes the same kind"
+    resource = state.resource if state is not None else None
+    old = find_condition(document.status.conditions, "Ready")
+    ready = "False" if problem else "True"
+    since = old.last_transition_time if old is not None and old.status == ready else None
+    return WorkloadKindStatus(
+        observed_generation=document.metadata.generation,
+        served=resource is not None,
+        version=resource.version if resource is not None else "",
+        permitted=resource is not None and not problem,
+        conditions=(
+            Condition(
+                type="Ready",
+                status=ready,
+                observed_generation=document.metadata.generation,
+                last_transition_time=since or now.replace(microsecond=0),
+                reason="RuleUnusable" if problem else "RuleInUse",
+                message=problem or "claims are held for workloads of this kind",
+            ),
+        ),
+    )
+
+
+def missing_right(resource: Resource[Any], verbs: list[str]) -> str:
+    """The problem of a kind that the controller may not read, with what to do, in one line."""
+    return (
+        f"the controller may not {', '.join(verbs)} {resource.plural}.{resource.group}: bind a "
+        f"ClusterRole with that right, or give it the label {AGGREGATE}"
+    )
+
+
+def kind_of(reservation: ClaimReservation) -> Kind:
+    ref = reservation.spec.workload_ref
+    return ref.api_group, ref.kind
+
+
+def _unserved(kind: Kind) -> str:
+    return f"the cluster does not serve {kind[1]} of {kind[0]}"
