@@ -61,16 +61,11 @@ def _family(data: Data) -> Metric:
         return _histogram(data, data.data.data_points)
     points = [point for point in data.data.data_points if isinstance(point, NumberDataPoint)]
     names = _names(points)
-    text = data.description or ""
-    if isinstance(data.data, Sum):
-        counter = CounterMetricFamily(data.name, text, labels=names)
-        for point in points:
-            counter.add_metric(_values(point, names), float(point.value))
-        return counter
-    gauge = GaugeMetricFamily(data.name, text, labels=names)
+    kind = CounterMetricFamily if isinstance(data.data, Sum) else GaugeMetricFamily
+    family = kind(data.name, data.description or "", labels=names)
     for point in points:
-        gauge.add_metric(_values(point, names), float(point.value))
-    return gauge
+        family.add_metric(_values(point, names), float(point.value))
+    return family
 
 
 def _histogram(data: Data, points: Sequence[HistogramDataPoint]) -> Metric:
@@ -88,15 +83,11 @@ def _buckets(point: HistogramDataPoint) -> list[tuple[str, float] | tuple[str, f
     bounds = (*point.explicit_bounds, float("inf"))
     for high, count in zip(bounds, accumulate(point.bucket_counts), strict=True):
         inside = [exemplar for exemplar in point.exemplars or () if low < exemplar.value <= high]
-        name, low = _bound(high), high
+        name, low = "+Inf" if high == float("inf") else str(float(high)), high
         newest = max(inside, key=lambda exemplar: exemplar.time_unix_nano, default=None)
         shown = _exemplar(newest) if newest is not None else None
         buckets.append((name, count, shown) if shown is not None else (name, count))
     return buckets
-
-
-def _bound(bound: float) -> str:
-    return "+Inf" if bound == float("inf") else str(float(bound))
 
 
 def _exemplar(recorded: Recorded) -> Exemplar | None:

@@ -71,15 +71,17 @@ class Instruments:
         name, text, unit = metric.value, meaning.description, meaning.unit
         match meaning.sort:
             case Sort.COUNTER:
-                meter.create_observable_counter(name, [self._asked(metric)], unit, text)
+                observe = self._keep(metric)
+                meter.create_observable_counter(name, [observe], unit, text)
             case Sort.GAUGE:
-                meter.create_observable_gauge(name, [self._asked(metric)], unit, text)
+                observe = self._keep(metric)
+                meter.create_observable_gauge(name, [observe], unit, text)
             case Sort.HISTOGRAM:
                 self._histograms[metric] = meter.create_histogram(
                     name, unit, text, explicit_bucket_boundaries_advisory=meaning.buckets
                 )
 
-    def _asked(self, metric: Metric) -> Callable[[CallbackOptions], Iterator[Observation]]:
+    def _keep(self, metric: Metric) -> Callable[[CallbackOptions], Iterator[Observation]]:
         """Keep the metric's values from now on; return what the meter calls for them."""
         self._values[metric] = {}
         return partial(self._observe, metric)

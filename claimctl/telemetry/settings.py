@@ -51,50 +51,40 @@ def from_environment(
     traces, metrics = _exporters(env, "TRACES"), _exporters(env, "METRICS")
     if trace_console and Exporter.CONSOLE not in traces:
         traces += (Exporter.CONSOLE,)
-    return TelemetrySettings(traces, metrics, None if _names_service(env) else "claimctl")
+    named = env.get("OTEL_SERVICE_NAME") or "service.name=" in env.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    return TelemetrySettings(traces, metrics, None if named else "claimctl")
 
 
 def _exporters(env: Mapping[str, str], signal: str) -> tuple[Exporter, ...]:
     variable = f"OTEL_{signal}_EXPORTER"
     names = [name.strip() for name in env.get(variable, "").split(",") if name.strip()]
-    if not names and _endpoint(env, signal):
-        names = [Exporter.OTLP]
-    chosen = tuple(_exporter(variable, name) for name in names if name not in _OWN)
-    if Exporter.OTLP in chosen:
-        _check_protocol(env, signal)
-        _check_endpoint(env, signal)
-    return chosen
-
-
-_OWN = ("none", "prometheus")
-"""These values add no exporter: Prometheus can scrape the metrics in any case."""
-
-
-def _exporter(variable: str, name: str) -> Exporter:
-    try:
-        return Exporter(name)
-    except ValueError:
-        raise TelemetrySettingError(
-            f"{variable}: unknown exporter {name!r}; use otlp, console or none"
-        ) from None
-
-
-def _endpoint(env: Mapping[str, str], signal: str) -> str:
-    return env.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT") or env.get(
-        "OTEL_EXPORTER_OTLP_ENDPOINT", ""
+    (place, endpoint), (protocol, spoken) = (
+        _of_signal(env, signal, name) for name in ("ENDPOINT", "PROTOCOL")
     )
-
-
-def _check_endpoint(env: Mapping[str, str], signal: str) -> None:
-    """Raise TelemetrySettingError for an endpoint that is no http(s) URL."""
-    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"):
-        endpoint = env.get(variable)
+    if not names and endpoint:
+        names = [Exporter.OTLP]
+    # Prometheus can scrape the metrics in any case
+    chosen = tuple(name for name in names if name not in ("none", "prometheus"))
+    for name in chosen:
+        if name not in list(Exporter):
+            text = f"{variable}: unknown exporter {name!r}; use otlp, console or none"
+            raise TelemetrySettingError(text)
+    if Exporter.OTLP in chosen:
+        if spoken not in ("", PROTOCOL):
+            text = f"{protocol}: {spoken!r} is not supported; use {PROTOCOL} (port 4318 by custom)"
+            raise TelemetrySettingError(text)
         if endpoint and not _is_url(endpoint):
-            raise TelemetrySettingError(
-                f"{variable}: {endpoint!r} is not a URL like http://collector:4318"
-            )
-        if endpoint:
-            return
+            text = f"{place}: {endpoint!r} is not a URL like http://collector:4318"
+            raise TelemetrySettingError(text)
+    return tuple(map(Exporter, chosen))
+
+
+def _of_signal(env: Mapping[str, str], signal: str, name: str) -> tuple[str, str]:
+    """The variable of OTLP that counts for the signal, and its value; '' if there is none."""
+    known = (f"OTEL_EXPORTER_OTLP_{signal}_{name}", f"OTEL_EXPORTER_OTLP_{name}")
+    return next(((variable, env[variable]) for variable in known if env.get(variable)), ("", ""))
 
 
 def _is_url(text: str) -> bool:
@@ -103,20 +93,3 @@ def _is_url(text: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _check_protocol(env: Mapping[str, str], signal: str) -> None:
-    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
-        protocol = env.get(variable)
-        if protocol and protocol != PROTOCOL:
-            raise TelemetrySettingError(
-                f"{variable}: {protocol!r} is not supported; use {PROTOCOL} (port 4318 by custom)"
-            )
-        if protocol:
-            return
-
-
-def _names_service(env: Mapping[str, str]) -> bool:
-    return bool(env.get("OTEL_SERVICE_NAME")) or "service.name=" in env.get(
-        "OTEL_RESOURCE_ATTRIBUTES", ""
-    )

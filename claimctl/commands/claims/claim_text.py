@@ -5,7 +5,6 @@ from __future__ import annotations
 from claimctl.commands.claims.advice import UNREADABLE, advice
 from claimctl.commands.claims.explanation import Explanation, describe_retention, owner_of
 from claimctl.commands.claims.waiting import controllers_word, release_wait
-from claimctl.reservation.facts.decision import Blocker
 from claimctl.text import counted, fact, listed
 from claimctl.wire.unreadable import Unreadable
 
@@ -20,7 +19,7 @@ def unread_lines(unread: Unreadable) -> list[str]:
 def lines(explanation: Explanation) -> list[str]:
     """The explanation as text."""
     view = explanation.view
-    consumers = view.consumers
+    consumers, orphan = view.consumers, explanation.orphan
     facts = [
         ("Claim", f"{view.namespace}/{view.name}"),
         ("State", view.shown_state),
@@ -40,7 +39,8 @@ def lines(explanation: Explanation) -> list[str]:
         *_controller(explanation),
         *_unreadable_lines(explanation),
         *_verdict(explanation),
-        *_orphan(explanation),
+        *([f"Orphan:     {orphan.message} ({orphan.cause})"] if orphan else []),
+        *(f"  {it.reason}: {it.message}" for it in (orphan.blockers if orphan else ())),
         "What to do:",
         *(f"  {line}" for line in advice(explanation)),
     ]
@@ -98,18 +98,8 @@ def _verdict(explanation: Explanation) -> list[str]:
             head = "Release:    not possible now"
         elif not explanation.releasable:
             head = "Release:    not asked for; this would have to end first:"
-    said = [f"  {line}" for line in controllers_word(explanation)]
-    return [head, *(_obstacle(explanation, blocker) for blocker in explanation.obstacles), *said]
-
-
-def _obstacle(explanation: Explanation, blocker: Blocker) -> str:
-    left = release_wait(explanation, blocker)
-    return f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}"
-
-
-def _orphan(explanation: Explanation) -> list[str]:
-    orphan = explanation.orphan
-    if orphan is None:
-        return []
-    blockers = [f"  {blocker.reason}: {blocker.message}" for blocker in orphan.blockers]
-    return [f"Orphan:     {orphan.message} ({orphan.cause})", *blockers]
+    lines = [head]
+    for blocker in explanation.obstacles:
+        left = release_wait(explanation, blocker)
+        lines.append(f"  {blocker.reason}: {blocker.message}{f' ({left})' if left else ''}")
+    return [*lines, *(f"  {line}" for line in controllers_word(explanation))]

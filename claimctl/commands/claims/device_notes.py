@@ -67,16 +67,14 @@ def _taints(
         if tolerated:
             yield f"{text}, and the claim's request tolerates that"
         else:
-            yield f"{text}, and the claim's request does not tolerate that{_effect(taint)}"
+            effect = _EFFECTS.get(taint.effect, "")
+            yield f"{text}, and the claim's request does not tolerate that{effect}"
 
 
-def _effect(taint: DeviceTaint) -> str:
-    match taint.effect:
-        case "NoExecute":
-            return ": kube-controller-manager evicts its pods (DRADeviceTaints)"
-        case "NoSchedule":
-            return ": no new allocation gets it"
-    return ""
+_EFFECTS = {
+    "NoExecute": ": kube-controller-manager evicts its pods (DRADeviceTaints)",
+    "NoSchedule": ": no new allocation gets it",
+}
 
 
 def _published(

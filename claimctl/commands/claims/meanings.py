@@ -269,13 +269,9 @@ _WRONG = {
 
 
 def _meanings() -> dict[Reason, ReasonMeaning]:
-    plain = {Topic.FINE: _FINE, Topic.ENDS: _ENDS}
-    meanings = {
-        reason: ReasonMeaning(topic, text)
-        for topic, texts in plain.items()
-        for reason, text in texts.items()
-    }
-    both = {
+    both: dict[Topic, Mapping[Reason, tuple[str, ...]]] = {
+        Topic.FINE: {reason: (text,) for reason, text in _FINE.items()},
+        Topic.ENDS: {reason: (text,) for reason, text in _ENDS.items()},
         Topic.NOT_HELD: _NOT_HELD,
         Topic.ONE_BY_ONE: _ONE_BY_ONE,
         Topic.WAITS: _WAITS,
@@ -283,9 +279,11 @@ def _meanings() -> dict[Reason, ReasonMeaning]:
         Topic.ORPHAN: _ORPHAN,
         Topic.WRONG: _WRONG,
     }
-    for topic, pairs in both.items():
-        meanings |= {reason: ReasonMeaning(topic, *pair) for reason, pair in pairs.items()}
-    return meanings
+    return {
+        reason: ReasonMeaning(topic, *texts)
+        for topic, meanings in both.items()
+        for reason, texts in meanings.items()
+    }
 
 
 MEANINGS: Mapping[Reason, ReasonMeaning] = _meanings()

@@ -260,16 +260,6 @@ def _promise(explanation: Explanation) -> str:
     return f"a controller frees its devices when it acts ({election.message})"
 
 
-def _not_acting(explanation: Explanation) -> list[str]:
-    """Why nobody acts on the request, what else blocks the release, and what to do."""
-    return [
-        "it waits until a controller acts again:",
-        *(f"  {trouble.sign}: {trouble.message}" for trouble in explanation.troubles),
-        *(f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles),
-        *controller_health.advice(explanation.troubles),
-    ]
-
-
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     """The request, and what happens next, as text."""
     view = explanation.view
@@ -277,13 +267,16 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
     verb = "would be asked (dry run)" if dry_run else "asked"
     head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
+    obstacles = [f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles]
     if explanation.troubles:
-        return [head, *_not_acting(explanation)]
-    if not explanation.obstacles:
+        return [
+            head,
+            "it waits until a controller acts again:",
+            *(f"  {trouble.sign}: {trouble.message}" for trouble in explanation.troubles),
+            *obstacles,
+            *controller_health.advice(explanation.troubles),
+        ]
+    if not obstacles:
         return [head, f"nothing blocks it: {_promise(explanation)}"]
-    return [
-        head,
-        "it waits until nothing blocks it any more:",
-        *(f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles),
-        *([] if dry_run else [_stays(view)]),
-    ]
+    stays = [] if dry_run else [_stays(view)]
+    return [head, "it waits until nothing blocks it any more:", *obstacles, *stays]

@@ -259,30 +259,26 @@ _ROLES = "`claimctl install --component rbac` applies its roles"
 def _claims(observed: ObservedCluster) -> Iterator[Finding]:
     """Findings about each claim. An orphan's finding covers its dangling references."""
     for claim in observed.claims:
-        yield from _places(claim)
+        if (count := len(claim.status.reserved_for)) >= NEAR_LIMIT:
+            what = "entries are in use; the modes podgroup and native need 1 or 2"
+            yield _about(claim, "near-limit", f"{count} of {LIMIT} {what}")
         orphan = observed.orphans.get(claim.metadata.uid)
-        yield from _orphan(claim, orphan) if orphan else _dangling(claim, observed)
-
-
-def _places(claim: ResourceClaim) -> Iterator[Finding]:
-    count = len(claim.status.reserved_for)
-    if count >= NEAR_LIMIT:
-        text = f"{count} of {LIMIT} entries are in use; the modes podgroup and native need 1 or 2"
-        yield _about(claim, "near-limit", text)
+        if orphan is None:
+            yield from _dangling(claim, observed)
+            continue
+        command = f"claimctl doctor orphans -n {claim.metadata.namespace}"
+        text = f"{orphan.cause}: {orphan.describe()}; see `{command}`"
+        if orphan.cause is Cause.LISTED_AHEAD:
+            text = f"{orphan.message}; take them out: `{command} --yes`"
+            yield _about(claim, "listed-ahead", text)
+        else:
+            yield _about(claim, "orphans", text)
 
 
 def orphans(claims: Iterable[ScannedClaim]) -> dict[str, Orphan]:
     """The orphans by claim UID, as ``claimctl doctor orphans`` finds them."""
     judged = {scanned.claim.metadata.uid: judge(scanned, WatchTimes()) for scanned in claims}
     return {uid: orphan for uid, orphan in judged.items() if orphan is not None}
-
-
-def _orphan(claim: ResourceClaim, orphan: Orphan) -> Iterator[Finding]:
-    command = f"claimctl doctor orphans -n {claim.metadata.namespace}"
-    if orphan.cause is Cause.LISTED_AHEAD:
-        yield _about(claim, "listed-ahead", f"{orphan.message}; take them out: `{command} --yes`")
-        return
-    yield _about(claim, "orphans", f"{orphan.cause}: {orphan.describe()}; see `{command}`")
 
 
 def _dangling(claim: ResourceClaim, observed: ObservedCluster) -> Iterator[Finding]:

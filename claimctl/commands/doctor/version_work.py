@@ -11,7 +11,7 @@ from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode, one_line
 from claimctl.cli.formats import Output
 from claimctl.cli.output import print_text
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import in_session
 from claimctl.commands.doctor.documents import version_of
 from claimctl.commands.doctor.versions import Versions, versions
 from claimctl.kube.errors import ConfigError, KubeError
@@ -22,7 +22,7 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
     server, problem, code = None, "", ExitCode.OK
     if ask_cluster:
         try:
-            server = _asked(access)
+            server = in_session(access, lambda it: versions(it.client, it.clock))
         except ConfigError as error:
             problem = one_line(str(error))
         except KubeError as error:
@@ -31,14 +31,6 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
     if problem:
         typer.echo(f"{'error' if code else 'no server'}: {problem}", err=True)
     return code
-
-
-def _asked(access: Access) -> Versions:
-
-    async def work(session: Session) -> Versions:
-        return await versions(session.client, session.clock)
-
-    return in_session(access, work)
 
 
 def lines(server: Versions | None) -> list[str]:

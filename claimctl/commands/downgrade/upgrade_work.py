@@ -48,8 +48,8 @@ def prepare_upgrade(
     render(output, table(result, claims, "No claim lists a PodGroup."), document(result))
     for line in conclusion(result, old):
         typer.echo(line, err=True)
-    code = exit_code(result.status)
-    return ExitCode.FINDINGS if code == ExitCode.OK and _blocks(result, old) else code
+    code, blocks = exit_code(result.status), old.foreign or (result.by and old.own)
+    return ExitCode.FINDINGS if code == ExitCode.OK and blocks else code
 
 
 def checked_target(text: str) -> str:
@@ -84,10 +84,6 @@ async def _prepare(
         return PlanResult(preview), old
     result = await write_plan(session, spec)
     return result, await read_old_objects(client)
-
-
-def _blocks(result: PlanResult, old: OldObjects) -> bool:
-    return bool(old.foreign or (result.by and old.own))
 
 
 def conclusion(result: PlanResult, old: OldObjects) -> list[str]:

@@ -115,7 +115,12 @@ class Installer:
         try:
             after = await self.client.apply(document, MANAGER, dry_run=dry_run)
         except NotServed as missing:
-            raise InstallFailed(f"{missing}{_advice(missing.api_version)}") from missing
+            text = str(missing)
+            if missing.api_version.startswith("monitoring.coreos.com/"):
+                text += (
+                    ": install the Prometheus Operator first, or leave the component monitoring out"
+                )
+            raise InstallFailed(text) from missing
         except ApiError as refused:
             raise InstallFailed(f"{_named(document)}: {refused.message}") from refused
         if before is None:
@@ -125,7 +130,7 @@ class Installer:
 
     async def _established(self, name: str, seconds: float = 30.0) -> None:
         end = self.clock.monotonic() + seconds
-        while not _condition(await self.client.get(CRD, "", name), "Established"):
+        while "Established" not in _true_conditions(await self.client.get(CRD, "", name)):
             if self.clock.monotonic() >= end:
                 raise InstallFailed(f"CustomResourceDefinition {name} is not established")
             await self.clock.sleep(_POLL_SECONDS)
@@ -212,12 +217,6 @@ def _check_age(document: Object, existing: Object) -> None:
         )
 
 
-def _advice(api_version: str) -> str:
-    if api_version.startswith("monitoring.coreos.com/"):
-        return ": install the Prometheus Operator first, or leave the component monitoring out"
-    return ""
-
-
 def _told(document: Object, outcome: ApplyOutcome) -> Applied:
     meta = document["metadata"]
     return Applied(document["kind"], meta.get("namespace", ""), meta["name"], outcome)
@@ -234,8 +233,6 @@ def _compared(document: Object) -> Object:
     return {**document, "metadata": meta, "status": None}
 
 
-def _condition(document: Object, wanted: str) -> bool:
+def _true_conditions(document: Object) -> set[str]:
     conditions = (document.get("status") or {}).get("conditions") or ()
-    return any(
-        condition["type"] == wanted and condition["status"] == "True" for condition in conditions
-    )
+    return {condition["type"] for condition in conditions if condition["status"] == "True"}

@@ -257,7 +257,7 @@ class Reclaim:
             candidate.since, candidate.quiet_since = self.clock.monotonic(), None
             candidate.due = candidate.since + self.times.settle_seconds
             candidate.freed = orphan.cause is Cause.LISTED_AHEAD and not is_guarded(candidate.claim)
-            self._report(candidate, _written(candidate))
+            self._report(candidate, _describe_write(candidate))
 
     async def _deallocate(self, candidate: Candidate) -> None:
         """Mark, deallocate, remove the finalizer.
@@ -316,7 +316,7 @@ def _may_be_claim_of(unread: Unreadable, candidate: Candidate) -> bool:
     )
 
 
-def _written(candidate: Candidate) -> str:
+def _describe_write(candidate: Candidate) -> str:
     if is_guarded(candidate.claim):
         return "waiting pods taken out of its list; a guard keeps it allocated meanwhile"
     if candidate.freed:

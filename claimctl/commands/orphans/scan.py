@@ -63,7 +63,8 @@ async def scan_claims(
     everything = await client.collect(RESOURCECLAIMS, owning, namespace)
     claims = [claim for claim in everything.items if only is None or _key(claim) in only]
     began = clock.monotonic()
-    pods = await client.collect(PODS, _uid_and_slim_pod, namespace)
+    # of a pod its UID, and what decisions need of one that names a claim
+    pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
     listed = clock.monotonic()
     all_pods = _AllPods(
         _users(pod for _, pod in pods.items if pod is not None),
@@ -135,11 +136,6 @@ class _Reserved:
 
 def _key(claim: ResourceClaim) -> ClaimKey:
     return ClaimKey.of(claim.metadata)
-
-
-def _uid_and_slim_pod(pod: Pod) -> tuple[str, Pod | None]:
-    """The pod's UID, and the slimmed pod if the pod names a claim."""
-    return pod.metadata.uid, slim_pod(pod)
 
 
 def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:

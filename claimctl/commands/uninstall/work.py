@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import typer
 
@@ -13,7 +14,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import Table, columns, render
 from claimctl.cli.process import who_am_i
-from claimctl.cli.progress import Progress, progress
+from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.install.components import ManifestsMissing
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
@@ -112,7 +113,8 @@ async def _carried_out(
     configure(level=Level.ERROR)
     try:
         with progress("taking claimctl out of the cluster") as line:
-            run = _run(session, wanted, line)
+            manager = partial(Manager, transport=session.transport, clock=session.clock)
+            run = Uninstall(session.client, session.clock, wanted, manager, line.say)
             return await (run.run() if write else run.look())
     except NoSuchNamespace as missing:
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
@@ -135,14 +137,6 @@ async def _stopped(
     after = await _carried_out(session, wanted, write=True)
     after.removed[:0] = before.removed
     return after
-
-
-def _run(session: Session, wanted: UninstallWanted, line: Progress) -> Uninstall:
-
-    def make(settings: Settings) -> Manager:
-        return Manager(settings, session.transport, session.clock)
-
-    return Uninstall(session.client, session.clock, wanted, make, line.say)
 
 
 def _tell(line: str) -> None:
