@@ -15,7 +15,7 @@ MODULES = (
     "claimctl.commands.downgrade.documents",
     "claimctl.commands.orphans.work",
     "claimctl.commands.timeline.model",
-    "claimctl.commands.tree.document",
+    "claimctl.commands.tree.graph",
     "claimctl.commands.uninstall.model",
     "claimctl.reschedule.command.document",
     "claimctl_demo.story.documents",

@@ -83,7 +83,7 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
     for plan in await find(client):
         refuse_another(plan, spec)
         return await _next_run(client, plan, spec)
-    await _require_namespaces(client, spec.namespaces)
+    await require_namespaces(client, spec.namespaces)
     body = {"metadata": {"name": DOWNGRADE_PLAN_NAME}, "spec": to_plain(spec)}
     return await client.create(DOWNGRADEPLANS, body)
 
@@ -186,18 +186,22 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
     for plan in known if spec.upgrade_to else ():
         refuse_another(plan, spec)
     if not known:
-        await _require_namespaces(client, spec.namespaces)
+        await require_namespaces(client, spec.namespaces)
     earlier = known[0].status if known else DowngradePlanStatus()
     return await prepare.preview(client, DowngradePlan(spec=spec, status=earlier))
 
 
-async def _require_namespaces(client: Client, names: Iterable[str]) -> None:
+async def require_namespaces(client: Client, names: Iterable[str]) -> None:
+    """Check that the namespaces exist, as far as they may be read.
+
+    Raises:
+        NoSuchNamespace: one of them does not exist.
+    """
     for name in names:
-        # without the right to read namespaces, the plan finds no claim in a missing one
         try:
             await client.get(NAMESPACES, name)
         except Forbidden:
-            continue
+            continue  # without this right, nothing is found in a namespace that is missing
         except NotFound:
             raise NoSuchNamespace(name) from None
 

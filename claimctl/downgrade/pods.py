@@ -64,22 +64,8 @@ async def with_pods(
             left = left[whole:]
 
 
-async def list_pods_of(
-    client: Client, namespace: str, claims: Sequence[ResourceClaim]
-) -> PodsOfClaims:
-    """List the pods of these claims, which must be of this namespace and read before.
-
-    If a page token expires, everything is read again in one piece.
-
-    Raises:
-        KubeError: a request failed.
-    """
-    pods, _ = await _list_some(client, namespace, claims, None)
-    return pods
-
-
 async def _list_some(
-    client: Client, namespace: str, claims: Sequence[ResourceClaim], kept: int | None
+    client: Client, namespace: str, claims: Sequence[ResourceClaim], kept: int
 ) -> tuple[PodsOfClaims, int]:
     """The pods of the first claims, and how many claims that are."""
     try:
@@ -106,17 +92,17 @@ class _Gathering:
     Attributes:
         names: the claims of which all pods so far are kept, in the order of the claims.
         listed_by: the claims that list a pod, by its UID.
-        kept: the greatest number of pods, unless one claim has more; None for no limit.
+        kept: the greatest number of pods, unless one claim has more.
     """
 
     names: dict[str, None]
     listed_by: dict[str, frozenset[str]]
-    kept: int | None
+    kept: int
     by_claim: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
     count: int = 0
 
     @classmethod
-    def of(cls, claims: Sequence[ResourceClaim], kept: int | None) -> _Gathering:
+    def of(cls, claims: Sequence[ResourceClaim], kept: int) -> _Gathering:
         listed_by: dict[str, frozenset[str]] = {}
         for claim in claims:
             alone = frozenset({claim.metadata.name})
@@ -134,6 +120,6 @@ class _Gathering:
         for name in concerned:
             self.by_claim[name].append(slim)
         self.count += len(concerned)
-        while self.kept is not None and self.count > self.kept and len(self.names) > 1:
+        while self.count > self.kept and len(self.names) > 1:
             name, _ = self.names.popitem()
             self.count -= len(self.by_claim.pop(name, ()))

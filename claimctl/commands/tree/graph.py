@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from claimctl.cli.documents import Part
+from claimctl.cli.documents import Document, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
@@ -185,3 +186,27 @@ def _together(pods: Sequence[Vertex]) -> Vertex:
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     named = listed(pod.name for pod in pods)
     return replace(pods[0], kind=f"{len(pods)} pods", name=named, note=states)
+
+
+class TreeObject(Part, frozen=True):
+    id: Annotated[str, says("kind/name")]
+    kind: str
+    name: str
+    state: str
+
+
+class ClaimTree(Document, frozen=True):
+    """``claimctl tree``"""
+
+    namespace: str
+    objects: tuple[TreeObject, ...]
+    edges: tuple[Edge, ...]
+
+
+def document(graph: Graph, namespace: str) -> ClaimTree:
+    """The graph for programs."""
+    objects = tuple(
+        TreeObject(id=key, kind=vertex.kind, name=vertex.name, state=vertex.note)
+        for key, vertex in graph.vertices.items()
+    )
+    return ClaimTree(namespace=namespace, objects=objects, edges=tuple(graph.edges))

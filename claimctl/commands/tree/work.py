@@ -12,10 +12,12 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.get_work import none_found
-from claimctl.commands.tree import diagrams, document, text
-from claimctl.commands.tree.graph import Graph, around, merged
-from claimctl.commands.tree.read import read
+from claimctl.commands.tree import diagrams, text
+from claimctl.commands.tree.graph import Graph, around, build, document, merged
+from claimctl.kube.client import Client
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, REPLICASETS, RESOURCECLAIMS
 
 
 def draw_tree(
@@ -56,5 +58,19 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
         case _:
             branches = text.Branches.of(sys.stdout.encoding or "ascii")
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
-            shown = document.document(graph, namespace)
+            shown = document(graph, namespace)
             print_text(output, text.lines(graph, branches), shown, named)
+
+
+async def read(client: Client, namespace: str) -> Graph:
+    """The graph of one namespace.
+
+    Raises:
+        KubeError: claims or pods cannot be read.
+    """
+    claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
+    pods = (await client.list(PODS, namespace, partial=True)).items
+    made = (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
+    # without the right to list ReplicaSets, pods name them
+    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
+    return build(views(claims, pods, made), pods, [replica_set.metadata for replica_set in sets])

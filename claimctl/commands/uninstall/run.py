@@ -31,15 +31,15 @@ from claimctl.commands.uninstall.judge import (
     runs_without_crds,
 )
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
-from claimctl.commands.uninstall.scan import require_namespaces, scan
+from claimctl.commands.uninstall.scan import scan
 from claimctl.commands.uninstall.successor import NoSuccessor, Successor
 from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
+from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
 from claimctl.kube.parallel import in_parallel
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.avoiding import Avoiding
@@ -50,7 +50,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import is_tombstone, listed_ahead
 from claimctl.text import listed
-from claimctl.wire.resources import NAMESPACES, NODES, PODS
+from claimctl.wire.resources import NODES, PODS
 from claimctl.wire.seams import Clock
 
 POLL_SECONDS = 2.0
@@ -150,7 +150,10 @@ class Uninstall:
                 await self._act(seen)
                 await self._clock.sleep(max(POLL_SECONDS, took))
         finally:
-            await self._close()
+            if self._reclaim is not None:
+                self._reclaim.cancel()
+                await asyncio.gather(self._reclaim, return_exceptions=True)
+            await self._successor.close()
 
     async def _scan(self) -> Scan:
         """Scan the cluster. The controller of our own ends when the last CRD is gone."""
@@ -285,17 +288,12 @@ class Uninstall:
                 f"{listed(lacking, most=len(lacking))}"
             )
         self._settings = settings
-        if not await self._exists(settings.lease_namespace):
+        try:
+            await require_namespaces(self._client, (settings.lease_namespace,))
+        except NoSuchNamespace:
             self._settings = settings.model_copy(update={"leader_elect": False})
         self._report("no controller runs: this command does its work")
         self._successor.start()
-
-    async def _exists(self, namespace: str) -> bool:
-        try:
-            await self._client.get(NAMESPACES, namespace)
-        except NotFound:
-            return False
-        return True
 
     async def _detected(self) -> Detection:
         if self._detection is None:
@@ -326,12 +324,6 @@ class Uninstall:
 
         namespaces = self._wanted.namespaces or ("",)
         await in_parallel(free, namespaces, len(namespaces))
-
-    async def _close(self) -> None:
-        if self._reclaim is not None:
-            self._reclaim.cancel()
-            await asyncio.gather(self._reclaim, return_exceptions=True)
-        await self._successor.close()
 
 
 _FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))

@@ -15,7 +15,7 @@ from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annot
 from claimctl.controller.dialect.api_versions import resources
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
-from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.avoiding import braked_pods
@@ -28,7 +28,6 @@ from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     DOWNGRADEPLANS,
-    NAMESPACES,
     NODES,
     PODGROUPS,
     WORKLOADS,
@@ -52,23 +51,6 @@ class CronJob(ObjectHeader, frozen=True, kw_only=True):
 
 
 CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
-
-
-class NoSuchNamespace(Exception):
-    """The namespace, whose name is the only argument, does not exist."""
-
-
-async def require_namespaces(client: Client, namespaces: Iterable[str]) -> None:
-    """Check that the namespaces exist.
-
-    Raises:
-        NoSuchNamespace: one of them does not.
-    """
-    for name in namespaces:
-        try:
-            await client.get(NAMESPACES, name)
-        except NotFound:
-            raise NoSuchNamespace(name) from None
 
 
 @dataclass(slots=True)

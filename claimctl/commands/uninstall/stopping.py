@@ -1,4 +1,4 @@
-"""Stop the controller that is installed, so that it cannot make another hold."""
+"""Stop the controller and ``claimctl reschedule``, so that no other hold or taint is made."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Changed, Client
-from claimctl.wire.resources import DEPLOYMENTS, Resource
+from claimctl.reservation.facts.pods import is_done
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource
 from claimctl.wire.seams import Clock
 
 CONTROLLER = "claimctl-controller"
@@ -49,3 +51,54 @@ async def patch_if_there(
 ) -> bool:
     """Patch an object whatever its version is; False if it is not there."""
     return await client.change(resource, name, lambda _: patch, namespace) is not Changed.GONE
+
+
+RESCHEDULER = "claimctl-rescheduler"
+"""The name of its CronJob or its Deployment, however it was installed."""
+LABELS = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=rescheduler"
+"""The labels of its pods."""
+RESCHEDULER_SECONDS = 90.0
+"""After SIGTERM a run finishes the write in hand and removes its taints. Its pod has 60 s."""
+CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", ObjectHeader)
+_SUSPENDED: dict[str, Any] = {"spec": {"suspend": True}}
+
+
+async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool:
+    """Suspend its CronJob and the CronJob's Jobs, scale its Deployment to 0, and wait for its pods.
+
+    Returns:
+        False if neither a CronJob nor a Deployment is there.
+
+    Raises:
+        StillRuns: a pod still runs after ``RESCHEDULER_SECONDS``.
+        KubeError: the caller may not patch one of them, or a request failed.
+    """
+    cron_job = await patch_if_there(client, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
+    loop = await patch_if_there(client, DEPLOYMENTS, RESCHEDULER, namespace, WITHOUT_REPLICAS)
+    if not (loop or cron_job):
+        return False
+    end = clock.monotonic() + RESCHEDULER_SECONDS
+    while True:
+        # the CronJob may have made a Job a moment before it was suspended
+        if cron_job:
+            await _suspend_jobs(client, namespace)
+        pods = (await client.list(PODS, namespace, label_selector=LABELS)).items
+        running = [pod.metadata.name for pod in pods if not is_done(pod)]
+        if not running:
+            return True
+        if clock.monotonic() >= end:
+            raise StillRuns(
+                f"the pod {namespace}/{running[0]} of claimctl reschedule still runs after "
+                f"{RESCHEDULER_SECONDS:g} s: delete it, and run this command again"
+            )
+        await clock.sleep(_POLL_SECONDS)
+
+
+async def _suspend_jobs(client: Client, namespace: str) -> None:
+    """The pods of a Job that is suspended are deleted."""
+    for job in (await client.list(JOBS, namespace)).items:
+        owners = {(owner.kind, owner.name) for owner in job.metadata.owner_references}
+        true = {known.type for known in job.status.conditions if known.status == "True"}
+        goes_on = not job.spec.suspend and not true & {"Complete", "Failed"}
+        if (CRONJOBS.kind, RESCHEDULER) in owners and goes_on:
+            await patch_if_there(client, JOBS, job.metadata.name, namespace, _SUSPENDED)

@@ -21,12 +21,11 @@ from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
 from claimctl.commands.uninstall.deletion import Deletion, OfHelm, name_of
 from claimctl.commands.uninstall.model import Leftover, UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
-from claimctl.commands.uninstall.scan import NoSuchNamespace
-from claimctl.commands.uninstall.stopping import StillRuns, stop_controller
-from claimctl.commands.uninstall.stopping_rescheduler import stop_rescheduler
+from claimctl.commands.uninstall.stopping import StillRuns, stop_controller, stop_rescheduler
 from claimctl.commands.uninstall.successor import NoSuccessor
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
+from claimctl.downgrade.plans import NoSuchNamespace
 from claimctl.telemetry.logs import Level, configure
 from claimctl.text import counted, duration
 from claimctl.wire.base import Object

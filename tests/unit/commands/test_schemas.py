@@ -25,8 +25,8 @@ from claimctl.commands.doctor.examination import examine
 from claimctl.commands.doctor.versions import versions
 from claimctl.commands.schemas import main
 from claimctl.commands.timeline.read import read as read_timeline
-from claimctl.commands.tree import document as trees
-from claimctl.commands.tree.read import read as read_tree
+from claimctl.commands.tree import graph as trees
+from claimctl.commands.tree.work import read as read_tree
 from claimctl_demo.story.claims_seen import ClaimSeen
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport

@@ -8,11 +8,11 @@ import pytest
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade.expander import Attempt, Expander
-from claimctl.downgrade.pods import list_pods_of
 from claimctl.downgrade.records import announced
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
+from tests.unit.downgrade.live_pods import list_pods_of
 
 VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
 
@@ -43,7 +43,7 @@ class Expanding:
     async def attempt(self, record: DowngradedClaim | None = None) -> Attempt:
         client = self.server.client
         claim = await client.get(RESOURCECLAIMS, "slice", NAMESPACE)
-        pods = await list_pods_of(client, NAMESPACE, [claim])
+        pods = await list_pods_of(client, [claim])
         uid = claim.metadata.uid
         begun = record or DowngradedClaim(namespace=NAMESPACE, name="slice", uid=uid)
         return await Expander(client, self.server.clock, self.store).expand(begun, claim, pods)
@@ -115,7 +115,7 @@ async def test_a_conflict_keeps_what_an_earlier_write_may_have_replaced() -> Non
     on = Expanding.of()
     claim = await on.server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
     begun = DowngradedClaim(namespace=NAMESPACE, name="slice", uid=claim.metadata.uid)
-    pods = await list_pods_of(on.server.client, NAMESPACE, [claim])
+    pods = await list_pods_of(on.server.client, [claim])
     on.server.upon("patch", "resourceclaims", lambda _: Fault(status=409, reason="Conflict"))
     expander = Expander(on.server.client, on.server.clock, on.store)
     attempt = await expander.expand(announced(begun, claim), claim, pods, {"d-1"})

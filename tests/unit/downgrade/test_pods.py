@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kube_in_process.storage.requests import Fault
 
-from claimctl.downgrade.pods import PodsOfClaims, list_pods_of, with_pods
+from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
+from tests.unit.downgrade.live_pods import list_pods_of
 
 
 async def claims_of(server: Server, *names: str) -> list[ResourceClaim]:
@@ -26,7 +27,7 @@ async def test_a_claim_has_the_pods_that_name_it_and_the_pods_that_it_lists() ->
     guest = server.pod("guest", claim="elsewhere")
     server.write_list(guest, server.pod("b", claim="two"), name="two")
     one, two = await claims_of(server, "one", "two")
-    pods = await list_pods_of(server.client, NAMESPACE, [one, two])
+    pods = await list_pods_of(server.client, [one, two])
     assert (names(pods, one), names(pods, two)) == (["a"], ["b", "guest"])
 
 
@@ -36,7 +37,7 @@ async def test_pods_of_other_claims_are_not_kept() -> None:
         server.claim(claim)
         server.pod(f"pod-{claim}", claim=claim)
     (one,) = await claims_of(server, "one")
-    pods = await list_pods_of(server.client, NAMESPACE, [one])
+    pods = await list_pods_of(server.client, [one])
     assert [each.metadata.name for kept in pods.by_claim.values() for each in kept] == ["pod-one"]
 
 
@@ -85,7 +86,7 @@ async def test_unreadable_pods_are_handed_on() -> None:
     server.claim()
     server.pod("bad")
     (claim,) = await claims_of(server, "slice")
-    pods = await list_pods_of(server.client, NAMESPACE, [claim])
+    pods = await list_pods_of(server.client, [claim])
     assert [each.name for each in pods.unreadable] == ["bad"]
     assert names(pods, claim) == []
 
@@ -98,5 +99,5 @@ async def test_an_expired_page_token_starts_over_and_no_pod_counts_twice() -> No
     (claim,) = await claims_of(server, "slice")
     expired = Fault(status=410, reason="Expired", message="the token is too old")
     server.upon("list", "pods", lambda number: expired if number == 2 else None)
-    pods = await list_pods_of(server.client, NAMESPACE, [claim])
+    pods = await list_pods_of(server.client, [claim])
     assert len(names(pods, claim)) == 501

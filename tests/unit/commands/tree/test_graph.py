@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.commands.claims.claim_view import views
-from claimctl.commands.tree import diagrams, document, text
-from claimctl.commands.tree.graph import Edge, Graph, Vertex, around, build, merged
+from claimctl.commands.tree import diagrams, text
+from claimctl.commands.tree.graph import Edge, Graph, Vertex, around, build, document, merged
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
@@ -135,7 +135,7 @@ def test_names_cannot_break_a_diagram(bad: str) -> None:
 
 
 def test_programs_get_every_pod_and_every_edge() -> None:
-    found: dict[str, Any] = as_json(document.document(graph(pods=40), "train"))
+    found: dict[str, Any] = as_json(document(graph(pods=40), "train"))
     assert (found["kind"], found["namespace"]) == ("ClaimTree", "train")
     assert sum(each["kind"] == "Pod" for each in found["objects"]) == 40
     assert {"source": "Pod/p0", "target": "ResourceClaim/slice", "label": "uses"} in found["edges"]

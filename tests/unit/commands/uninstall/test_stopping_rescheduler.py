@@ -12,12 +12,12 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.commands.install.components import Choice, chosen
 from claimctl.commands.install.rescheduling import Rescheduling, pod_spec
-from claimctl.commands.uninstall.stopping import StillRuns
-from claimctl.commands.uninstall.stopping_rescheduler import (
+from claimctl.commands.uninstall.stopping import (
     CRONJOBS,
     LABELS,
     RESCHEDULER,
-    STOP_SECONDS,
+    RESCHEDULER_SECONDS,
+    StillRuns,
     stop_rescheduler,
 )
 from claimctl.kube.client import Client
@@ -113,5 +113,7 @@ async def test_a_pod_that_goes_on_is_named(world: World) -> None:
     await world.job(made, "now", seconds=3600)
     await world.until(["Running"])
     world.cluster.admin.patch("jobs", HERE, "now", {"metadata": {"ownerReferences": None}})
-    with pytest.raises(StillRuns, match=rf"claimctl-system/now-\w+ .*after {STOP_SECONDS:g} s"):
+    with pytest.raises(
+        StillRuns, match=rf"claimctl-system/now-\w+ .*after {RESCHEDULER_SECONDS:g} s"
+    ):
         await stop_rescheduler(world.client, world.clock, HERE)
