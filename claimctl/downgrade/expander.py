@@ -62,7 +62,7 @@ class Expander:
     """Expands claims one by one.
 
     Attributes:
-        clock: tells the present time.
+        clock: the source of the present time.
         announce: stores the record in the plan; awaited before the claim is written.
         on_record: UIDs of the references that the statuses of reservations record.
         tended: whether a controller runs and will remove the tombstones later.
@@ -89,7 +89,7 @@ class Expander:
             claim: the claim, read before ``pods`` were listed.
             uncertain: UIDs of references that an earlier write may have removed.
         """
-        expansion = self._decided(record, claim, pods)
+        expansion = self._decide(record, claim, pods)
         if not isinstance(expansion, Expanded):
             return Attempt(expanded_record(record, claim, expansion, uncertain))
         if expansion.ahead:
@@ -149,7 +149,7 @@ class Expander:
         pending = snapshot.consumers.pending.values()
         return max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
 
-    def _decided(
+    def _decide(
         self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
     ) -> Expansion:
         return expand(

@@ -169,7 +169,7 @@ def expand(
     holds = [entry for entry in listed if is_workload(entry) and entry not in workloads]
     # a hold keeps the claim allocated, and its controller takes the pods out that never start
     ahead = left_ahead(claim, consumers.pending) if workloads and not holds else frozenset()
-    kept = (*_kept(listed, pods, ahead), *holds) if workloads else listed
+    kept = (*_entries_to_keep(listed, pods, ahead), *holds) if workloads else listed
     reserved_for = _with_marks((*kept, *missing), pods, tombstones)
     unknown = unknown_references(claim, on_record)
     if obstacle := _obstacle(claim, unknown, reserved_for):
@@ -203,7 +203,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     return claim.is_open_to_any or group in names
 
 
-def _kept(
+def _entries_to_keep(
     listed: tuple[Reference, ...], pods: Iterable[Pod], ahead: Collection[str]
 ) -> tuple[Reference, ...]:
     """The list without workloads and without pods that are gone, done or listed ahead.

@@ -63,7 +63,7 @@ async def look(
             gathering.add(claim, pods, on_record)
     gathering.add_unreadable(seen.unreadable)
     if gathering.waiting:
-        gathering.add_refused(await _refused(client))
+        gathering.add_refused(await _pods_refused(client))
     return Look(
         served=served,
         why=why,
@@ -93,7 +93,7 @@ async def _plan(client: Client) -> DowngradePlan | None:
         return None
 
 
-async def _refused(client: Client) -> frozenset[str]:
+async def _pods_refused(client: Client) -> frozenset[str]:
     """UIDs of the pods that a kubelet has refused; empty if the caller may not list Events."""
     events = await client.list_if_allowed(EVENTS, field_selector=f"reason={PREPARE_FAILED}")
     return frozenset(event.regarding.uid for event in events.items)

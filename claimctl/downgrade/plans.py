@@ -226,7 +226,7 @@ async def carry_out(
                     return await restore.restore_plan(client, ledger, clock, dialect)
                 return await prepare.run_plan(client, ledger, clock, tended=False)
             except Overtaken as overtaken:
-                plan = await _left_alone(client, overtaken.plan, clock)
+                plan = await _wait_until_quiet(client, overtaken.plan, clock)
             if is_carried_out(plan):
                 progress(plan.status)
                 return plan.status
@@ -237,7 +237,7 @@ async def carry_out(
     )
 
 
-async def _left_alone(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
+async def _wait_until_quiet(client: Client, plan: DowngradePlan, clock: Clock) -> DowngradePlan:
     """Wait until no client has written the plan for ``QUIET_SECONDS``, or until it is over."""
     since = clock.monotonic()
     while not is_carried_out(plan) and clock.monotonic() - since < QUIET_SECONDS:

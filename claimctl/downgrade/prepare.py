@@ -313,7 +313,7 @@ class _Preparation(PlanRun):
         do so until it sees the new list, so ``settle_seconds`` pass first. Where the scheduler
         lists every pod itself, there is nothing to wait for.
         """
-        expanded = self._expanded()
+        expanded = self._expanded_uids()
         replaced = (old for uid in expanded for old in self.records[uid].replaced_references)
         if self._open_to_any.intersection(expanded) or any(map(is_pod_group, replaced)):
             await self._clock.sleep(settle_seconds)
@@ -326,7 +326,7 @@ class _Preparation(PlanRun):
             left = withdrawn(self.records[uid], claim, ())
             self.records[uid] = failed(left, "PutBack", _PUT_BACK)
 
-    def _expanded(self) -> list[str]:
+    def _expanded_uids(self) -> list[str]:
         return [uid for uid, record in self.records.items() if record.state == RecordState.EXPANDED]
 
     async def _not_as_written(self, *, or_bound_later: bool = False) -> dict[str, ResourceClaim]:
@@ -339,7 +339,7 @@ class _Preparation(PlanRun):
         claims, unreadable = await _claims(self.client, self.plan)
         recorded = (unread for unread in unreadable if unread.uid in self.records)
         self.records |= _unread(recorded, self.records)
-        expanded = [claims[uid] for uid in self._expanded() if uid in claims]
+        expanded = [claims[uid] for uid in self._expanded_uids() if uid in claims]
         wrong = {}
         async for chunk, pods in with_pods(self.client, expanded):
 

@@ -95,7 +95,7 @@ def survey(
     """
     known = {record.uid: record for record in earlier}
     records = (
-        _surveyed(claim, known.get(claim.metadata.uid), on_record, skipped) for claim in claims
+        _survey_one(claim, known.get(claim.metadata.uid), on_record, skipped) for claim in claims
     )
     return tuple(
         sorted(
@@ -105,7 +105,7 @@ def survey(
     )
 
 
-def _surveyed(
+def _survey_one(
     claim: ResourceClaim,
     known: DowngradedClaim | None,
     on_record: Collection[str],
@@ -115,9 +115,9 @@ def _surveyed(
     record = known or DowngradedClaim(namespace=meta.namespace, name=meta.name, uid=meta.uid)
     left = withdrawn(record, claim, uncertain_uids(record))
     if meta.uid in skipped:
-        return _ended(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
+        return _end(left, RecordState.SKIPPED, pods=sum(map(is_pod, claim.status.reserved_for)))
     record = left if unknown_references(claim, on_record) else announced(record, claim)
-    return _ended(record, RecordState.PENDING, pods=0)
+    return _end(record, RecordState.PENDING, pods=0)
 
 
 def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
@@ -190,15 +190,15 @@ def expanded_record(
     if isinstance(expansion, ExpansionRefused):
         left = withdrawn(record, claim, uncertain)
         reason, message = expansion.obstacle, expansion.message
-        return _ended(left, RecordState.REFUSED, reason, message, pods=expansion.pods)
+        return _end(left, RecordState.REFUSED, reason, message, pods=expansion.pods)
     if isinstance(expansion, Expanded) or expansion.by_pods:
-        return _ended(record, RecordState.EXPANDED, pods=expansion.pods)
+        return _end(record, RecordState.EXPANDED, pods=expansion.pods)
     return over(record)
 
 
 def awaiting(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim whose references have not returned yet in this run."""
-    return _ended(record, RecordState.PENDING)
+    return _end(record, RecordState.PENDING)
 
 
 def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
@@ -208,7 +208,7 @@ def held_back(record: DowngradedClaim, seconds: float) -> DowngradedClaim:
         seconds: for how long a scheduler may still be binding such a pod.
     """
     text = f"a scheduler may still bind pods that waited: the hold stays for {seconds:.0f} s more"
-    return _ended(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
+    return _end(record, RecordState.PENDING, Reason.PODS_MAY_BE_BOUND, text)
 
 
 def is_held_back(record: DowngradedClaim) -> bool:
@@ -220,15 +220,15 @@ def restored_record(record: DowngradedClaim, restoration: Restoration) -> Downgr
     kept = tuple(entry.reference for entry in restoration.left)
     left = msgspec.structs.replace(record, replaced_references=kept, resource_version="")
     if not kept:
-        return _ended(left, RecordState.RESTORED)
-    return _ended(
+        return _end(left, RecordState.RESTORED)
+    return _end(
         left, RecordState.NOT_RESTORED, restoration.left[0].hindrance, explained(restoration.left)
     )
 
 
 def over(record: DowngradedClaim) -> DowngradedClaim:
     """The record of a claim that is gone or not allocated: there is nothing to restore."""
-    return _ended(record, RecordState.UNCHANGED, replaced_references=(), resource_version="")
+    return _end(record, RecordState.UNCHANGED, replaced_references=(), resource_version="")
 
 
 def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
@@ -237,10 +237,10 @@ def unread(record: DowngradedClaim, problem: Unreadable) -> DowngradedClaim:
 
 
 def failed(record: DowngradedClaim, reason: str, message: str) -> DowngradedClaim:
-    return _ended(record, RecordState.FAILED, reason, message)
+    return _end(record, RecordState.FAILED, reason, message)
 
 
-def _ended(
+def _end(
     record: DowngradedClaim, state: RecordState, reason: str = "", message: str = "", **rest: Any
 ) -> DowngradedClaim:
     return msgspec.structs.replace(record, state=state, reason=reason, message=message, **rest)

@@ -117,7 +117,9 @@ class _Restoration(PlanRun):
                 for start in range(0, len(chunk), FEW):
                     part = chunk[start : start + FEW]
                     # shortly before the writes: an entry for a workload that is gone would stay
-                    await in_parallel(self._look_for, self._wanted(part), self.parallelism)
+                    await in_parallel(
+                        self._look_for, self._wanted_references(part), self.parallelism
+                    )
                     await in_parallel(work, part, self.parallelism)
             due = [uid for uid in due if uid in again]
             if not due:
@@ -125,7 +127,7 @@ class _Restoration(PlanRun):
         for uid in due:
             self.records[uid] = failed(self.records[uid], "Conflict", CHANGED_TOO_OFTEN)
 
-    def _wanted(self, claims: Iterable[ResourceClaim]) -> list[tuple[str, Reference]]:
+    def _wanted_references(self, claims: Iterable[ResourceClaim]) -> list[tuple[str, Reference]]:
         """The replaced references of the claims' records, each once, with their namespaces."""
         references = {}
         for record in (self.records[claim.metadata.uid] for claim in claims):

@@ -1,4 +1,4 @@
-"""What both ways of a plan share: its records, their reports, and claims that are read again."""
+"""The base of preparing and restoring: the records of a plan, and claims that are read again."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def newest(sightings: Iterable[Sighting]) -> dict[Component, Sighting]:
     return last
 
 
-def _shown(claim: ResourceClaim) -> str:
+def _name_of(claim: ResourceClaim) -> str:
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
@@ -89,7 +89,7 @@ def _of_allocation(claim: ResourceClaim) -> Iterator[Sighting]:
         return
     on = allocation.reserved_for_any_pod
     what = "allocated it for any pod" if on else "allocated it for the pods that it lists"
-    yield Sighting(Component.SCHEDULER, on, when, _shown(claim), what)
+    yield Sighting(Component.SCHEDULER, on, when, _name_of(claim), what)
 
 
 def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]:
@@ -100,7 +100,7 @@ def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]
     ]
     if listed and when is not None:
         text = f"listed PodGroup {listed[0].name}"
-        yield Sighting(component, True, when, _shown(claim), text)
+        yield Sighting(component, True, when, _name_of(claim), text)
 
 
 def _of_pods(
@@ -112,4 +112,4 @@ def _of_pods(
         made = pod.metadata.creation_timestamp
         if pod.metadata.uid in written and made is not None and made > planned:
             text = f"listed pod {pod.metadata.name} of a PodGroup by itself"
-            yield Sighting(component, False, made, _shown(claim), text)
+            yield Sighting(component, False, made, _name_of(claim), text)

@@ -114,7 +114,7 @@ def stand(
         unreadable=pods.unreadable,
     )
     bound, meta = bound_pods(claim, pods), claim.metadata
-    judged = _judged(claim, expansion, plan or NO_PLAN, record)
+    judged = _judge(claim, expansion, plan or NO_PLAN, record)
     is_new = plan is not None and judged[0] is Standing.TO_PREPARE and record is None
     if plan and is_new and not selects(plan.spec, meta.namespace, meta.labels or {}):
         judged = _OUT_OF_SCOPE
@@ -131,7 +131,7 @@ _OUT_OF_SCOPE = (
 )
 
 
-def _judged(
+def _judge(
     claim: ResourceClaim,
     expansion: Expansion,
     plan: DowngradePlan,

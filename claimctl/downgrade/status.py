@@ -247,18 +247,18 @@ def _components(look: Look) -> Iterable[ComponentReport]:
     yield _controller_manager(look)
     if not look.kubelets:
         now = "no bound pod uses a claim of this feature"
-        yield ComponentReport(ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now)
+        yield ComponentReport(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now)
     for node in sorted(look.kubelets):
         yield _kubelet(node, look)
 
 
-def _believed(look: Look, part: ComponentName) -> Switch:
+def _belief(look: Look, part: ComponentName) -> Switch:
     return Switch.OFF if part in look.believed_off else Switch.UNKNOWN
 
 
 def _api_server(look: Look) -> ComponentReport:
     if look.served is None:
-        switch = _believed(look, ComponentName.API_SERVER)
+        switch = _belief(look, ComponentName.API_SERVER)
         return ComponentReport(ComponentName.API_SERVER, switch, look.why)
     if look.served:
         now = f"keeps the feature's fields: {look.why}"
@@ -269,7 +269,7 @@ def _api_server(look: Look) -> ComponentReport:
 
 
 def _scheduler(look: Look) -> ComponentReport:
-    return _seen(
+    return _seen_component(
         look,
         ComponentName.SCHEDULER,
         Component.SCHEDULER,
@@ -284,7 +284,7 @@ def _controller_manager(look: Look) -> ComponentReport:
     if not look.groups and Component.CONTROLLER_MANAGER not in look.last:
         now = "does the same with and without this feature"
         return ComponentReport(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
-    return _seen(
+    return _seen_component(
         look,
         ComponentName.CONTROLLER_MANAGER,
         Component.CONTROLLER_MANAGER,
@@ -295,7 +295,7 @@ def _controller_manager(look: Look) -> ComponentReport:
     )
 
 
-def _seen(
+def _seen_component(
     look: Look, part: ComponentName, component: Component, acts: Mapping[bool, str]
 ) -> ComponentReport:
     """What a component did last. A sighting with the feature on outweighs the administrator's word
@@ -304,7 +304,7 @@ def _seen(
     if last is None:
         believed = part in look.believed_off
         now = "switched off, as you say" if believed else "no claim shows what it does"
-        return ComponentReport(part, _believed(look, part), now)
+        return ComponentReport(part, _belief(look, part), now)
     if last.on and part in look.believed_off and not _contradicts(last, look):
         return ComponentReport(
             part, Switch.OFF, f"switched off, as you say; before, it {last.what}"
@@ -331,7 +331,7 @@ def _kubelet(node: str, look: Look) -> ComponentReport:
     if not kubelet.unlisted:
         now = f"starts each of its {kubelet.pods} pods with and without the feature: all are listed"
         return ComponentReport(
-            ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now, node
+            ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now, node
         )
     now = (
         f"without the feature it would refuse {kubelet.unlisted} of its {kubelet.pods} pods when "
@@ -339,6 +339,4 @@ def _kubelet(node: str, look: Look) -> ComponentReport:
     )
     if kubelet.running:
         return ComponentReport(ComponentName.KUBELETS, Switch.ON, now, node)
-    return ComponentReport(
-        ComponentName.KUBELETS, _believed(look, ComponentName.KUBELETS), now, node
-    )
+    return ComponentReport(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now, node)

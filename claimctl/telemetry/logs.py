@@ -58,7 +58,7 @@ def configure(
     """
     out = stream if stream is not None else sys.stderr
     human = form is Format.HUMAN or (form is Format.AUTO and out.isatty())
-    shared = _shared(now or (lambda: datetime.now(UTC)))
+    shared = _shared_processors(now or (lambda: datetime.now(UTC)))
     structlog.configure(
         processors=[*shared, *_rendering(human=human, colors=out.isatty())],
         wrapper_class=structlog.make_filtering_bound_logger(level.number),
@@ -69,7 +69,7 @@ def configure(
     _adopt_libraries(out, [*shared, *_rendering(human=human, colors=out.isatty())])
 
 
-def _shared(now: Callable[[], datetime]) -> list[Processor]:
+def _shared_processors(now: Callable[[], datetime]) -> list[Processor]:
     def stamp(_logger: Any, _method: str, event: Event) -> Event:
         moment = now().astimezone(UTC)
         event["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

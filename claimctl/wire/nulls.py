@@ -27,7 +27,7 @@ def without_nulls(data: bytes, type_: Any) -> bytes:
     Raises:
         msgspec.DecodeError: ``data`` is not JSON.
     """
-    return _pruned(data.strip(), _shape(type_))
+    return _prune(data.strip(), _shape(type_))
 
 
 @cache
@@ -43,7 +43,7 @@ def _fields(struct: Any) -> Mapping[str, inspect.Type]:
     return {field.encode_name: field.type for field in shape.fields}
 
 
-def _pruned(data: bytes, shape: inspect.Type) -> bytes:
+def _prune(data: bytes, shape: inspect.Type) -> bytes:
     if _NULL not in data:
         return data
     shape = _present(shape)
@@ -54,7 +54,7 @@ def _pruned(data: bytes, shape: inspect.Type) -> bytes:
         return _object(_members(data, dict.fromkeys(members, shape.value_type)))
     if isinstance(shape, inspect.VarTupleType | inspect.ListType) and data.startswith(b"["):
         entries = map(bytes, msgspec.json.decode(data, type=list[msgspec.Raw]))
-        kept = (_pruned(entry, shape.item_type) for entry in entries if entry != _NULL)
+        kept = (_prune(entry, shape.item_type) for entry in entries if entry != _NULL)
         return b"[" + b",".join(kept) + b"]"
     return data
 
@@ -64,7 +64,7 @@ def _members(data: bytes, types: Mapping[str, inspect.Type]) -> Iterator[tuple[s
     for name, raw in members.items():
         shape, value = types.get(name), bytes(raw)
         if shape is not None and (value != _NULL or takes_null(shape)):
-            yield name, _pruned(value, shape)
+            yield name, _prune(value, shape)
 
 
 def _object(members: Iterator[tuple[str, bytes]]) -> bytes:

@@ -58,7 +58,7 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
 
 
 def _matters(explanation: Explanation) -> Iterator[str]:
-    """What is to be done about what is wrong, or waits."""
+    """Advice about each problem of the claim, and about what it waits for."""
     view = explanation.view
     yield from (asker.fix for asker in explanation.asking if asker.fix)
     if explanation.unreadable or explanation.left_alone:
@@ -137,7 +137,7 @@ def to_release(explanation: Explanation) -> str:
 
 
 def _if_well(explanation: Explanation) -> Iterator[str]:
-    """What to say of a claim with which nothing is wrong."""
+    """The lines for a claim without a problem."""
     view = explanation.view
     if view.claim.status.allocation is None:
         yield "Nothing: the claim holds no device, and no pod waits for it."

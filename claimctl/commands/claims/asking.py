@@ -36,7 +36,7 @@ async def asking(client: Client, claim: ResourceClaim, pods: Iterable[Pod]) -> t
     """
     makers = await _makers(client, claim, pods)
     name, asking = claim.metadata.name, []
-    async for kind, workload, wanted in _annotated(client, claim.metadata.namespace):
+    async for kind, workload, wanted in _annotated_workloads(client, claim.metadata.namespace):
         meta = workload.metadata
         if any(reservation.spec.resource_claim_name == name for reservation in wanted.create):
             text = "asks for a hold of it, but there is no ClaimReservation yet"
@@ -59,7 +59,7 @@ def _fix(problem: Problem, place: str) -> str:
     return f"Correct the annotation: kubectl {place} --overwrite '{annotation}=*'"
 
 
-async def _annotated(
+async def _annotated_workloads(
     client: Client, namespace: str
 ) -> AsyncIterator[tuple[str, Any, AnnotationPlan]]:
     for (group, kind), resource in WORKLOADS.items():

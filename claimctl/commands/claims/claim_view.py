@@ -124,7 +124,7 @@ class ClaimView:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the claim's consumers; without consumers, the nodes of its allocation."""
-        return self.consumers.nodes() or _selected_nodes(self.claim)
+        return self.consumers.nodes() or _nodes_of_allocation(self.claim)
 
     @property
     def holders(self) -> str:
@@ -167,7 +167,7 @@ def views(
     ]
 
 
-def _selected_nodes(claim: ResourceClaim) -> tuple[str, ...]:
+def _nodes_of_allocation(claim: ResourceClaim) -> tuple[str, ...]:
     """The nodes that the allocation names. Drivers of node-local devices select nodes by name."""
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation else None

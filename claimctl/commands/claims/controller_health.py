@@ -176,7 +176,7 @@ _REFUSALS: dict[str, Sign] = {
 def _status_signs(
     assessment: Assessment, retention: RetentionDecision
 ) -> Iterator[tuple[Sign, str]]:
-    """What the status of a ClaimReservation says wrong, or not yet."""
+    """The signs in the status of a ClaimReservation: a refused write, or an outdated status."""
     meta, status = retention.held.reservation.metadata, retention.held.reservation.status
     ready = find_condition(status.conditions, ConditionType.READY)
     if ready is not None and ready.status == "False" and ready.reason in _REFUSALS:

@@ -60,7 +60,7 @@ def _conditions(result: DeviceRequestAllocationResult, claim: ResourceClaim) -> 
 def _taints(
     result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
 ) -> Iterator[str]:
-    for taint in _published(result, slices):
+    for taint in _published_taints(result, slices):
         tolerated = any(tolerates(toleration, taint) for toleration in result.tolerations)
         text = f"{taint.key}={taint.value}" if taint.value else taint.key
         text = f"driver {result.driver} taints it with {text}:{taint.effect}"
@@ -77,7 +77,7 @@ _EFFECTS = {
 }
 
 
-def _published(
+def _published_taints(
     result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
 ) -> tuple[DeviceTaint, ...]:
     """The taints of the device in the newest generation of its pool."""

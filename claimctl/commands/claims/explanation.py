@@ -168,7 +168,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
             ghost_age=_ghost_ages(reservations, now),
             ghost_signs=await _ghost_signs(client, reservations, now),
             evicting=evicts_a_pod(claim, pods),
-            openings=Openings(watched_age=_fenced_for(reservations, now)),
+            openings=Openings(watched_age=_fence_age(reservations, now)),
         ),
         ghosts=tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods),
         unreadable=tuple(
@@ -229,7 +229,7 @@ def recorded_dialect(reservations: Iterable[ClaimReservation]) -> str:
     return next((dialect for dialect in dialects if dialect in DIALECTS), "")
 
 
-def _fenced_for(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
+def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> float:
     """Seconds since the recorded release began, if it is fenced; else 0.
 
     The controller measures a little less: from the fence, by its own clock.

@@ -93,10 +93,10 @@ async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -
         NotFound: the pod does not exist.
     """
     pod = await client.get(_WHOLE_PODS, name, namespace)
-    return await _explained(client, pod, clock, {})
+    return await _findings_of(client, pod, clock, {})
 
 
-async def _explained(
+async def _findings_of(
     client: Client, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
 ) -> PodFindings:
     uses = []
@@ -261,7 +261,7 @@ async def explain_workload(
     for use in claim_uses(Pod(spec=template_of(workload).spec)):
         if use.claim:
             known[use.claim] = await _with_claim(client, namespace, use, clock)
-    waiting = [await _explained(client, pod, clock, known) for pod in not_running[:SHOWN]]
+    waiting = [await _findings_of(client, pod, clock, known) for pod in not_running[:SHOWN]]
     return WorkloadFindings(
         ref=ref,
         namespace=namespace,

@@ -66,7 +66,7 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
         fact(findings.ref.kind, f"{findings.namespace}/{findings.ref.name}"),
         fact("Wants", f"{wants}; {', '.join(there)}"),
         "Held for it:",
-        *(f"  {line}" for line in _reserved(findings)),
+        *(f"  {line}" for line in _reservation_lines(findings)),
         "Claims:",
         *(f"  {_claim(claim)}" for claim in findings.claims),
         *(["  its pods name no existing claim"] if not findings.claims else []),
@@ -77,7 +77,7 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
     ]
 
 
-def _reserved(findings: WorkloadFindings) -> Iterator[str]:
+def _reservation_lines(findings: WorkloadFindings) -> Iterator[str]:
     named = {reservation.metadata.name for reservation in findings.reservations}
     shown = False
     for explanation in findings.claims:

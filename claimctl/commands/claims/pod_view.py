@@ -78,7 +78,7 @@ class PodFindings:
             case "Running":
                 return tuple(_resizing(self))
             case "Failed":
-                return tuple(_refused(self))
+                return tuple(_refusal(self))
         return ()
 
     def advice(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
 
 
-def _refused(findings: PodFindings) -> Iterator[tuple[str, str]]:
+def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:
     """Why the kubelet ended the pod before a container ran."""
     if not isinstance(findings.pod, SchedulingPod):
         return

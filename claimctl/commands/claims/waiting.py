@@ -32,7 +32,7 @@ def _on_record(explanation: Explanation, blocker: Blocker) -> bool:
 
 
 def release_wait(explanation: Explanation, blocker: Blocker) -> str:
-    """The same as text; '' if time does not end the blocker."""
+    """Until when the release waits, as text; '' if time does not end the blocker."""
     if blocker.after is None:
         return ""
     if (end := until(explanation, blocker)) is not None:

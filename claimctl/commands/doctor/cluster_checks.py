@@ -90,9 +90,9 @@ class ObservedCluster:
     stale_taints: tuple[tuple[str, Taint], ...] = ()
     """Taints of ``claimctl reschedule`` that no run needs any more, with the names of the nodes."""
     avoidances: tuple[tuple[str, str, str], ...] = ()
-    """Namespace and name of owners whose pods nodes refuse, and what is the matter."""
+    """Namespace and name of owners whose pods nodes refuse, and the problem."""
     resizes: tuple[tuple[str, str, str], ...] = ()
-    """Namespace and name of pods for which others left in vain, and what is the matter."""
+    """Namespace and name of pods whose resize failed after others were evicted, and why."""
     old_groups: int = 0
     """How many PodGroups the next Kubernetes release would not serve any more."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
         "refused-pods": "no Event of a kubelet that refuses a pod",
         "unreadable-objects": "every object can be read",
         "avoidances": "no owner's pods wait because nodes refuse them",
-        "resizes": "no pod left in vain so that another one can grow",
+        "resizes": "no pod was evicted for a resize that then failed",
         "stale-taints": "no node has a taint that a run of reschedule left behind",
     }
     if observed.dialect not in DIALECTS or not DIALECTS[observed.dialect].groups:
@@ -169,7 +169,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
         ),
         *_claims(observed),
         *_kubelets(observed),
-        *_refused(observed),
+        *_refused_pods(observed),
         *_rescheduling(observed),
     )
 
@@ -334,7 +334,7 @@ def _kubelets(observed: ObservedCluster) -> Iterator[Finding]:
             yield Finding("mixed-versions", text, object=node.metadata.name)
 
 
-def _refused(observed: ObservedCluster) -> Iterator[Finding]:
+def _refused_pods(observed: ObservedCluster) -> Iterator[Finding]:
     """Pods that kubelets refused: feature gates of the kubelet and the API server may differ."""
     counts = Counter(
         (event.regarding.namespace, event.note)

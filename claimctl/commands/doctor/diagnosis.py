@@ -18,7 +18,7 @@ def diagnosis(examination: Examination) -> tuple[Finding, ...]:
     return (
         *_cluster(examination),
         *_dialect(examination),
-        *_installed(examination),
+        *_installation(examination),
         *_controller(examination),
         *(checks(examination.observed)),
     )
@@ -56,7 +56,7 @@ def _dialect(examination: Examination) -> Iterator[Finding]:
         yield Finding("dialect", examination.dialect_unknown, verdict=CheckVerdict.UNKNOWN)
 
 
-def _installed(examination: Examination) -> Iterator[Finding]:
+def _installation(examination: Examination) -> Iterator[Finding]:
     if not examination.missing_crds:
         yield Finding("installation", "the CRDs are served", verdict=CheckVerdict.OK)
         return

@@ -42,7 +42,7 @@ def scrubbed(body: Mapping[str, Any], plural: str) -> Json:
         case "deployments" | "statefulsets" | "jobs" | "replicasets":
             return _with(body, spec=_workload_spec(body), status=body.get("status") or {})
         case "nodes":
-            return _with(body, status=_picked(body.get("status") or {}, _NODE_STATUS))
+            return _with(body, status=_pick(body.get("status") or {}, _NODE_STATUS))
         case "resourceclaims":
             whole = _with(body, **_rest(body))
             managed = (body.get("metadata") or {}).get("managedFields")
@@ -69,10 +69,10 @@ def _metadata(body: Mapping[str, Any]) -> Json:
         for key, value in (given.get("annotations") or {}).items()
         if key.startswith(_ANNOTATIONS)
     }
-    return {**_picked(given, _META), **({"annotations": annotations} if annotations else {})}
+    return {**_pick(given, _META), **({"annotations": annotations} if annotations else {})}
 
 
-def _picked(given: Mapping[str, Any], keys: tuple[str, ...]) -> Json:
+def _pick(given: Mapping[str, Any], keys: tuple[str, ...]) -> Json:
     return {key: given[key] for key in keys if key in given}
 
 
@@ -82,22 +82,22 @@ def _pod_spec(body: Mapping[str, Any]) -> Json:
         {"name": container.get("name"), "claims": (container.get("resources") or {}).get("claims")}
         for container in spec.get("containers") or ()
     ]
-    return {**_picked(spec, _POD_SPEC), "containers": claims}
+    return {**_pick(spec, _POD_SPEC), "containers": claims}
 
 
 def _pod_status(body: Mapping[str, Any]) -> Json:
     status = body.get("status") or {}
     containers = [
-        _picked(container, _CONTAINER) for container in status.get("containerStatuses") or ()
+        _pick(container, _CONTAINER) for container in status.get("containerStatuses") or ()
     ]
-    return {**_picked(status, _POD_STATUS), "containerStatuses": containers}
+    return {**_pick(status, _POD_STATUS), "containerStatuses": containers}
 
 
 def _workload_spec(body: Mapping[str, Any]) -> Json:
     spec = body.get("spec") or {}
     template = spec.get("template") or {}
     shown = {"metadata": _metadata(template), "spec": _pod_spec(template)}
-    return {**_picked(spec, _WORKLOAD_SPEC), "template": shown}
+    return {**_pick(spec, _WORKLOAD_SPEC), "template": shown}
 
 
 def _without_parameters(value: Any) -> Any:

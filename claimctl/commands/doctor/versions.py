@@ -95,7 +95,7 @@ async def versions(client: Client, clock: Clock) -> Versions:
     return Versions(
         kubernetes=kubernetes,
         served=served,
-        crds=await _served_crds(client),
+        crds=await _crd_versions(client),
         crds_release=await _release_of_crds(client),
         controller=controller,
         election=await election(client, clock.now(), where),
@@ -103,7 +103,7 @@ async def versions(client: Client, clock: Clock) -> Versions:
     )
 
 
-async def _served_crds(client: Client) -> tuple[str, ...]:
+async def _crd_versions(client: Client) -> tuple[str, ...]:
     try:
         group = await client.get_document(f"/apis/{CLAIMRESERVATIONS.group}", ApiGroup)
     except NotFound:

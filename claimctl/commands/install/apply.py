@@ -52,7 +52,7 @@ class Installer:
 
     client: DocumentClient
     clock: Clock
-    report: Callable[[Applied], None] = lambda _applied: None
+    report: Callable[[Applied], None] = lambda _apply_one: None
 
     async def check(self, documents: Iterable[Object]) -> None:
         """Look at what is there already.
@@ -76,9 +76,9 @@ class Installer:
             InstallFailed: the server refused an object, or does not serve its kind.
         """
         for document in documents:
-            self.report(await self._applied(document, dry_run=dry_run))
+            self.report(await self._apply_one(document, dry_run=dry_run))
             if document["kind"] == CRD[1] and not dry_run:
-                await self._established(document["metadata"]["name"])
+                await self._wait_for_crd(document["metadata"]["name"])
 
     async def wait(self, documents: Iterable[Object], seconds: float) -> None:
         """Wait until every Deployment among the documents is available.
@@ -106,12 +106,12 @@ class Installer:
         except ApiError as refused:
             if refused.status == 404:
                 return None
-            raise InstallFailed(f"cannot read {_named(document)}: {refused.message}") from refused
+            raise InstallFailed(f"cannot read {_name_of(document)}: {refused.message}") from refused
 
-    async def _applied(self, document: Object, *, dry_run: bool) -> Applied:
+    async def _apply_one(self, document: Object, *, dry_run: bool) -> Applied:
         before = await self._find(document)
         if before is None and dry_run:
-            return _told(document, ApplyOutcome.CREATED)
+            return _applied_as(document, ApplyOutcome.CREATED)
         try:
             after = await self.client.apply(document, MANAGER, dry_run=dry_run)
         except NotServed as missing:
@@ -122,13 +122,13 @@ class Installer:
                 )
             raise InstallFailed(text) from missing
         except ApiError as refused:
-            raise InstallFailed(f"{_named(document)}: {refused.message}") from refused
+            raise InstallFailed(f"{_name_of(document)}: {refused.message}") from refused
         if before is None:
-            return _told(document, ApplyOutcome.CREATED)
-        same = _compared(before) == _compared(after)
-        return _told(document, ApplyOutcome.UNCHANGED if same else ApplyOutcome.CHANGED)
+            return _applied_as(document, ApplyOutcome.CREATED)
+        same = _comparable(before) == _comparable(after)
+        return _applied_as(document, ApplyOutcome.UNCHANGED if same else ApplyOutcome.CHANGED)
 
-    async def _established(self, name: str, seconds: float = 30.0) -> None:
+    async def _wait_for_crd(self, name: str, seconds: float = 30.0) -> None:
         end = self.clock.monotonic() + seconds
         while "Established" not in _true_conditions(await self.client.get(CRD, "", name)):
             if self.clock.monotonic() >= end:
@@ -137,7 +137,7 @@ class Installer:
 
     async def _late(self, document: Object, seconds: float) -> str:
         meta = document["metadata"]
-        what = f"{_named(document)} is not available within {seconds:g} s"
+        what = f"{_name_of(document)} is not available within {seconds:g} s"
         pods = await self.client.list(("v1", "Pod"), meta["namespace"])
         wanted = document["spec"]["selector"]["matchLabels"].items()
         ours = (pod for pod in pods if wanted <= pod["metadata"].get("labels", {}).items())
@@ -212,22 +212,22 @@ def _check_age(document: Object, existing: Object) -> None:
     theirs = existing["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     if version_of(theirs) > version_of(ours):
         raise NotOurs(
-            f"{_named(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
+            f"{_name_of(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
             f"older schema would drop fields; install with claimctl {theirs} or newer"
         )
 
 
-def _told(document: Object, outcome: ApplyOutcome) -> Applied:
+def _applied_as(document: Object, outcome: ApplyOutcome) -> Applied:
     meta = document["metadata"]
     return Applied(document["kind"], meta.get("namespace", ""), meta["name"], outcome)
 
 
-def _named(document: Object) -> str:
+def _name_of(document: Object) -> str:
     meta = document["metadata"]
     return f"{document['kind']} {'/'.join(filter(None, (meta.get('namespace'), meta['name'])))}"
 
 
-def _compared(document: Object) -> Object:
+def _comparable(document: Object) -> Object:
     """The object without the fields that change although nothing of it does."""
     meta = {key: value for key, value in document["metadata"].items() if key not in _NOT_COMPARED}
     return {**document, "metadata": meta, "status": None}

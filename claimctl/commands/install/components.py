@@ -75,12 +75,14 @@ class Choice:
 def chosen(choice: Choice) -> list[Object]:
     """The documents of the components, in the order in which they can be applied."""
     return [
-        _linked(_moved(_with_image(document, choice.image), choice.namespace), choice.runbook_url)
-        for document in _wanted(choice)
+        _link_alerts(
+            _move(_with_image(document, choice.image), choice.namespace), choice.runbook_url
+        )
+        for document in _documents_of(choice)
     ]
 
 
-def _wanted(choice: Choice) -> Iterator[Object]:
+def _documents_of(choice: Choice) -> Iterator[Object]:
     for component in FOLDERS:
         if component in choice.components:
             yield from documents(component)
@@ -105,7 +107,7 @@ def documents(component: str) -> list[Object]:
 def every_document(namespace: str) -> list[Object]:
     """The documents of all components and of all parts of the rescheduler, in their order."""
     return [
-        _moved(document, namespace)
+        _move(document, namespace)
         for component in FOLDERS | RESCHEDULER_FOLDERS
         for document in documents(component)
     ]
@@ -151,7 +153,7 @@ def _with_image(document: Object, image: str) -> Object:
     return changed
 
 
-def _linked(document: Object, url: str) -> Object:
+def _link_alerts(document: Object, url: str) -> Object:
     """The document; its alerts, if it has some, have links to their pages."""
     if url and document["kind"] == ALERTS:
         for group in document["spec"]["groups"]:
@@ -160,10 +162,10 @@ def _linked(document: Object, url: str) -> Object:
     return document
 
 
-def _moved(value: Any, namespace: str) -> Any:
+def _move(value: Any, namespace: str) -> Any:
     """A document in another namespace: every field whose value is the namespace of the files."""
     if isinstance(value, dict):
-        return {key: _moved(part, namespace) for key, part in value.items()}
+        return {key: _move(part, namespace) for key, part in value.items()}
     if isinstance(value, list):
-        return [_moved(part, namespace) for part in value]
+        return [_move(part, namespace) for part in value]
     return namespace if value == NAMESPACE else value

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """What is to be done. With ``seconds`` 0 the command does not wait."""
+    """The flags of one installation. With ``seconds`` 0 the command does not wait."""
 
     choice: Choice
     seconds: float
@@ -34,7 +34,7 @@ def install(access: Access, plan: InstallPlan) -> None:
     """Apply the manifests, and wait for the controller if that is wanted."""
 
     async def work(session: Session) -> None:
-        await _carried_out(session, plan, documents)
+        await _carry_out(session, plan, documents)
 
     try:
         documents = chosen(plan.choice)
@@ -45,7 +45,7 @@ def install(access: Access, plan: InstallPlan) -> None:
         raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error
 
 
-async def _carried_out(session: Session, plan: InstallPlan, documents: list[Object]) -> None:
+async def _carry_out(session: Session, plan: InstallPlan, documents: list[Object]) -> None:
     client = DocumentClient(session.transport, MANAGER)
     suffix = " (dry run)" if plan.dry_run else ""
 

@@ -66,7 +66,7 @@ def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     if scanned.claim.status.allocation is None:
         return _finalizer(scanned.claim, times)
     entries, using = _Entries.of(scanned), _users(scanned)
-    if (left := _listed_ahead(scanned, entries, times, in_use=bool(using))) is not None:
+    if (left := _judge_listed_ahead(scanned, entries, times, in_use=bool(using))) is not None:
         return left
     cause = _cause(scanned, entries, in_use=bool(using))
     if cause is None:
@@ -78,7 +78,7 @@ def judge(scanned: ScannedClaim, times: WatchTimes) -> Orphan | None:
     return _next(orphan, scanned, entries, times)
 
 
-def _listed_ahead(
+def _judge_listed_ahead(
     scanned: ScannedClaim, entries: _Entries, times: WatchTimes, *, in_use: bool
 ) -> Orphan | None:
     """Judge a claim with entries that claimctl listed ahead, or with the guard in their place.

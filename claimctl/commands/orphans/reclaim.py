@@ -107,7 +107,7 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for candidate in self._undecided():
+        for candidate in self._candidates_left():
             candidate.outcome = Outcome.WOULD_FREE
         return self._all()
 
@@ -118,9 +118,9 @@ class Reclaim:
             KubeError: the claims, pods or reservations cannot be read.
         """
         await self._find()
-        for candidate in self._undecided():
-            await self._guarded(candidate, self._check_rights(candidate))
-        while waiting := self._undecided():
+        for candidate in self._candidates_left():
+            await self._guard(candidate, self._check_rights(candidate))
+        while waiting := self._candidates_left():
             await self._wait(min(candidate.due for candidate in waiting), len(waiting))
             await self._round(waiting)
         return self._all()
@@ -128,7 +128,7 @@ class Reclaim:
     def _all(self) -> tuple[Candidate, ...]:
         return tuple(self.candidates[key] for key in sorted(self.candidates))
 
-    def _undecided(self) -> list[Candidate]:
+    def _candidates_left(self) -> list[Candidate]:
         return [candidate for candidate in self._all() if candidate.outcome is None]
 
     # -- scanning
@@ -156,7 +156,7 @@ class Reclaim:
             elif scanned is None or scanned.claim.metadata.uid != candidate.claim.metadata.uid:
                 self._finish(candidate)
             else:
-                await self._guarded(candidate, self._advance(candidate, scanned, seen))
+                await self._guard(candidate, self._advance(candidate, scanned, seen))
 
     async def _advance(self, candidate: Candidate, scanned: ScannedClaim, seen: ClaimScan) -> None:
         """Judge a candidate again, and make its next write if nothing blocks it."""
@@ -227,7 +227,7 @@ class Reclaim:
 
     # -- writing
 
-    async def _guarded(self, candidate: Candidate, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, candidate: Candidate, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except NotFound:

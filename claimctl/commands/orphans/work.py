@@ -79,13 +79,13 @@ def table(candidates: Sequence[Candidate], wanted: OrphansWanted) -> Table:
             for candidate in candidates
         ),
         names=tuple(
-            resource_name(CLAIM, candidate.key.name) for candidate in _acted_on(candidates)
+            resource_name(CLAIM, candidate.key.name) for candidate in _freed_candidates(candidates)
         ),
         empty=f"No orphans found{f' in namespace {wanted.namespace}' * bool(wanted.namespace)}.",
     )
 
 
-def _acted_on(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _freed_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [
         candidate
         for candidate in candidates
@@ -134,10 +134,10 @@ def _conclude(candidates: Sequence[Candidate], wanted: OrphansWanted) -> None:
     """Print one line on stderr: the result, and what to do next."""
     if not candidates:
         return
-    acted = f"{len(_acted_on(candidates))} of {len(candidates)} claims"
+    acted = f"{len(_freed_candidates(candidates))} of {len(candidates)} claims"
     if wanted.write:
         typer.echo(f"{acted} freed", err=True)
-    elif _acted_on(candidates):
+    elif _freed_candidates(candidates):
         watched = wanted.times.settle_seconds + wanted.times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
         typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)

@@ -101,7 +101,7 @@ def devices(
 
 
 def describe(timeline: Timeline) -> str:
-    """What the chart shows, in words."""
+    """The chart as a sentence, for readers who do not see it."""
     texts = [
         f"{span.name} from {span.start:%H:%M:%S} to {(span.end or timeline.end):%H:%M:%S}"
         for lane in (Lane.DEVICE, Lane.HOLDER)

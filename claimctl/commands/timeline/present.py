@@ -62,17 +62,17 @@ def timeline(seen: Seen) -> Timeline:
 
 def _uses(seen: Seen) -> Iterator[TimelineSpan]:
     """The devices of the claim, and its holders."""
-    allocated = _allocated(seen)
+    allocated = _allocation_time(seen)
     start = allocated or seen.claim.metadata.creation_timestamp or seen.now
     for name in devices(seen.claim):
         yield TimelineSpan(Lane.DEVICE, name, start, started_before=allocated is None)
     for entry in filter(is_workload, seen.claim.status.reserved_for):
-        since = _reserved(seen.reservations, entry)
+        since = _hold_time(seen.reservations, entry)
         name = f"{entry.resource}/{entry.name}"
         yield TimelineSpan(Lane.HOLDER, name, since or start, started_before=since is None)
 
 
-def _allocated(seen: Seen) -> datetime | None:
+def _allocation_time(seen: Seen) -> datetime | None:
     """When the claim got its devices: by the allocation, else by a reservation's status."""
     allocation = seen.claim.status.allocation
     if allocation is None:
@@ -82,7 +82,7 @@ def _allocated(seen: Seen) -> datetime | None:
     return allocation.allocation_timestamp or min(known, default=None)
 
 
-def _reserved(made: Iterable[ClaimReservation], holder: Reference) -> datetime | None:
+def _hold_time(made: Iterable[ClaimReservation], holder: Reference) -> datetime | None:
     for reservation in made:
         if (
             reservation.status.reserved_for is not None
@@ -113,7 +113,7 @@ def _marks(seen: Seen) -> Iterator[Mark]:
     yield from dict.fromkeys(events)
     for reservation in seen.reservations:
         for mark in _conditions(reservation):
-            # else an Event tells the same news
+            # leave out a condition that an Event reports, too
             if not any(
                 mark.reason == event.reason and abs(mark.at - event.at) <= _SAME for event in events
             ):

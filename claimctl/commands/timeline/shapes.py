@@ -70,7 +70,7 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
     series: EventSeries | None = None
 
     def as_event(self) -> TimedEvent:
-        """The same Event as events.k8s.io shows it."""
+        """The Event in the shape of events.k8s.io."""
         return TimedEvent(
             metadata=self.metadata,
             regarding=self.involved_object,
@@ -86,7 +86,7 @@ class CoreEvent(Wire, frozen=True, kw_only=True):
 TIMED_PODS = read_as(PODS, TimedPod)
 TIMED_RESERVATIONS = read_as(CLAIMRESERVATIONS, TimedReservation)
 TIMED_EVENTS = read_as(EVENTS, TimedEvent)
-"""The same resources, read with their times."""
+"""The resources, read with their times."""
 CORE_EVENTS = Resource("", "v1", "events", "Event", CoreEvent)
 
 

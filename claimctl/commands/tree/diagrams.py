@@ -14,7 +14,7 @@ def mermaid(graph: Graph) -> str:
     lines = ["flowchart LR"]
     for key, vertex in graph.vertices.items():
         left, right = _MERMAID.get(_kind(vertex), ("[", "]"))
-        text = "<br>".join(map(_escaped, _texts(vertex)))
+        text = "<br>".join(map(_escape, _texts(vertex)))
         lines.append(f'  {ids[key]}{left}"{text}"{right}')
     for edge in graph.edges:
         lines.append(f"  {ids[edge.source]} -->|{edge.label}| {ids[edge.target]}")
@@ -26,10 +26,10 @@ def dot(graph: Graph) -> str:
     lines = ["digraph claims {", "  rankdir=LR;"]
     for key, vertex in graph.vertices.items():
         shape = _DOT.get(_kind(vertex), "folder")
-        text = "\\n".join(map(_quoted, _texts(vertex)))
-        lines.append(f'  "{_quoted(key)}" [shape={shape}, label="{text}"];')
+        text = "\\n".join(map(_quote, _texts(vertex)))
+        lines.append(f'  "{_quote(key)}" [shape={shape}, label="{text}"];')
     for edge in graph.edges:
-        source, target = _quoted(edge.source), _quoted(edge.target)
+        source, target = _quote(edge.source), _quote(edge.target)
         lines.append(f'  "{source}" -> "{target}" [label="{edge.label}"];')
     return "\n".join([*lines, "}"])
 
@@ -42,10 +42,10 @@ def _texts(vertex: Vertex) -> list[str]:
     return [vertex.kind, vertex.name, *([vertex.note] if vertex.note else [])]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text inside double quotes of Mermaid, which writes characters as ``#quot;``."""
     return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -134,8 +134,8 @@ def _claim(graph: Graph, view: ClaimView) -> None:
 def around(graph: Graph, keys: Iterable[str]) -> Graph:
     """The part of the graph that is connected with these vertices, above and below them."""
     wanted = dict.fromkeys(keys)
-    up = _reached(graph, wanted, upward=True)
-    kept = up.keys() | _reached(graph, wanted, upward=False).keys()
+    up = _reach(graph, wanted, upward=True)
+    kept = up.keys() | _reach(graph, wanted, upward=False).keys()
     part = Graph()
     for key, vertex in graph.vertices.items():
         if key in kept:
@@ -146,7 +146,7 @@ def around(graph: Graph, keys: Iterable[str]) -> Graph:
     return part
 
 
-def _reached(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, None]:
+def _reach(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, None]:
     keys: dict[str, None] = {}
     left = list(start)
     while left:

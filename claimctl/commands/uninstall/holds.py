@@ -54,7 +54,7 @@ def without_hold(
             if there was none.
     """
     own = own_holds(scanned.claim)
-    held = tuple(_held(hold, scanned) for hold in _reservable(scanned, own))
+    held = tuple(_withdrawn_reservation(hold, scanned) for hold in _reservable(scanned, own))
     if scanned.reserved or scanned.live.unreadable or not held:
         return None
     meta = scanned.claim.metadata
@@ -91,7 +91,7 @@ def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, 
     return tuple(hold for hold in holds if (hold.api_group, hold.resource) in _KINDS)
 
 
-def _held(hold: Reference, scanned: ScannedClaim) -> Held:
+def _withdrawn_reservation(hold: Reference, scanned: ScannedClaim) -> Held:
     """A withdrawn ClaimReservation for the hold, as all controllers have seen it by now."""
     meta = scanned.claim.metadata
     kind = _KINDS[hold.api_group, hold.resource]

@@ -75,7 +75,12 @@ def leftovers(
     """
     left = (
         *(
-            _about(workload.meta, workload.resource.kind, Why.ANNOTATED, _annotated(workload))
+            _about(
+                workload.meta,
+                workload.resource.kind,
+                Why.ANNOTATED,
+                _describe_annotations(workload),
+            )
             for workload in scan.workloads
         ),
         *_reservations(scan),
@@ -84,7 +89,7 @@ def leftovers(
             _about(group.metadata, PODGROUPS.kind, Why.GUARDED, *_why_guarded(group, scan, run))
             for group in guarded_groups(scan)
         ),
-        *_left_elsewhere(scan),
+        *_other_leftovers(scan),
     )
     return tuple(sorted(left, key=lambda leftover: leftover.identity))
 
@@ -95,7 +100,7 @@ def _about(
     return Leftover(kind, meta.namespace, meta.name, reason, message, after)
 
 
-def _left_elsewhere(scan: Scan) -> Iterator[Leftover]:
+def _other_leftovers(scan: Scan) -> Iterator[Leftover]:
     """What is left in plans, nodes, records of ``claimctl reschedule`` and pods."""
     for plan in scan.plans:
         if not is_carried_out(plan):
@@ -159,7 +164,7 @@ def notes(scan: Scan) -> tuple[str, ...]:
 _MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
 
 
-def _annotated(workload: AnnotatedWorkload) -> str:
+def _describe_annotations(workload: AnnotatedWorkload) -> str:
     names = listed(sorted(workload.annotations))
     return f"has the annotations {names}; if it comes back, remove it where the manifest is kept"
 
@@ -194,11 +199,11 @@ def _why_reserved(
     recorded = reservation.status.reserved_for
     holds = own_holds(claim.claim) | ({recorded.uid} if recorded is not None else set())
     if not any(entry.uid in holds for entry in claim.claim.status.reserved_for):
-        if (finished := _finished(claim)) is not None:
+        if (finished := _blocking_tombstones(claim)) is not None:
             return finished
     elif (using := _using(claim)) is not None:
         return using
-    return _reported(reservation)
+    return _controllers_reason(reservation)
 
 
 def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float | None] | None:
@@ -215,7 +220,7 @@ def _ghost(reservation: ClaimReservation, scan: Scan) -> tuple[str, str, float |
     return Reason.FORCE_DELETED_PODS, text, max(left.values())
 
 
-def _finished(claim: ScannedClaim) -> tuple[str, str, None] | None:
+def _blocking_tombstones(claim: ScannedClaim) -> tuple[str, str, None] | None:
     """Finished pods whose tombstones stay in the list beside the entries of running pods."""
     if not (names := finished_pods(claim)):
         return None
@@ -247,7 +252,7 @@ def _using(claim: ScannedClaim) -> tuple[str, str, None] | None:
 _LOG = "kubectl -n claimctl-system logs deployment/claimctl-controller"
 
 
-def _reported(reservation: ClaimReservation) -> tuple[str, str, float | None]:
+def _controllers_reason(reservation: ClaimReservation) -> tuple[str, str, float | None]:
     """What the controller reports about the release."""
     condition = find_condition(reservation.status.conditions, ConditionType.RELEASED)
     if condition is None or condition.status == "True" or condition.reason == Reason.HELD:
@@ -264,19 +269,19 @@ def _claims(scan: Scan, times: WatchTimes, watched: float, run: float) -> Iterat
     for scanned in scan.claims:
         if scanned.reserved:
             continue
-        for why in _left_in(scanned, scan, times, watched, run):
+        for why in _traces_in(scanned, scan, times, watched, run):
             yield _about(scanned.claim.metadata, RESOURCECLAIMS.kind, *why)
 
 
-def _left_in(
+def _traces_in(
     scanned: ScannedClaim, scan: Scan, times: WatchTimes, watched: float, run: float
 ) -> Iterator[tuple[str, str, float | None]]:
     orphan = judge(scanned, times)
-    freed = partial(_freed, scanned, orphan, times, watched, run)
+    freed = partial(_freeing, scanned, orphan, times, watched, run)
     if own_holds(scanned.claim):
         yield Why.HOLD, *freed()
     elif any(map(is_tombstone, scanned.claim.status.reserved_for)):
-        finished = _finished(scanned)
+        finished = _blocking_tombstones(scanned)
         if orphan is not None:
             yield Why.TOMBSTONES, *freed()
         else:
@@ -287,7 +292,7 @@ def _left_in(
         yield Why.OWNER, "is owned by a ClaimReservation that does not exist", None
 
 
-def _freed(
+def _freeing(
     scanned: ScannedClaim, orphan: Orphan | None, times: WatchTimes, watched: float, run: float
 ) -> tuple[str, float | None]:
     """Why the claim is not freed yet, and for how long it is watched before.

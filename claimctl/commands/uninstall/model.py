@@ -33,7 +33,8 @@ class Why(StrEnum):
     WITHDRAWN = "Withdrawn"
     """The ClaimReservation is deleted, and a controller is at work on its claim."""
     NO_CONTROLLER = "NoController"
-    """The same, but no controller runs. ``claimctl uninstall prepare`` does its work."""
+    """The ClaimReservation is deleted, and no controller runs. ``claimctl uninstall prepare`` does
+    its work."""
     HOLD = "HoldWithoutReservation"
     """claimctl's hold is in the list, and no ClaimReservation names the claim."""
     TOMBSTONES = "TombstonesWithoutReservation"

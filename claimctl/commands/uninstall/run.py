@@ -128,7 +128,7 @@ class Uninstall:
             KubeError: a request failed.
         """
         await require_namespaces(self._client, self._wanted.namespaces)
-        return self._judged(await self._scan())
+        return self._judge(await self._scan())
 
     async def run(self) -> UninstallResult:
         """Remove what is left, until nothing is, the time is over, or only a user can help.
@@ -144,7 +144,7 @@ class Uninstall:
                 began = self._clock.monotonic()
                 seen = await self._scan()
                 took = self._clock.monotonic() - began
-                result = self._judged(seen)
+                result = self._judge(seen)
                 if self._is_over(seen, result.left):
                     return result
                 await self._act(seen)
@@ -168,7 +168,7 @@ class Uninstall:
         """For how many seconds this run has watched the cluster."""
         return self._clock.monotonic() - self._began
 
-    def _judged(self, scan: Scan) -> UninstallResult:
+    def _judge(self, scan: Scan) -> UninstallResult:
         since = self._watched_since
         freed = self._clock.monotonic() - since if since is not None else 0.0
         left = leftovers(scan, self._wanted.times, freed, self._watched)
@@ -242,7 +242,7 @@ class Uninstall:
         loose = [claim for claim in scan.claims if not claim.reserved and _has_ours(claim)]
         if not loose:
             return
-        detected = await self._detected()
+        detected = await self._detect()
         rules = self._wanted.settings.rules(detected.dialect, detected.version)
         closed = {
             loose_claim.claim.metadata.uid: self._closed_age(loose_claim) for loose_claim in loose
@@ -279,7 +279,7 @@ class Uninstall:
         """
         if self._successor.running:
             return
-        settings, detection = self._wanted.settings, await self._detected()
+        settings, detection = self._wanted.settings, await self._detect()
         groups = DIALECTS[detection.dialect].groups
         lacking = await missing_rights(self._client, binding=detection.needs_binding, groups=groups)
         if lacking:
@@ -295,7 +295,7 @@ class Uninstall:
         self._report("no controller runs: this command does its work")
         self._successor.start()
 
-    async def _detected(self) -> Detection:
+    async def _detect(self) -> Detection:
         if self._detection is None:
             namespace = self._wanted.settings.lease_namespace
             self._detection = await DialectProbe(self._client, namespace=namespace).detect()

@@ -78,7 +78,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
     for part in seen.claims:
         reservations += part.reservations
         seen.unreadable += part.unreadable
-    tainted = () if scope else await _tainted(client)
+    tainted = () if scope else await _tainted_nodes(client)
     served = await resources(client, f"/apis/{CLAIMRESERVATIONS.api_version}")
     return Scan(
         now=clock.now(),
@@ -90,7 +90,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
         avoiding=() if scope else await _avoiding(client),
-        braked=() if scope else await _braked(client),
+        braked=() if scope else await _pods_with_brake(client),
         cron_jobs=tuple(seen.cron_jobs),
         unreadable=tuple(seen.unreadable),
         served=CLAIMRESERVATIONS.plural in served,
@@ -115,7 +115,7 @@ async def _read(client: Client, clock: Clock, namespace: str, seen: _Found) -> N
     seen.claims.append(await scan_claims(client, clock, namespace))
 
 
-async def _tainted(client: Client) -> tuple[tuple[str, Taint], ...] | None:
+async def _tainted_nodes(client: Client) -> tuple[tuple[str, Taint], ...] | None:
     """The taints of nodes; None if the user may not read nodes."""
     try:
         nodes = await client.list(NODES, partial=True)
@@ -129,7 +129,7 @@ async def _avoiding(client: Client) -> tuple[str, ...]:
     return tuple(record.metadata.name for record in records if record.status.avoidances)
 
 
-async def _braked(client: Client) -> tuple[PodRef, ...]:
+async def _pods_with_brake(client: Client) -> tuple[PodRef, ...]:
     try:
         return tuple(await braked_pods(client))
     except Forbidden:

@@ -86,9 +86,9 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
         deletion = Deletion(session.transport, wanted.settings.lease_namespace)
         if mode.delete:
             present = await deletion.present()
-        result = await _carried_out(session, wanted, write=mode.writes)
+        result = await _carry_out(session, wanted, write=mode.writes)
         if mode.stop and not result.left:
-            result = await _stopped(session, wanted, result)
+            result = await _stop(session, wanted, result)
         _show(result, wanted, output, mode)
         if mode.delete and mode.dry_run:
             for each in present:
@@ -104,9 +104,7 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
         raise CommandFailed(str(error)) from error
 
 
-async def _carried_out(
-    session: Session, wanted: UninstallWanted, *, write: bool
-) -> UninstallResult:
+async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) -> UninstallResult:
 
     # A controller inside the command warns when the watch of a deleted CRD ends.
     configure(level=Level.ERROR)
@@ -121,7 +119,7 @@ async def _carried_out(
         raise CommandFailed(str(error)) from error
 
 
-async def _stopped(
+async def _stop(
     session: Session, wanted: UninstallWanted, before: UninstallResult
 ) -> UninstallResult:
     """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
@@ -133,7 +131,7 @@ async def _stopped(
     except StillRuns as error:
         raise CommandFailed(str(error)) from error
     _tell("the controller is stopped" if stopped else "no controller is installed")
-    after = await _carried_out(session, wanted, write=True)
+    after = await _carry_out(session, wanted, write=True)
     after.removed[:0] = before.removed
     return after
 
@@ -203,4 +201,4 @@ def conclusion(
         return f"{counted(count, 'object')} would be changed or deleted; nothing was written"
     advice = "run `claimctl uninstall prepare`" if verify else "do what MESSAGE says, and run again"
     where = counted(count, "object")
-    return f"claimctl cannot be deleted yet: something of it is left in {where}; {advice}"
+    return f"claimctl cannot be deleted yet: its traces are left in {where}; {advice}"
