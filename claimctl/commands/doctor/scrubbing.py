@@ -38,7 +38,10 @@ def scrubbed(body: Mapping[str, Any], plural: str) -> Json:
     """The part of an object that a report shows."""
     match plural:
         case "pods":
-            return _with(body, spec=_pod_spec(body), status=_pod_status(body))
+            status = body.get("status") or {}
+            containers = [_pick(part, _CONTAINER) for part in status.get("containerStatuses") or ()]
+            shown = {**_pick(status, _POD_STATUS), "containerStatuses": containers}
+            return _with(body, spec=_pod_spec(body), status=shown)
         case "deployments" | "statefulsets" | "jobs" | "replicasets":
             return _with(body, spec=_workload_spec(body), status=body.get("status") or {})
         case "nodes":
@@ -83,14 +86,6 @@ def _pod_spec(body: Mapping[str, Any]) -> Json:
         for container in spec.get("containers") or ()
     ]
     return {**_pick(spec, _POD_SPEC), "containers": claims}
-
-
-def _pod_status(body: Mapping[str, Any]) -> Json:
-    status = body.get("status") or {}
-    containers = [
-        _pick(container, _CONTAINER) for container in status.get("containerStatuses") or ()
-    ]
-    return {**_pick(status, _POD_STATUS), "containerStatuses": containers}
 
 
 def _workload_spec(body: Mapping[str, Any]) -> Json:

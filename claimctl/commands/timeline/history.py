@@ -150,7 +150,9 @@ class Chronicle:
         marks = self._book(meta.namespace, made.spec.resource_claim_name).marks
         if change.deleted:
             marks.append(Mark(change.at, about, "Deleted", "deleted"))
-            self._forget(key)
+            self._steps.pop(key, None)
+            for known in [known for known in self._conditions if known[0] == key]:
+                del self._conditions[known]
             return
         for condition in made.status.conditions:
             if condition.type == ConditionType.READY:
@@ -167,11 +169,6 @@ class Chronicle:
             reason = made.status.release.reason if made.status.release else ""
             marks.append(Mark(change.at, about, f"Release{step}", f"release ({reason}): {step}"))
         self._steps[key] = step
-
-    def _forget(self, reservation: Key) -> None:
-        self._steps.pop(reservation, None)
-        for key in [key for key in self._conditions if key[0] == reservation]:
-            del self._conditions[key]
 
 
 def condition_line(type_: str, status: str, message: str) -> str:
