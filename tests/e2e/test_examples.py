@@ -24,6 +24,7 @@ NOT_RUN = {
     "demo": "it takes a minute: test_demo.py",
     "controller": "it runs until a signal: test_controller_command.py",
     "install": "it needs an image: test_install.py plays it",
+    "uninstall run": "it takes claimctl away: test_uninstall_command.py plays it",
     "upgrade prepare": "it needs a cluster with PodGroups: test_upgrade_command.py",
 }
 WATCH_SECONDS = 5
@@ -73,9 +74,12 @@ async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
 
 
 def examples() -> list[str]:
+    """A downgrade comes before an upgrade, which takes its plan, and the uninstall comes last."""
+    late = ("upgrade", "uninstall")
+    ordered = sorted(COMMANDS, key=lambda entry: entry.name.startswith(late))
     return [
         line
-        for entry in COMMANDS
+        for entry in sorted(ordered, key=lambda entry: entry.name.startswith("uninstall"))
         if entry.name not in NOT_RUN
         for line in importlib.import_module(entry.module).EXAMPLES
     ]
