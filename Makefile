@@ -71,8 +71,8 @@ torture: $(STAMP) ## play random scenarios under faults for BUDGET seconds (180;
 torture-real: $(STAMP) ## the same on a real control plane (BUDGET=300 seconds; VERSION=, GATES=1, SEED=, NAMESPACES=)
 	$(BIN)/python -m labs torture-real $(call flags,VERSION GATES BUDGET SEED NAMESPACES KEEP TELL) $(ARGS)
 
-torture-nodes: $(STAMP) ## random users and kills on real nodes (BUDGET=150 seconds; HOLD=0 without claimctl; VERSION=, GATES=1, SEED=, KILLS=)
-	$(BIN)/python -m labs torture-nodes $(call flags,VERSION GATES BUDGET SEED HOLD KILLS KEEP) $(ARGS)
+torture-nodes: $(STAMP) ## random users and kills on real nodes (BUDGET=150 seconds; HOLD=0 without claimctl; GUARD=1 with pod-deletion; VERSION=, GATES=1, SEED=, KILLS=)
+	$(BIN)/python -m labs torture-nodes $(call flags,VERSION GATES BUDGET SEED HOLD GUARD KILLS KEEP) $(ARGS)
 
 torture-mutants: $(STAMP) ## plant bugs in claimctl and list them as caught or missed
 	$(BIN)/python -m labs torture-mutants $(call flags,BUDGET) $(ARGS)

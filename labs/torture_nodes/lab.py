@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import yaml
 from kube_in_process.components.kubelet.nodes import device_class
 
 from claimctl.kube.connection import load_connection
@@ -37,6 +38,8 @@ from labs.torture_real.controllers import Controllers
 _API = "resource.k8s.io/v1"
 _DEVICES = 64
 """On each node. The scheduler takes the first free one, so the same few are used all the time."""
+_GUARD = Path(__file__).parents[2] / "deploy/components/pod-deletion/pod-deletion.yaml"
+_GUARD_SECONDS = 5.0
 _CANNOT_RUN = 2
 _SETTLE_SECONDS = 1.0
 
@@ -50,6 +53,7 @@ def parser() -> Parser:
     flags.add_argument("--users", type=number(1), default=8, help="at once (%(default)s)")
     flags.add_switch("--hold", "0 for the cluster without claimctl (1)")
     flags.set_defaults(hold=True)
+    flags.add_switch("--guard", "1 to install the component pod-deletion (0)")
     flags.add_argument(
         "--kills",
         default=",".join(KINDS),
@@ -91,6 +95,8 @@ async def _run(options: Options, cluster: NodeCluster) -> Tally:
         following = asyncio.create_task(history.run(), name="history")
         controllers = await _controllers(cluster, client) if options.hold else None
         driver = await _driver(cluster, client)
+        if options.guard:
+            await _guard(client)
         users = Users(client, options.hold, options.seed)
         killer = Killer(cluster, driver, controllers, options.killed, options.seed)
         tally = Tally(actions=users.done, kills=killer.done)
@@ -133,6 +139,13 @@ async def _controllers(cluster: NodeCluster, client: DocumentClient) -> Controll
     await controllers.install(client.transport)
     start_replicas(controllers)
     return controllers
+
+
+async def _guard(client: DocumentClient) -> None:
+    """Install the policy against force deletion, and wait until the API server goes by it."""
+    for body in yaml.safe_load_all(_GUARD.read_text(encoding="utf-8")):
+        await client.create(body)
+    await asyncio.sleep(_GUARD_SECONDS)
 
 
 async def _driver(cluster: NodeCluster, client: DocumentClient) -> DriverProcess:

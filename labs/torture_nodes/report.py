@@ -15,7 +15,7 @@ _NONE = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The flags. Without ``hold`` the cluster is alone."""
+    """The flags. Without ``hold`` the cluster is alone; ``guard`` refuses force deletions."""
 
     version: str
     pod_groups: bool
@@ -24,6 +24,7 @@ class Options:
     seed: int
     users: int
     hold: bool
+    guard: bool
     kills: str
 
     @property
@@ -57,6 +58,7 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
     open_ = len(tally.faults) - len(ended)
     longest = f"{max(ended, default=0.0):.1f} s"
     who = "with claimctl" if options.hold else "the cluster alone"
+    who += " and pod-deletion" if options.guard else ""
     figures = {
         f"Kubernetes {version}": f"{who}, SEED={options.seed} BUDGET={options.budget:g}",
         "claims": f"{tally.claims}, of which {tally.held} were still held at the end",

@@ -17,6 +17,8 @@ def test_claimctl_holds_and_everything_is_killed_unless_the_flags_say_otherwise(
     assert options().hold
     assert options().killed == ("kubelet", "driver", "claimctl")
     assert not options("--hold", "0").hold
+    assert not options().guard
+    assert options("--guard", "1").guard
     assert options("--kills", "none").killed == ()
     assert options("--kills", "driver").killed == ("driver",)
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from claimctl.kube.documents import DocumentClient
-from claimctl.kube.errors import KubeError
+from claimctl.kube.errors import Invalid, KubeError
 from claimctl_demo.real_nodes.images import IMAGE
 
 NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"
@@ -141,8 +141,13 @@ class Users:
     async def _delete(
         self, kind: tuple[str, str], name: str, options: dict[str, Any] | None = None
     ) -> None:
-        with suppress(KubeError, OSError):
+        try:
             await self.client.delete(kind, NAMESPACE, name, options or {})
+        except Invalid:
+            # the policy of pod-deletion answers 422
+            self.done["refused by pod-deletion"] += 1
+        except (KubeError, OSError):
+            pass
 
 
 def _claim(name: str) -> dict[str, Any]:
