@@ -18,6 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -89,6 +90,8 @@ class Driver:
         self._calls, self._knobs = Path(settings["calls"]), Path(settings["knobs"])
         self._registered: set[str] = set()
         self._writing = threading.Lock()
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """By UID of a claim: its calls are answered one after the other."""
 
     def serve(self) -> list[grpc.Server]:
         """Begin to serve every node."""
@@ -165,29 +168,31 @@ class Driver:
         answer = message(DRA, f"Node{kind.capitalize()}ResourcesResponse")()
         for claim in asked.claims:
             began = time.time()
-            knobs = self._read_knobs()
-            time.sleep(float(knobs.get(f"{kind}_seconds", 0.0)))
-            error = str(knobs.get(f"{kind}_error", ""))
-            devices: list[dict[str, Any]] = []
-            if kind == "prepare" and not error:
-                error, devices = self._allocated(claim)
-            given = answer.claims[claim.uid]
-            given.error = error
-            for device in devices:
-                given.devices.add(**device)
-            names = [f"{each['pool_name']}/{each['device_name']}" for each in devices]
-            self._write(
-                {
-                    "kind": kind,
-                    "node": node.name,
-                    "claim": claim.uid,
-                    "name": f"{claim.namespace}/{claim.name}",
-                    "devices": names,
-                    "began": began,
-                    "ended": time.time(),
-                    "error": error,
-                }
-            )
+            # a kubelet may ask to unprepare while it still waits for the answer to a prepare
+            with self._turns[claim.uid]:
+                knobs = self._read_knobs()
+                time.sleep(float(knobs.get(f"{kind}_seconds", 0.0)))
+                error = str(knobs.get(f"{kind}_error", ""))
+                devices: list[dict[str, Any]] = []
+                if kind == "prepare" and not error:
+                    error, devices = self._allocated(claim)
+                given = answer.claims[claim.uid]
+                given.error = error
+                for device in devices:
+                    given.devices.add(**device)
+                names = [f"{each['pool_name']}/{each['device_name']}" for each in devices]
+                self._write(
+                    {
+                        "kind": kind,
+                        "node": node.name,
+                        "claim": claim.uid,
+                        "name": f"{claim.namespace}/{claim.name}",
+                        "devices": names,
+                        "began": began,
+                        "ended": time.time(),
+                        "error": error,
+                    }
+                )
         return answer
 
     def _read_knobs(self) -> dict[str, Any]:
