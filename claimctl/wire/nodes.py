@@ -61,7 +61,11 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     @property
     def last_report(self) -> datetime | None:
         """When the kubelet last reported its whole status, by the clock of the node."""
-        times = [one.last_heartbeat_time for one in self.conditions if one.last_heartbeat_time]
+        times = [
+            condition.last_heartbeat_time
+            for condition in self.conditions
+            if condition.last_heartbeat_time
+        ]
         return max(times, default=None)
 
 

@@ -69,7 +69,11 @@ class ClaimView:
     @property
     def idle_since(self) -> datetime | None:
         """Since when a workload that holds the claim has wanted no pods; None if it wants some."""
-        times = [one.status.idle_since for one in self.reservations if one.status.idle_since]
+        times = [
+            reservation.status.idle_since
+            for reservation in self.reservations
+            if reservation.status.idle_since
+        ]
         return max(times, default=None)
 
     def held_until(self) -> datetime | str:
@@ -79,12 +83,12 @@ class ClaimView:
             return "it is released by hand"
         if RetentionPolicy.PERSISTENT in policies:
             return "the workload ends"
-        if any(one.status.idle_since is None for one in self.reservations):
+        if any(reservation.status.idle_since is None for reservation in self.reservations):
             return "the workload is idle"
         ends = [
-            one.status.idle_since + timedelta(seconds=one.spec.idle_timeout_seconds)
-            for one in self.reservations
-            if one.status.idle_since is not None
+            reservation.status.idle_since + timedelta(seconds=reservation.spec.idle_timeout_seconds)
+            for reservation in self.reservations
+            if reservation.status.idle_since is not None
         ]
         return max(ends, default="nobody says when")
 

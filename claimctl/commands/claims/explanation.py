@@ -258,7 +258,9 @@ async def _ghost_signs(
 
     The controller looks again and again, so only it knows whether a ghost has ended.
     """
-    ghosts = [ghost for one in reservations for ghost in one.status.force_deleted_pods]
+    ghosts = [
+        ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
+    ]
     leases: dict[str, SignsOfLife] = {}
     for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
         try:

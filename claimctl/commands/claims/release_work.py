@@ -99,8 +99,8 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
     node, view = wanted.node_is_off, explanation.view
     ended = {
         ghost.uid: ghost.name
-        for one in view.reservations
-        for ghost in one.status.force_deleted_pods
+        for reservation in view.reservations
+        for ghost in reservation.status.force_deleted_pods
         if ghost.node_name == node
     }
     if not ended:
@@ -114,8 +114,8 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
             "node off first"
         )
     if not wanted.dry_run:
-        for one in view.reservations:
-            await _state_ended(client, one, frozenset(ended))
+        for reservation in view.reservations:
+            await _state_ended(client, reservation, frozenset(ended))
     verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
     line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
     document = request_of(explanation, dry_run=wanted.dry_run)

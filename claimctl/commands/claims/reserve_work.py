@@ -124,7 +124,7 @@ def reserved(ref: WorkloadRef, api_version: str, workload: Any, wanted: Wanted) 
     intended = plan(annotated)
     if intended.problems:
         raise UsageError("; ".join(problem.note for problem in intended.problems))
-    claims = tuple(one.spec.resource_claim_name for one in intended.create)
+    claims = tuple(reservation.spec.resource_claim_name for reservation in intended.create)
     if not claims:
         raise UsageError(
             f"{ref.kind} {ref.name} has ended or is being deleted: nothing can be reserved for it"

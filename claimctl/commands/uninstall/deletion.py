@@ -36,9 +36,9 @@ class Deletion:
         """
         there = []
         for document in self._documents:
-            found = await self._read(document)
-            if found is not None:
-                _refuse_helm(found)
+            existing = await self._read(document)
+            if existing is not None:
+                _refuse_helm(existing)
                 there.append(document)
         return there
 
@@ -75,11 +75,11 @@ def in_order_of_deletion(documents: Sequence[Object]) -> list[Object]:
 
     A namespace that others may use, too, is left out.
     """
-    once = {(*_kind(each), name_of(each)): each for each in reversed(documents)}
+    once = {(*_kind(document), name_of(document)): document for document in reversed(documents)}
     return [
-        each
-        for each in once.values()
-        if each["kind"] != "Namespace" or each["metadata"]["name"] == NAMESPACE
+        document
+        for document in once.values()
+        if document["kind"] != "Namespace" or document["metadata"]["name"] == NAMESPACE
     ]
 
 
@@ -94,8 +94,8 @@ def _kind(document: Object) -> tuple[str, str]:
     return document["apiVersion"], document["kind"]
 
 
-def _refuse_helm(found: Object) -> None:
-    notes = found["metadata"].get("annotations") or {}
+def _refuse_helm(existing: Object) -> None:
+    notes = existing["metadata"].get("annotations") or {}
     release = notes.get(HELM_RELEASE)
     if release is not None:
         place = notes.get(HELM_NAMESPACE, "")

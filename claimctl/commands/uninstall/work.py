@@ -91,8 +91,8 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
             result = await _stop(session, wanted, result)
         _show(result, wanted, output, mode)
         if mode.delete and mode.dry_run:
-            for each in present:
-                _tell(f"{name_of(each)} would be deleted")
+            for document in present:
+                _tell(f"{name_of(document)} would be deleted")
         elif mode.delete and not result.left:
             await deletion.delete(present, lambda name: _tell(f"{name} deleted"))
             _tell("claimctl is uninstalled")
