@@ -49,7 +49,7 @@ def test_a_component_has_every_document_of_its_folder(component: str) -> None:
 
 def test_what_others_need_comes_first() -> None:
     kinds = [each["kind"] for each in chosen(Choice())]
-    assert kinds[:4] == [*["CustomResourceDefinition"] * 3, "Namespace"]
+    assert kinds[:5] == [*["CustomResourceDefinition"] * 4, "Namespace"]
     assert kinds.index("ServiceAccount") < kinds.index("Deployment")
 
 

@@ -30,14 +30,14 @@ def test_it_prints_the_base_installation(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_json_is_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "--component", "crds", "-o", "json"))
-    assert (found["kind"], len(found["items"])) == ("List", 3)
+    assert (found["kind"], len(found["items"])) == ("List", 4)
 
 
 def test_components_are_put_together_each_once(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ("--component", "network-policy", "--component", "base", "--component", "crds")
     found = list(yaml.safe_load_all(printed(capsys, *wanted, "-n", "gpus", "--image", "i:1")))
     kinds = [each["kind"] for each in found]
-    assert kinds.count("CustomResourceDefinition") == 3
+    assert kinds.count("CustomResourceDefinition") == 4
     assert kinds[-1] == "NetworkPolicy"
     assert found[-1]["metadata"]["namespace"] == "gpus"
 
