@@ -42,7 +42,7 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
         assert answer.code == 1
         assert answer.err.startswith("error: Deployment/nope not found in namespace ml")
         answer = await served.claimctl("tree", "-n", "ml")
-        assert (answer.code, answer.err) == (0, "No claims found in namespace ml.\n")
+        assert (answer.code, answer.err) == (0, "No claims found: there is no namespace ml.\n")
         answer = await served.claimctl("tree", "secret/x")
         assert answer.code == 2
         assert answer.err.startswith("error: 'secret/x': the kind before '/' must be one of: ")
