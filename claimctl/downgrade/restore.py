@@ -25,7 +25,7 @@ from claimctl.downgrade.records import (
 from claimctl.downgrade.restoration import restore
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.discovery import ResourceDiscovery, UnknownKind
 from claimctl.kube.errors import (
     Conflict,
     Forbidden,
@@ -98,7 +98,7 @@ class _Restoration(PlanRun):
         """By the UID of a reference: whether its object exists with this UID."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
-        self._discovery = Discovery(client)
+        self._discovery = ResourceDiscovery(client)
 
     def begin(self) -> None:
         """Mark the claims whose references have to return, so that the progress counts them."""

@@ -22,7 +22,7 @@ class UnknownKind(Exception):
     """No version of the group serves such a resource."""
 
 
-class Discovery:
+class ResourceDiscovery:
     """Answers of the API server's discovery. They are cached for the life of this object."""
 
     def __init__(self, client: Client) -> None:
