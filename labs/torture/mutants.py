@@ -124,7 +124,7 @@ MUTANTS = (
         "write no tombstones",
         LIST,
         "_Draft.additions",
-        "yield tombstone(pod.metadata)",
+        "yield entry",
         "yield from ()",
     ),
     Mutant(
@@ -152,8 +152,8 @@ MUTANTS = (
         "hold on when a Job has ended",
         "claimctl.reservation.facts.workloads",
         "_phase",
-        "if verdict.ended:",
-        "if False:",
+        "if verdict.ended: return WorkloadPhase.ENDED",
+        "",
     ),
     Mutant(
         "take a phase for the end of containers",
@@ -197,14 +197,14 @@ MUTANTS = (
         "take out somebody else's hold in a downgrade",
         "claimctl.downgrade.expansion",
         "_obstacle",
-        "if unknown: return Obstacle.UNKNOWN_REFERENCE",
+        "if unknown: return ExpansionObstacle.UNKNOWN_REFERENCE",
         "",
     ),
     Mutant(
         "record what a downgrade replaces after the write",
         "claimctl.downgrade.prepare",
-        "_Run.begin",
-        "await self.report(Phase.EXPANDING)",
+        "_Preparation.begin",
+        "await self.report(PlanPhase.EXPANDING)",
         "",
     ),
     Mutant(
