@@ -152,8 +152,8 @@ MUTANTS = (
         "hold on when a Job has ended",
         "claimctl.reservation.facts.workloads",
         "_phase",
-        "if verdict.ended: return WorkloadPhase.ENDED",
-        "",
+        "WorkloadPhase.ENDED",
+        "WorkloadPhase.ACTIVE",
     ),
     Mutant(
         "take a phase for the end of containers",
