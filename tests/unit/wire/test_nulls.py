@@ -49,8 +49,9 @@ def _below(type_: Any) -> Iterator[Any]:
         yield from _below(each)
 
 
-# a null among the objects of a list is no object: it is counted as one that cannot be read
-NO_OBJECTS = {"_Page", "_RawPage"}
+# a null among the objects of a list is no object: it is counted as one that cannot be read;
+# a judged workload is made by claimctl, and no server sends one
+NO_OBJECTS = {"_Page", "_RawPage", "JudgedWorkload"}
 STRUCTS = sorted(
     {each for each in _below(Wire) if each.__name__.partition("[")[0] not in NO_OBJECTS},
     key=lambda each: f"{each.__module__}.{each.__qualname__}",
