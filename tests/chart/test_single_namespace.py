@@ -55,7 +55,9 @@ def test_the_rights_to_write_are_bound_in_the_namespace_only(tmp_path: Path) -> 
         each["metadata"]["name"]: each["rules"] for each in found if each["kind"] == "ClusterRole"
     }
     everywhere = {each["roleRef"]["name"] for each in found if each["kind"] == "ClusterRoleBinding"}
-    assert everywhere == {"claimctl-controller-reader"}
+    # the second one collects the roles of workload kinds, which only read
+    assert everywhere == {"claimctl-controller-reader", "claimctl-controller-workloads"}
+    assert not roles["claimctl-controller-workloads"]
     for rule in roles["claimctl-controller-reader"]:
         assert set(rule["verbs"]) <= {"list", "watch"} or rule == {
             "apiGroups": ["resource.k8s.io"],
