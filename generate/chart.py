@@ -316,6 +316,7 @@ PARTS = (
         {"ValidatingAdmissionPolicyBinding": _binding},
     ),
     Part("pod-deletion.yaml", "pod-deletion", ".Values.podDeletion.enabled"),
+    Part("workloads.yaml", "workloads", ".Values.workloads.enabled"),
     Part("rescheduler-avoidance.yaml", "avoidance", ".Values.reschedule.avoidance"),
     Part("rescheduler-rights.yaml", "rescheduler-rights", ".Values.reschedule.enabled"),
     Part(

@@ -80,6 +80,7 @@ class Chart(Values):
     networkPolicy: Switch
     admissionPolicy: AdmissionPolicy
     podDeletion: Switch
+    workloads: Switch
     reschedule: Reschedule
     uninstall: Uninstall
     global_: Annotated[dict[str, Any], Field(alias="global")] = {}

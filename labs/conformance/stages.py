@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kube_in_process.api_server import api_server
 from kube_in_process.clock import EPOCH, LoopClock
 from kube_in_process.cluster import Cluster
@@ -42,9 +44,19 @@ async def play(recording: Recording) -> list[StepResult]:
     handler.api.create(ADMINISTRATOR, namespaces, default)
     kind = handler.api.kinds.named("customresourcedefinitions")
     for body in definitions() if recording.definitions else ():
+        _as_recorded(body)
         handler.api.create(ADMINISTRATOR, Target(kind, ""), body)
     stage = ReplayStage(handler, handler.api.store.compact)
     return await Replay(recording, stage).run()
+
+
+def _as_recorded(definition: dict[str, Any]) -> None:
+    """Give the definition the default that it had when the answers were recorded."""
+    for version in definition["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"].get("spec", {})
+        grace = spec.get("properties", {}).get("forceDeletedPodGraceSeconds")
+        if grace is not None:
+            grace["default"] = 300
 
 
 async def _play_in_cluster(recording: Recording) -> list[StepResult]:

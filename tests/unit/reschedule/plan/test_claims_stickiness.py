@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from claimctl.reschedule.plan.claims import STICKY, Claims, Stickiness, stickiness
 from claimctl.reschedule.shapes.devices import SchedulingClaim
@@ -31,6 +32,10 @@ def of(
     claims = Claims(observed(claims=[made], pods=pods, reservations=reservations))
     (known,) = claims.all()
     return stickiness(known, frozenset(f"uid-{each}" for each in leaving), owner)
+
+
+def with_grace(made: ClaimReservation) -> ClaimReservation:
+    return replace(made, spec=replace(made.spec, force_deleted_pod_grace_seconds=300))
 
 
 LISTED = claim("slice", "gpu-0", listed=[entry("a")])
@@ -112,7 +117,7 @@ LISTED = claim("slice", "gpu-0", listed=[entry("a")])
             of(LISTED, reservation(forceDeletedPods=[GHOST])), Stickiness.GHOST, id="a ghost"
         ),
         pytest.param(
-            of(LISTED, reservation(forceDeletedPods=[OLD_GHOST])),
+            of(LISTED, with_grace(reservation(forceDeletedPods=[OLD_GHOST]))),
             Stickiness.HELD,
             id="a ghost past its grace",
         ),
