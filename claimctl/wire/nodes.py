@@ -59,6 +59,16 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
     @property
+    def is_unready(self) -> bool:
+        """Whether the kubelet cannot work, or is away.
+
+        A kubelet reports Ready=False while its container runtime is down, and
+        kube-controller-manager says Unknown of a kubelet that is silent.
+        """
+        ready = [condition for condition in self.conditions if condition.type == "Ready"]
+        return any(condition.status in ("False", "Unknown") for condition in ready)
+
+    @property
     def last_report(self) -> datetime | None:
         """When the kubelet last reported its whole status, by the clock of the node."""
         times = [

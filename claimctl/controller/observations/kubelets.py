@@ -4,6 +4,9 @@ No clock of a node is compared with ours. A renewal counts as made when a read s
 without it at the latest, so it is never taken for younger than it is. A start is taken for younger
 than it is: a kubelet reports its whole status as soon as it starts, and a report counts as a start
 when the cache of nodes shows it. (A kubelet reports every five minutes, too, and after changes.)
+
+A kubelet renews its Lease also while its container runtime is down. Then it ends no container, and
+its Node is not Ready: no renewal of that time counts, and none of the time before.
 """
 
 from __future__ import annotations
@@ -50,10 +53,17 @@ class Kubelets:
         self._clock = clock
         self._reports: LRUCache[str, _Report] = LRUCache(REMEMBERED_NODES)
         self._leases: LRUCache[str, _Renewals] = LRUCache(REMEMBERED_NODES)
+        self._unready: set[str] = set()
 
     def observe(self, node: Node) -> None:
         """Note a version of a Node from the cache."""
         name, report = node.metadata.name, node.status.last_report
+        if not node.status.is_unready:
+            self._unready.discard(name)
+        else:
+            self._unready.add(name)
+            if (lease := self._leases.get(name)) is not None:
+                lease.seen.clear()
         known = self._reports.get(name)
         if known is None or known.at != report:
             version, now = node.metadata.resource_version, self._clock.monotonic()
@@ -75,7 +85,8 @@ class Kubelets:
             self._leases[node_name] = _Renewals(at, began)
             return
         if at > known.at:
-            known.seen.append(known.read)
+            if node_name not in self._unready:
+                known.seen.append(known.read)
             known.at = at
         known.read = began
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.reservation.users.ghosts import RESTARTED_SECONDS, WORK_SECONDS, has_ended
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
+from claimctl.wire.nodes import NodeCondition, NodeStatus
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import after, node
 from tests.support.hand_clock import HandClock
@@ -42,6 +44,21 @@ def test_a_lease_from_a_backup_renews_nothing() -> None:
     for at, renewal in ((1, 0), (12, 10), (13, 5), (14, 5)):
         read(kubelets, clock, at, renewed(renewal))
     assert kubelets.last_renewal(NODE) is None
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_renewals_count_only_from_when_the_node_is_ready_again(status: str) -> None:
+    """A kubelet whose container runtime is down renews its Lease, and ends no container."""
+    clock = HandClock()
+    kubelets = Kubelets(clock)
+    for at, renewal in ((1, 0), (12, 10)):
+        read(kubelets, clock, at, renewed(renewal))
+    for ready, at in ((status, 20), ("True", 40)):
+        condition = NodeCondition(type="Ready", status=ready)
+        kubelets.observe(replace(node(NODE), status=NodeStatus(conditions=(condition,))))
+        assert kubelets.last_renewal(NODE) is None
+        read(kubelets, clock, at + 5, renewed(at))
+        assert (kubelets.last_renewal(NODE) is not None) == (ready == "True")
 
 
 def test_a_node_without_a_lease_has_no_signs() -> None:
