@@ -34,6 +34,7 @@ class _Report:
     version: str
     """The version of the Node that brought it."""
     seen: float
+    unready: bool = False
 
 
 @dataclass(slots=True)
@@ -53,21 +54,17 @@ class Kubelets:
         self._clock = clock
         self._reports: LRUCache[str, _Report] = LRUCache(REMEMBERED_NODES)
         self._leases: LRUCache[str, _Renewals] = LRUCache(REMEMBERED_NODES)
-        self._unready: set[str] = set()
 
     def observe(self, node: Node) -> None:
         """Note a version of a Node from the cache."""
         name, report = node.metadata.name, node.status.last_report
-        if not node.status.is_unready:
-            self._unready.discard(name)
-        else:
-            self._unready.add(name)
-            if (lease := self._leases.get(name)) is not None:
-                lease.seen.clear()
         known = self._reports.get(name)
         if known is None or known.at != report:
             version, now = node.metadata.resource_version, self._clock.monotonic()
-            self._reports[name] = _Report(report, version, now)
+            known = self._reports[name] = _Report(report, version, now)
+        known.unready = node.status.is_unready
+        if known.unready and (lease := self._leases.get(name)) is not None:
+            lease.seen.clear()
 
     def read_lease(self, node_name: str, lease: Lease | None, began: float) -> None:
         """Note an answer of the API server about a node's Lease.
@@ -85,7 +82,8 @@ class Kubelets:
             self._leases[node_name] = _Renewals(at, began)
             return
         if at > known.at:
-            if node_name not in self._unready:
+            report = self._reports.get(node_name)
+            if report is None or not report.unready:
                 known.seen.append(known.read)
             known.at = at
         known.read = began

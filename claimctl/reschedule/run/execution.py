@@ -239,7 +239,7 @@ class Execution:
         self.report.notes += await ask(self.client, *self._asked[-1])
 
     async def _is_prepared(self, group: MoveGroup) -> bool:
-        """Whether nothing stands against the evictions, and all is written that comes first."""
+        """Whether the pods may be evicted now. It writes first what an eviction needs."""
         left = await against_reallocations(
             self.client, group.reallocations, self.lease_namespace, self.clock.now()
         )
