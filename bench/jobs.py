@@ -23,9 +23,9 @@ from kube_in_process.components.kubelet.statuses import finished
 
 from bench.table import ASSETS, Line, tell
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet

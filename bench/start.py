@@ -29,10 +29,10 @@ import yaml
 from bench.jobs import limited, limits_flag
 from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet

@@ -7,8 +7,8 @@ from typing import Any
 
 from kube_in_process.components.kubelet.kubelet import RUN_SECONDS
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.nodes import NODE
 
 CELL_LABEL = "claimctl.io/cell"

@@ -24,7 +24,9 @@ from claimctl.kube.errors import (
     UnreadableObject,
 )
 from claimctl.kube.request import (
+    APPLY_PATCH,
     JSON_PATCH,
+    MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     Call,
     Sender,
@@ -33,7 +35,7 @@ from claimctl.kube.request import (
 )
 from claimctl.telemetry.face import Silent, Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
-from claimctl.wire.base import Body, Wire, decode, encode, to_plain
+from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.seams import Clock, Query, Transport
@@ -251,16 +253,16 @@ class Client:
             UnreadableObject: an object cannot be decoded, and ``partial`` is false.
             Gone: a page token expired before the next page was requested; start over.
         """
-        selectors = _selectors(label_selector, field_selector)
-        token = ""
+        # limit=0 means 'no limit'; the server needs the limit again beside each token
+        always = (*_selectors(label_selector, field_selector), ("limit", str(limit)))
+        exact = (("resourceVersion", version), ("resourceVersionMatch", "Exact"))
+        query = (*always, *exact) if version else always
         while True:
-            exact = _exactly(version) if not token else ()
-            query = (*selectors, *_page_query(limit, token), *exact)
             page = await self._page(resource, namespace, query)
             yield page if partial else self._whole(resource, namespace, page)
-            token = page.continue_token
-            if not token:
+            if not page.continue_token:
                 return
+            query = (*always, ("continue", page.continue_token))
 
     async def create(
         self,
@@ -297,16 +299,8 @@ class Client:
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
-        call = self._call(
-            "PATCH",
-            resource,
-            namespace,
-            name,
-            subresource,
-            query=self._write_query(dry_run),
-            body=_under(resource_version, name, patch),
-        )
-        return self._decode(call, resource, await self._sender.send(call))
+        body, where = _under(resource_version, name, patch), (namespace, name, subresource)
+        return await self._patch(resource, where, MERGE_PATCH, body, self._write_query(dry_run))
 
     async def change(
         self,
@@ -365,17 +359,16 @@ class Client:
 
         Such a patch merges lists by their keys, and may delete single entries.
         """
-        call = self._call(
-            "PATCH",
-            resource,
-            namespace,
-            name,
-            "status",
-            query=self._write_query(dry_run),
-            body=_under(resource_version, name, {"status": status}),
-        )
-        call = replace(call, headers={"content-type": STRATEGIC_MERGE_PATCH})
-        return self._decode(call, resource, await self._sender.send(call))
+        where, query = (namespace, name, "status"), self._write_query(dry_run)
+        body = _under(resource_version, name, {"status": status})
+        return await self._patch(resource, where, STRATEGIC_MERGE_PATCH, body, query)
+
+    async def apply(self, resource: Resource[T], body: Object, *, dry_run: bool = False) -> T:
+        """Apply a manifest on the server's side; fields of other managers become this client's."""
+        meta = body["metadata"]
+        where = meta.get("namespace") or "default", meta["name"]
+        query = (*self._write_query(dry_run), ("force", "true"))
+        return await self._patch(resource, where, APPLY_PATCH, encode(body), query)
 
     async def json_patch(
         self,
@@ -401,18 +394,9 @@ class Client:
                 and decide again.
         """
         tested = [{"op": "test", "path": "/metadata/uid", "value": uid}, *operations]
-        call = self._call(
-            "PATCH",
-            resource,
-            namespace,
-            name,
-            subresource,
-            query=self._write_query(dry_run=False),
-            body=encode(tested),
-        )
-        call = replace(call, headers={"content-type": JSON_PATCH})
+        where, query = (namespace, name, subresource), self._write_query(dry_run=False)
         try:
-            return self._decode(call, resource, await self._sender.send(call))
+            return await self._patch(resource, where, JSON_PATCH, encode(tested), query)
         except Invalid as error:
             # the server tells a failed test from a change that it refuses by a text alone
             raise Conflict(
@@ -551,6 +535,14 @@ class Client:
             message = f"unexpected answer: {error}"
             raise BadAnswer(call.method, call.path, message=message) from error
 
+    async def _patch(
+        self, resource: Resource[T], where: Sequence[str], kind: str, body: bytes, query: Query
+    ) -> T:
+        """``where``: namespace, name and subresource; ``kind``: the content type of the patch."""
+        call = self._call("PATCH", resource, *where, query=query, body=body)
+        call = replace(call, headers={"content-type": kind})
+        return self._decode(call, resource, await self._sender.send(call))
+
     def _whole(self, resource: Resource[T], namespace: str, listing: Listing[T]) -> Listing[T]:
         for unread in listing.unreadable:
             raise UnreadableObject("GET", self.served(resource).path(namespace), unread)
@@ -586,14 +578,3 @@ def _under(resource_version: str, name: str, patch: Mapping[str, Any]) -> bytes:
 def _selectors(label_selector: str, field_selector: str) -> tuple[tuple[str, str], ...]:
     pairs = (("labelSelector", label_selector), ("fieldSelector", field_selector))
     return tuple(pair for pair in pairs if pair[1])
-
-
-def _exactly(version: str) -> tuple[tuple[str, str], ...]:
-    if not version:
-        return ()
-    return ("resourceVersion", version), ("resourceVersionMatch", "Exact")
-
-
-def _page_query(limit: int, token: str) -> tuple[tuple[str, str], ...]:
-    # limit=0 means 'no limit'; the server needs the limit again beside each token
-    return (("limit", str(limit)), ("continue", token)) if token else (("limit", str(limit)),)

@@ -1,7 +1,7 @@
-"""Read any object by its API group and resource name, by the API server's discovery.
+"""Find out by the API server's discovery where it serves a resource or a kind.
 
-References in a claim's list name objects in this way. Only discovery knows which version serves
-them and whether they have a namespace.
+References in a claim's list name an API group and a resource; manifests name a version and a kind.
+Only discovery knows the rest, and whether the objects have a namespace.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
+from claimctl.kube.errors import NotFound, NotServed
+from claimctl.wire.base import Object
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import Resource
-from claimctl.wire.served import ApiGroup, ApiResourceList
+from claimctl.wire.served import ApiGroup, ApiResource, ApiResourceList
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class ResourceDiscovery:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[tuple[str, str], Resource[ObjectHeader] | None] = {}
+        self._kinds: dict[tuple[str, str], Resource[Object]] = {}
 
     async def read(
         self, group: str, plural: str, name: str, namespace: str = ""
@@ -63,30 +65,43 @@ class ResourceDiscovery:
 
     async def _search(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
         for version in await self._versions(group):
-            path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
-            listed = await self._ask(path, ApiResourceList)
-            for entry in (listed.resources or ()) if listed else ():
-                if entry.name == plural and "/" not in plural:
-                    return Resource(
-                        group,
-                        version,
-                        plural,
-                        entry.kind,
-                        ObjectHeader,
-                        namespaced=entry.namespaced,
-                    )
+            for entry in await self._resources(group, version):
+                if entry.name == plural:
+                    kind, where = entry.kind, entry.namespaced
+                    return Resource(group, version, plural, kind, ObjectHeader, namespaced=where)
         return None
+
+    async def of_kind(self, api_version: str, kind: str) -> Resource[Object]:
+        """The resource whose objects have this kind; a kind that is missing is asked for again.
+
+        Raises:
+            NotServed: the server does not serve the kind.
+            KubeError: a request failed.
+        """
+        if (api_version, kind) not in self._kinds:
+            group, _, version = api_version.rpartition("/")
+            for entry in await self._resources(group, version):
+                self._kinds[api_version, entry.kind] = Resource(
+                    group, version, entry.name, entry.kind, Object, entry.namespaced
+                )
+        try:
+            return self._kinds[api_version, kind]
+        except KeyError:
+            raise NotServed(api_version, kind) from None
+
+    async def _resources(self, group: str, version: str) -> list[ApiResource]:
+        """The resources of a version, without subresources."""
+        path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
+        listed = await self._ask(path, ApiResourceList)
+        resources = (listed.resources or ()) if listed else ()
+        return [entry for entry in resources if "/" not in entry.name]
 
     async def _versions(self, group: str) -> tuple[str, ...]:
         """The versions of a group in the order of the server: the preferred one first."""
         if not group:
             return ("v1",)
-        group_document = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
-        return (
-            tuple(version.version for version in group_document.versions or ())
-            if group_document
-            else ()
-        )
+        document = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
+        return tuple(version.version for version in (document and document.versions) or ())
 
     async def _ask(self, path: str, type_: type[T]) -> T | None:
         """Read a document; None if the server has no such path."""

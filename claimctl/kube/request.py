@@ -31,6 +31,7 @@ from claimctl.wire.seams import Clock, Query, Response, Transport
 
 T = TypeVar("T")
 
+APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -72,14 +73,13 @@ def call_to(
     _check_name(method, resource, name, required=needs_name)
     path = resource.path(quote(namespace, safe=":"), quote(name, safe=":"), subresource)
     template = resource.path("{namespace}" if namespace else "", "{name}" if name else "")
-    kind = MERGE_PATCH if method == "PATCH" else "application/json"
     return Call(
         method,
         path,
         f"{template}/{subresource}" if subresource else template,
         query,
         body,
-        {} if body is None else {"content-type": kind},
+        {} if body is None else {"content-type": "application/json"},
         resource.plural,
         namespace,
     )

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from claimctl.kube.codec import lines
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Response, Transport
+from claimctl_demo.documents import DocumentClient, Version
 
 Notice = Callable[[str, Object], None]
 """Called with ADDED, MODIFIED or DELETED and the new object, or the last one if it is deleted."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from kube_in_process.components.objects import key_of, name, uid
 from kube_in_process.components.pods import allocation_of, claims_used, node_name
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.nodes import Fleet, join, report
 from claimctl_demo.real_servers.pod_worker import POD, Finding, Host, Pace, PodWorker

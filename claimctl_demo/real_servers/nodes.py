@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from kube_in_process.components.kubelet.nodes import device_class, node_info
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.features import resource_api
 
 NODE: Version = ("v1", "Node")

@@ -37,9 +37,9 @@ from kube_in_process.components.pods import (
     reserved_for,
 )
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.kube.errors import ApiError, KubeError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import STRATEGIC, DocumentClient, Version
 
 POD: Version = ("v1", "Pod")
 _RETRY_SECONDS = 1.0

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.text import counted
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.invent import invented
 from claimctl_demo.story.manifests import Manifest
 from claimctl_demo.story.objects import namespace

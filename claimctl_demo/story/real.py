@@ -19,8 +19,8 @@ from kube_in_process.storage.store import Revision
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.features import resource_api
 from claimctl_demo.real_servers.history import History
 from claimctl_demo.real_servers.kubelet import Kubelets

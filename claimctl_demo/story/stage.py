@@ -20,9 +20,9 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.features import resource_api
 from claimctl_demo.witness.witness import Witness
 from claimctl_demo.witness.world import World

@@ -12,7 +12,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl.commands.timeline.model import Timeline
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
 from claimctl_demo.story.stage import (

@@ -17,9 +17,9 @@ from kube_in_process.components.kubelet.nodes import device_class
 
 from claimctl import __version__
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import NotFound, TooManyRequests
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of
 from claimctl_demo.real_nodes.enclosure import HOME

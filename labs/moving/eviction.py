@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from kube_in_process.components.objects import deleting, name, uid
 from kube_in_process.components.pods import ended, node_name, phase
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.wire.base import Object
+from claimctl_demo.documents import STRATEGIC, DocumentClient, Version
 from claimctl_demo.real_servers.nodes import NODE
 from labs.cells import furnish
 from labs.moving.cells import EvictionCell

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted

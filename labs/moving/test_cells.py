@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from labs.moving.cells import Closing, cells
 from labs.moving.eviction import EvictionTry, Replacements
 from labs.moving.lab import shown

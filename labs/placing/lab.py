@@ -14,10 +14,10 @@ from pathlib import Path
 
 import yaml
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import NotServed
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted

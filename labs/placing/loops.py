@@ -15,7 +15,6 @@ from kube_in_process.components.pods import phase
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.planning import plan
@@ -26,6 +25,7 @@ from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from labs.cells import CELL_LABEL, furnish
 from labs.placing.means import deployment
 from labs.placing.placement import DEPLOYMENT, fill, pods_of

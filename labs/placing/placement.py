@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from kube_in_process.components.objects import name, uid
 from kube_in_process.components.pods import node_name, phase
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient, Version
 from labs.cells import furnish
 from labs.placing.means import PlacementCell, apply, deployment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from labs.placing.lab import shown
 from labs.placing.means import Means, cells, deployment
 from labs.placing.placement import PlacementTry

@@ -14,8 +14,8 @@ from typing import Any
 
 from kube_in_process.components.pods import allocation_of, reserved_for
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.nodes import NODE, Fleet
 from labs.torture_real.bodies import RESERVATION, App, Bodies, Body
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import NODE, Fleet
 from claimctl_demo.real_servers.plane import ControlPlane

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from claimctl.downgrade.look import PREPARE_FAILED
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane

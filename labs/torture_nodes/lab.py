@@ -19,8 +19,8 @@ import yaml
 from kube_in_process.components.kubelet.nodes import device_class
 
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes import enclosure
 from claimctl_demo.real_nodes.cluster import NodeCluster, running
 from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import Invalid, KubeError
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.images import IMAGE
 
 NAMESPACE, DEVICE_CLASS = "team", "gpu.example.com"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.kube.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.process import Server
 from claimctl_demo.real_servers.programs import (
     API_SERVER,

@@ -14,9 +14,9 @@ from typing import Any
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import Version
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import Version
 from claimctl_demo.real_servers.nodes import NODE
 from claimctl_demo.real_servers.pod_worker import POD
 from labs.torture.blocked import blocked

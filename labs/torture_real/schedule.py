@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from random import Random
 
-from claimctl.kube.documents import DocumentClient, Version
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.features import features_of
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet, leave

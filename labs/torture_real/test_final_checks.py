@@ -10,8 +10,8 @@ import pytest
 from kube_in_process.storage.store import Address, Author, Revision, Store
 from kube_in_process.virtual import run
 
-from claimctl.kube.documents import Version
 from claimctl.kube.errors import Conflict
+from claimctl_demo.documents import Version
 from labs.torture_real.controllers import USER
 from labs.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
 from labs.torture_real.judge import RealVerdict

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import KubeError, NotServed, from_answer
 from claimctl.wire.base import Object, encode
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import NODE
 from claimctl_demo.real_servers.pod_worker import POD

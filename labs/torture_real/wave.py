@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from labs.torture_real.cluster import SharedCluster
 from labs.torture_real.controllers import Controllers
 from labs.torture_real.faults import Faults

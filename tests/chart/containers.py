@@ -25,9 +25,9 @@ from kube_in_process.components.kubelet.statuses import finished
 from kube_in_process.serving.kubeconfig import Access, kubeconfig
 from packaging.utils import canonicalize_name
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient
 from claimctl.kube.errors import ApiError
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import STRATEGIC, DocumentClient
 from generate.sbom import packages
 
 ROOT = Path(__file__).parents[2]

@@ -17,10 +17,10 @@ from kube_in_process.serving.serve import listen
 
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import ApiError
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, running

@@ -105,7 +105,7 @@ async def _prepare(cluster: Site, documents: list[Json]) -> None:
         if document["kind"] == "Namespace":
             # the embedded cluster does not emulate Pod Security
             document["metadata"]["labels"] = {}
-    await Installer(cluster.client, LoopClock()).apply(documents)
+    await Installer(cluster.client.transport, LoopClock()).apply(documents)
 
 
 async def _runs(cluster: Site) -> bool:

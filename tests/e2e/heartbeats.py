@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient, Version
 
 _LEASE: Version = ("coordination.k8s.io/v1", "Lease")
 _NAMESPACE = "kube-node-lease"

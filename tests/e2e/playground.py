@@ -17,9 +17,9 @@ from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_nodes.cluster import NodeCluster
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import CannotStart, find_programs

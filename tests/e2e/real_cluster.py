@@ -17,13 +17,13 @@ from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection, load_connection
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import from_answer
 from claimctl.kube.transport import HttpTransport
 from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import NODE_PREFIX, NodeCluster
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.nodes import NODE, Fleet, leave

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from claimctl.kube.client import Client
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
@@ -28,6 +27,7 @@ from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, NAMESPACE, Stage

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import AlreadyExists, ApiError
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
+from claimctl_demo.documents import DocumentClient
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, app_of, closed, workload
 

@@ -12,8 +12,8 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.witness.witness import Witness
 from claimctl_demo.witness.world import World

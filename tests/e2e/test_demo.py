@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import CLAIM, Workload

@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 from kube_in_process.components.kubelet.admission import REFUSED_ON, REFUSES
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
@@ -25,6 +24,7 @@ from claimctl.reschedule.shapes.records import RescheduleRecordStatus
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient
 from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import PEOPLE, places, runner, workload
 from tests.e2e.site import CONTROLLER_NAMESPACE

@@ -11,10 +11,10 @@ from operator import attrgetter
 
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.nodes import Fleet
 from tests.e2e.authors import Authors

@@ -33,7 +33,7 @@ async def test_every_command_of_every_page(tmp_path: Path) -> None:
 async def _install(cluster: Site) -> None:
     """Install claimctl, and wait until a controller leads."""
     documents = chosen(Choice(image=f"{IMAGE}:1"))
-    await Installer(cluster.client, LoopClock()).apply(documents)
+    await Installer(cluster.client.transport, LoopClock()).apply(documents)
     await cluster.until(lambda: _leads(cluster), "a controller leads")
     await cluster.train()
     await cluster.until(cluster.held, "the claim is held")

@@ -106,7 +106,7 @@ async def working(directory: Path, **environment: str) -> AsyncIterator[Working]
     """
     async with site("embedded", directory) as cluster:
         crds = chosen(Choice(("crds",)))
-        await Installer(cluster.client, LoopClock()).apply(crds)
+        await Installer(cluster.client.transport, LoopClock()).apply(crds)
         await cluster.client.create(objects.namespace("claimctl-system"))
         async with _process(cluster, environment) as made:
             # allocation times have whole seconds: this one must be later than the first lists

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient, Version
 
 READY, FAILED = "example.com/ready", "example.com/failed"
 SLOW: Object = {

@@ -6,28 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.kube.documents import DocumentClient, Version
+from claimctl.commands.install.objects import NotOurs, Objects, check_helm, name_of
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
-from claimctl.wire.seams import Clock
+from claimctl.wire.seams import Clock, Transport
 
-MANAGER = "claimctl-install"
-"""The field manager of the installation."""
-CRD: Version = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
-DEPLOYMENT: Version = ("apps/v1", "Deployment")
+CRD, DEPLOYMENT = "CustomResourceDefinition", "Deployment"
 VERSION_LABEL = "app.kubernetes.io/version"
-HELM_RELEASE = "meta.helm.sh/release-name"
-HELM_NAMESPACE = "meta.helm.sh/release-namespace"
 _POLL_SECONDS = 0.5
+_CRD_SECONDS = 30.0
+"""How long a CRD may take until the server serves it."""
 _NOT_COMPARED = ("managedFields", "resourceVersion", "generation")
 
 
 class InstallFailed(Exception):
     """The cluster refused something, or the controller does not run. The text is one line."""
-
-
-class NotOurs(Exception):
-    """Something else has installed claimctl in the cluster. The text is one line."""
 
 
 class ApplyOutcome(StrEnum):
@@ -40,19 +33,20 @@ class ApplyOutcome(StrEnum):
 class Applied:
     """One object, and what applying it did or would do."""
 
-    kind: str
-    namespace: str
     name: str
+    """Kind, namespace and name."""
     outcome: ApplyOutcome
 
 
-@dataclass(slots=True)
 class Installer:
     """Applies documents one by one, in their order; ``report`` gets each result."""
 
-    client: DocumentClient
-    clock: Clock
-    report: Callable[[Applied], None] = lambda _apply_one: None
+    def __init__(
+        self, transport: Transport, clock: Clock, report: Callable[[Applied], None] = lambda _: None
+    ) -> None:
+        self._objects = Objects(transport, clock)
+        self._clock = clock
+        self._report = report
 
     async def check(self, documents: Iterable[Object]) -> None:
         """Look at what is there already.
@@ -65,7 +59,7 @@ class Installer:
         for document in documents:
             existing = await self._find(document)
             if existing is not None:
-                _check_helm(existing)
+                check_helm(existing, "upgrade")
                 _check_namespace(document, existing)
                 _check_age(document, existing)
 
@@ -76,9 +70,10 @@ class Installer:
             InstallFailed: the server refused an object, or does not serve its kind.
         """
         for document in documents:
-            self.report(await self._apply_one(document, dry_run=dry_run))
-            if document["kind"] == CRD[1] and not dry_run:
-                await self._wait_for_crd(document["metadata"]["name"])
+            outcome = await self._apply_one(document, dry_run=dry_run)
+            self._report(Applied(name_of(document), outcome))
+            if document["kind"] == CRD and not dry_run:
+                await self._wait_for_crd(document)
 
     async def wait(self, documents: Iterable[Object], seconds: float) -> None:
         """Wait until every Deployment among the documents is available.
@@ -86,34 +81,27 @@ class Installer:
         Raises:
             InstallFailed: it is not within ``seconds``; the text says why, if a pod does.
         """
-        end = self.clock.monotonic() + seconds
+        end = self._clock.monotonic() + seconds
         for document in documents:
-            if document["kind"] != DEPLOYMENT[1]:
+            if document["kind"] != DEPLOYMENT:
                 continue
-            where = document["metadata"]["namespace"], document["metadata"]["name"]
-            while not available(await self.client.get(DEPLOYMENT, *where)):
-                if self.clock.monotonic() >= end:
+            while not available(await self._objects.find(document) or document):
+                if self._clock.monotonic() >= end:
                     raise InstallFailed(await self._late(document, seconds))
-                await self.clock.sleep(_POLL_SECONDS)
+                await self._clock.sleep(_POLL_SECONDS)
 
     async def _find(self, document: Object) -> Object | None:
-        meta = document["metadata"]
-        kind = document["apiVersion"], document["kind"]
         try:
-            return await self.client.get(kind, meta.get("namespace", ""), meta["name"])
-        except NotServed:
-            return None
+            return await self._objects.find(document)
         except ApiError as refused:
-            if refused.status == 404:
-                return None
-            raise InstallFailed(f"cannot read {_name_of(document)}: {refused.message}") from refused
+            raise InstallFailed(f"cannot read {name_of(document)}: {refused.message}") from refused
 
-    async def _apply_one(self, document: Object, *, dry_run: bool) -> Applied:
+    async def _apply_one(self, document: Object, *, dry_run: bool) -> ApplyOutcome:
         before = await self._find(document)
         if before is None and dry_run:
-            return _applied_as(document, ApplyOutcome.CREATED)
+            return ApplyOutcome.CREATED
         try:
-            after = await self.client.apply(document, MANAGER, dry_run=dry_run)
+            after = await self._objects.apply(document, dry_run=dry_run)
         except NotServed as missing:
             text = str(missing)
             if missing.api_version.startswith("monitoring.coreos.com/"):
@@ -122,23 +110,23 @@ class Installer:
                 )
             raise InstallFailed(text) from missing
         except ApiError as refused:
-            raise InstallFailed(f"{_name_of(document)}: {refused.message}") from refused
+            raise InstallFailed(f"{name_of(document)}: {refused.message}") from refused
         if before is None:
-            return _applied_as(document, ApplyOutcome.CREATED)
+            return ApplyOutcome.CREATED
         same = _comparable(before) == _comparable(after)
-        return _applied_as(document, ApplyOutcome.UNCHANGED if same else ApplyOutcome.CHANGED)
+        return ApplyOutcome.UNCHANGED if same else ApplyOutcome.CHANGED
 
-    async def _wait_for_crd(self, name: str, seconds: float = 30.0) -> None:
-        end = self.clock.monotonic() + seconds
-        while "Established" not in _true_conditions(await self.client.get(CRD, "", name)):
-            if self.clock.monotonic() >= end:
-                raise InstallFailed(f"CustomResourceDefinition {name} is not established")
-            await self.clock.sleep(_POLL_SECONDS)
+    async def _wait_for_crd(self, document: Object) -> None:
+        end = self._clock.monotonic() + _CRD_SECONDS
+        while not _is_established(await self._objects.find(document) or {}):
+            if self._clock.monotonic() >= end:
+                raise InstallFailed(f"{name_of(document)} is not established")
+            await self._clock.sleep(_POLL_SECONDS)
 
     async def _late(self, document: Object, seconds: float) -> str:
         meta = document["metadata"]
-        what = f"{_name_of(document)} is not available within {seconds:g} s"
-        pods = await self.client.list(("v1", "Pod"), meta["namespace"])
+        what = f"{name_of(document)} is not available within {seconds:g} s"
+        pods = await self._objects.pods(meta["namespace"])
         wanted = document["spec"]["selector"]["matchLabels"].items()
         ours = (pod for pod in pods if wanted <= pod["metadata"].get("labels", {}).items())
         reasons = [reason for pod in ours if (reason := why_waiting(pod))]
@@ -179,17 +167,6 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else ()
 
 
-def _check_helm(existing: Object) -> None:
-    annotations = existing["metadata"].get("annotations", {})
-    release = annotations.get(HELM_RELEASE)
-    if release is not None:
-        namespace = annotations.get(HELM_NAMESPACE, "")
-        raise NotOurs(
-            f"the Helm release {release} in namespace {namespace} has installed claimctl: "
-            f"use helm upgrade {release} -n {namespace}"
-        )
-
-
 def _check_namespace(document: Object, existing: Object) -> None:
     """A ClusterRoleBinding names the namespace of the controller that is installed."""
     if document["kind"] != "ClusterRoleBinding":
@@ -206,25 +183,15 @@ def _check_namespace(document: Object, existing: Object) -> None:
 
 def _check_age(document: Object, existing: Object) -> None:
     """An older CRD would drop fields of stored objects that a newer claimctl needs."""
-    if document["kind"] != CRD[1]:
+    if document["kind"] != CRD:
         return
     ours = document["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     theirs = existing["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     if version_of(theirs) > version_of(ours):
         raise NotOurs(
-            f"{_name_of(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
+            f"{name_of(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
             f"older schema would drop fields; install with claimctl {theirs} or newer"
         )
-
-
-def _applied_as(document: Object, outcome: ApplyOutcome) -> Applied:
-    meta = document["metadata"]
-    return Applied(document["kind"], meta.get("namespace", ""), meta["name"], outcome)
-
-
-def _name_of(document: Object) -> str:
-    meta = document["metadata"]
-    return f"{document['kind']} {'/'.join(filter(None, (meta.get('namespace'), meta['name'])))}"
 
 
 def _comparable(document: Object) -> Object:
@@ -233,6 +200,9 @@ def _comparable(document: Object) -> Object:
     return {**document, "metadata": meta, "status": None}
 
 
-def _true_conditions(document: Object) -> set[str]:
-    conditions = (document.get("status") or {}).get("conditions") or ()
-    return {condition["type"] for condition in conditions if condition["status"] == "True"}
+def _is_established(definition: Object) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(
+        condition["type"] == "Established" and condition["status"] == "True"
+        for condition in conditions
+    )

@@ -11,9 +11,9 @@ from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.install.apply import MANAGER, Applied, Installer, InstallFailed, NotOurs
+from claimctl.commands.install.apply import Applied, Installer, InstallFailed
 from claimctl.commands.install.components import Choice, ManifestsMissing, chosen
-from claimctl.kube.documents import DocumentClient
+from claimctl.commands.install.objects import NotOurs
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 
@@ -46,15 +46,13 @@ def install(access: Access, plan: InstallPlan) -> None:
 
 
 async def _carry_out(session: Session, plan: InstallPlan, documents: list[Object]) -> None:
-    client = DocumentClient(session.transport, MANAGER)
     suffix = " (dry run)" if plan.dry_run else ""
 
     def tell(applied: Applied) -> None:
         """Print a result as kubectl does."""
-        name = "/".join(filter(None, (applied.namespace, applied.name)))
-        typer.echo(f"{applied.kind} {name} {applied.outcome}{suffix}")
+        typer.echo(f"{applied.name} {applied.outcome}{suffix}")
 
-    installer = Installer(client, session.clock, tell)
+    installer = Installer(session.transport, session.clock, tell)
     async with asyncio.timeout(ANSWER_SECONDS):
         await installer.check(documents)
         await installer.apply(documents, dry_run=plan.dry_run)

@@ -17,8 +17,9 @@ from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.install.components import ManifestsMissing
+from claimctl.commands.install.objects import NotOurs, Objects, name_of
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
-from claimctl.commands.uninstall.deletion import Deletion, OfHelm, name_of
+from claimctl.commands.uninstall.deletion import present
 from claimctl.commands.uninstall.model import Leftover, UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import StillRuns, stop_controller, stop_rescheduler
@@ -28,7 +29,6 @@ from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import NoSuchNamespace
 from claimctl.telemetry.logs import Level, configure
 from claimctl.text import counted, duration
-from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +82,26 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
     """Do what the mode says, print what is left, and return the exit code."""
 
     async def work(session: Session) -> int:
-        present: list[Object] = []
-        deletion = Deletion(session.transport, wanted.settings.lease_namespace)
-        if mode.delete:
-            present = await deletion.present()
+        objects = Objects(session.transport, session.clock)
+        namespace = wanted.settings.lease_namespace
+        due = await present(objects, namespace) if mode.delete else []
         result = await _carry_out(session, wanted, write=mode.writes)
         if mode.stop and not result.left:
             result = await _stop(session, wanted, result)
         _show(result, wanted, output, mode)
         if mode.delete and mode.dry_run:
-            for document in present:
+            for document in due:
                 _tell(f"{name_of(document)} would be deleted")
         elif mode.delete and not result.left:
-            await deletion.delete(present, lambda name: _tell(f"{name} deleted"))
+            for document in due:
+                await objects.delete(document)
+                _tell(f"{name_of(document)} deleted")
             _tell("claimctl is uninstalled")
         return exit_code(result)
 
     try:
         return in_session(access, work)
-    except (OfHelm, ManifestsMissing) as error:
+    except (NotOurs, ManifestsMissing) as error:
         raise CommandFailed(str(error)) from error
 
 

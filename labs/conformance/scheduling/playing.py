@@ -9,8 +9,8 @@ from typing import Any
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.seams import Clock
+from claimctl_demo.documents import DocumentClient
 from labs.conformance.scheduling.stage import SPACE, Case, CaseStage
 
 FOLDER = Path(__file__).parent

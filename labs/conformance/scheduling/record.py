@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.transport import HttpTransport
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted
 from labs import frame
 from labs.conformance.scheduling.cases import CASES

@@ -24,9 +24,9 @@ from kube_in_process.components.objects import (
 )
 from kube_in_process.components.pods import node_name
 
-from claimctl.kube.documents import STRATEGIC, DocumentClient, Version
 from claimctl.kube.errors import ApiError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import STRATEGIC, DocumentClient, Version
 
 SPACE = "case"
 POD: Version = ("v1", "Pod")

@@ -17,9 +17,9 @@ from kube_in_process.components.kubelet.nodes import UNREACHABLE
 from kube_in_process.options import ClusterOptions, Preset, Timings
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.documents import DocumentClient, Version
 from claimctl.kube.errors import ApiError, KubeError
 from claimctl.wire.seams import Transport
+from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_servers.following import Follower
 from claimctl_demo.real_servers.nodes import Fleet, join, leave, report
 from labs.differential.actions.level import shortened

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from kube_in_process.components.kubelet.nodes import device_class
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import KubeError
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, Knobs, slice_of
 from claimctl_demo.real_nodes.enclosure import HOME

@@ -13,7 +13,7 @@ from kube_in_process.components.scheduler.readiness import BINDING_SECONDS
 from kube_in_process.storage.requests import Fault, FaultPoint
 from kube_in_process_tests.worlds import HOLD, WORKLOAD, Object, World, world
 
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from tests.support.drivers import FAILED, READY, SLOW, Drivers
 
 TWO_NODES = replace(HOLD, nodes=2, devices_per_node=1)

@@ -13,8 +13,8 @@ from kube_in_process.errors import StatusError
 from kube_in_process.options import ClusterOptions
 from kube_in_process_tests.worlds import HOLD, PODGROUP, WORKLOAD, Object, World, world
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import NotServed
+from claimctl_demo.documents import DocumentClient
 from tests.support.drivers import SLOW, Drivers
 
 BARE = replace(HOLD, nodes=1, devices_per_node=0)

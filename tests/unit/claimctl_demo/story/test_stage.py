@@ -10,7 +10,7 @@ import pytest
 from kube_in_process.storage.store import Revision
 
 from claimctl.kube.client import Client
-from claimctl.kube.documents import DocumentClient
+from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story.stage import Stage, StoryFailed
 
 

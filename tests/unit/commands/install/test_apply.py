@@ -13,20 +13,19 @@ from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.commands.install.apply import (
-    MANAGER,
     Applied,
     ApplyOutcome,
     Installer,
     InstallFailed,
-    NotOurs,
     available,
     version_of,
     why_waiting,
 )
 from claimctl.commands.install.components import BASE, Choice, chosen
+from claimctl.commands.install.objects import MANAGER, NotOurs
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 DEPLOYMENT = ("apps/v1", "Deployment")
@@ -46,7 +45,7 @@ class World:
     def __init__(self, cluster: Cluster) -> None:
         self.client = DocumentClient(cluster.transport(), MANAGER)
         self.told: list[Applied] = []
-        self.installer = Installer(self.client, cluster.clock, self.told.append)
+        self.installer = Installer(cluster.transport(), cluster.clock, self.told.append)
 
     async def install(self, found: list[Object]) -> set[ApplyOutcome]:
         self.told.clear()
@@ -74,8 +73,8 @@ async def test_an_installation_is_made_repeated_and_changed(world: World) -> Non
     changed[-3]["spec"]["replicas"] = 1
     assert changed[-3]["kind"] == "Deployment"
     assert await world.install(changed) == {ApplyOutcome.UNCHANGED, ApplyOutcome.CHANGED}
-    assert [each.kind for each in world.told if each.outcome is ApplyOutcome.CHANGED] == [
-        "Deployment"
+    assert [each.name for each in world.told if each.outcome is ApplyOutcome.CHANGED] == [
+        "Deployment claimctl-system/claimctl-controller"
     ]
 
 
@@ -83,7 +82,7 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> Non
     await world.install(documents("crds"))
     world.told.clear()
     await world.installer.apply(documents(), dry_run=True)
-    outcomes = {each.kind: each.outcome for each in world.told}
+    outcomes = {each.name.split()[0]: each.outcome for each in world.told}
     assert outcomes["CustomResourceDefinition"] is ApplyOutcome.UNCHANGED
     assert outcomes["Deployment"] is ApplyOutcome.CREATED
     found = await world.client.list(DEPLOYMENT)

@@ -9,12 +9,19 @@ import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.commands.install.apply import HELM_NAMESPACE, HELM_RELEASE, MANAGER, Installer
+from claimctl.commands.install.apply import Installer
 from claimctl.commands.install.components import BASE, Choice, chosen, every_document
-from claimctl.commands.uninstall.deletion import Deletion, OfHelm, in_order_of_deletion, name_of
+from claimctl.commands.install.objects import (
+    HELM_NAMESPACE,
+    HELM_RELEASE,
+    MANAGER,
+    NotOurs,
+    Objects,
+)
+from claimctl.commands.uninstall.deletion import in_order_of_deletion, present
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.documents import DocumentClient
 from claimctl.wire.base import Object
+from claimctl_demo.documents import DocumentClient
 
 PLACE = "claimctl-system"
 
@@ -29,26 +36,24 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 async def install(cluster: Cluster, *components: str) -> DocumentClient:
-    client = DocumentClient(cluster.transport(), MANAGER)
     documents = chosen(Choice(components, PLACE, "registry.example.com/claimctl:1"))
     for document in documents:
         if document["kind"] == "Namespace":
             document["metadata"]["labels"] = {}
-    await Installer(client, cluster.clock).apply(documents)
-    return client
+    await Installer(cluster.transport(), cluster.clock).apply(documents)
+    return DocumentClient(cluster.transport(), MANAGER)
 
 
 async def test_every_component_goes_and_the_definitions_go_last(cluster: Cluster) -> None:
     await install(cluster, *BASE, "network-policy")
-    deletion = Deletion(cluster.transport(), PLACE)
-    present = await deletion.present()
-    kinds = {each["kind"] for each in present}
+    objects = Objects(cluster.transport(), cluster.clock)
+    there = await present(objects, PLACE)
+    kinds = {document["kind"] for document in there}
     assert {"Deployment", "Namespace", "ClusterRole", "NetworkPolicy"} <= kinds
-    assert {each["kind"] for each in present[-3:]} == {"CustomResourceDefinition"}
-    told: list[str] = []
-    await deletion.delete(present, told.append)
-    assert told == [name_of(each) for each in present]
-    left = [each for each in await deletion.present() if each["kind"] not in LATE]
+    assert {document["kind"] for document in there[-3:]} == {"CustomResourceDefinition"}
+    for document in there:
+        await objects.delete(document)
+    left = [document for document in await present(objects, PLACE) if document["kind"] not in LATE]
     assert left == []
 
 
@@ -60,8 +65,8 @@ async def test_what_helm_installed_is_left_to_helm(cluster: Cluster) -> None:
     client = await install(cluster, *BASE)
     notes = {"metadata": {"annotations": {HELM_RELEASE: "c", HELM_NAMESPACE: "gpus"}}}
     await client.patch(("apps/v1", "Deployment"), PLACE, "claimctl-controller", notes)
-    with pytest.raises(OfHelm, match="use helm uninstall c -n gpus"):
-        await Deletion(cluster.transport(), PLACE).present()
+    with pytest.raises(NotOurs, match="use helm uninstall c -n gpus"):
+        await present(Objects(cluster.transport(), cluster.clock), PLACE)
 
 
 def test_a_namespace_that_others_may_use_stays() -> None:

@@ -1,4 +1,4 @@
-"""Requests with plain documents (dicts), for any kind that the server serves."""
+"""Requests with plain documents (dicts), like those of kubectl, for any kind that is served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Version = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedPath:
     """The path of a kind on the server."""
 
     path: str
@@ -43,7 +43,7 @@ class DocumentClient:
 
     transport: Transport
     name: str = "demo"
-    _served: dict[str, dict[str, Served]] = field(default_factory=dict)
+    _served: dict[str, dict[str, ServedPath]] = field(default_factory=dict)
 
     async def create(self, body: Object, *, dry_run: bool = False) -> Object:
         """Create an object from a manifest, in the namespace of its metadata.
@@ -126,7 +126,7 @@ class DocumentClient:
         with suppress(NotFound):
             await self._send("DELETE", served.at(namespace, name), wanted)
 
-    async def served(self, api_version: str, kind: str) -> Served:
+    async def served(self, api_version: str, kind: str) -> ServedPath:
         """The path of the kind; raises NotServed."""
         if kind not in self._served.get(api_version, {}):
             self._served[api_version] = await self._discover(api_version)
@@ -135,7 +135,7 @@ class DocumentClient:
         except KeyError:
             raise NotServed(api_version, kind) from None
 
-    async def _discover(self, api_version: str) -> dict[str, Served]:
+    async def _discover(self, api_version: str) -> dict[str, ServedPath]:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             listing = from_plain(await self._send("GET", path), ApiResourceList)
@@ -144,7 +144,7 @@ class DocumentClient:
         except msgspec.MsgspecError as error:
             raise BadAnswer("GET", path, message=f"unexpected answer: {error}") from error
         return {
-            resource.kind: Served(path, resource.name, resource.namespaced)
+            resource.kind: ServedPath(path, resource.name, resource.namespaced)
             for resource in listing.resources or ()
             if "/" not in resource.name
         }

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.documents import DocumentClient
 from claimctl.kube.errors import ApiError, BadAnswer, NotServed
+from claimctl_demo.documents import DocumentClient
 from tests.support.wire_server import WireServer, failure, ok
 
 CLAIMS = {"name": "resourceclaims", "kind": "ResourceClaim", "namespaced": True}
