@@ -189,7 +189,8 @@ def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | No
 
 
 def _context(profile: Profile, protections: Protections, strategy: Strategy) -> Context:
-    limit = strategy.limit_per_node if isinstance(strategy, LowNodeUtilization) else None
+    low = strategy if isinstance(strategy, LowNodeUtilization) else None
+    limit = low.eviction_limits.node if low else None
     return Context(strategy.name, profile, protections, limit)
 
 

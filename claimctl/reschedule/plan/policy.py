@@ -1,13 +1,18 @@
 """What the user wants, as the decisions see it: every value is checked and has its default.
 
-``claimctl.reschedule.run`` translates the files that people write into this.
+The strategies are the args of their plugins in a policy file. ``policyfile`` reads the rest of such
+files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from claimctl.wire.label_selectors import LabelSelector
 
@@ -59,17 +64,38 @@ class NoEvictionPolicy(StrEnum):
     MANDATORY = "Mandatory"
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityThreshold:
-    """Pods with this priority, or a higher one, are not moved. One of the two is set."""
+class PolicyModel(BaseModel):
+    """A part of a policy file: camelCase there, unknown fields and other types refused."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+    )
+
+    spellings: ClassVar[Mapping[str, str]] = {}
+    """Other names of fields that files have, too."""
+
+
+Number = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Thresholds = dict[str, Percent]
+"""Percentages by the name of a resource: cpu, memory, pods, an extended resource, or
+``deviceclass.resource.kubernetes.io/CLASS``."""
+
+
+class PriorityThreshold(PolicyModel):
+    """Pods of this priority or a higher one are not moved: a number, or a PriorityClass."""
 
     value: int | None = None
-    name: str = ""
-    """The name of a PriorityClass."""
+    name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Namespaces:
+class Namespaces(PolicyModel):
     """Either ``include`` or ``exclude``, or neither: then all namespaces are meant."""
 
     include: tuple[str, ...] = ()
@@ -99,46 +125,44 @@ class Evictor:
     move_held_claims: MoveHeldClaims = MoveHeldClaims.NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveDuplicates:
+class RemoveDuplicates(PolicyModel):
     """At most ceil(pods / feasible nodes) pods of one owner on a node."""
 
+    name: ClassVar[str] = "RemoveDuplicates"
     exclude_owner_kinds: tuple[str, ...] = ()
     namespaces: Namespaces = Namespaces()
-    name: str = "RemoveDuplicates"
 
 
-@dataclass(frozen=True, slots=True)
-class LowNodeUtilization:
-    """Move pods from over-used to under-used nodes.
+class EvictionLimits(PolicyModel):
+    node: Number | None = None
+    """How many pods the strategy moves from one node; None: no limit."""
 
-    Attributes:
-        thresholds, target_thresholds: percent by resource name, with the same names in both. With
-            ``use_deviation_thresholds``, percentage points below and above the mean of all nodes.
-            Without thresholds, the strategy reports that and does nothing.
-        number_of_nodes: act only if more nodes than this are under-used.
-        limit_per_node: how many pods this strategy moves from one node; None: no limit.
-    """
 
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    target_thresholds: Mapping[str, float] = field(default_factory=dict)
+class LowNodeUtilization(PolicyModel):
+    """Move pods from over-used to under-used nodes."""
+
+    name: ClassVar[str] = "LowNodeUtilization"
     use_deviation_thresholds: bool = False
-    number_of_nodes: int = 0
-    limit_per_node: int | None = None
-    namespaces: Namespaces = Namespaces()
-    """Only ``exclude`` is used (evictableNamespaces)."""
-    name: str = "LowNodeUtilization"
+    thresholds: Thresholds = Field(default_factory=dict)
+    """Without them, the strategy reports that and does nothing."""
+    target_thresholds: Thresholds = Field(default_factory=dict)
+    """For the same resources. With ``use_deviation_thresholds``, both are percentage points, below
+    and above the mean of all nodes."""
+    number_of_nodes: Number = 0
+    """Act only if more nodes than this are under-used."""
+    evictable_namespaces: Namespaces = Namespaces()
+    """Only ``exclude`` is read."""
+    eviction_limits: EvictionLimits = EvictionLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class CriticalPods:
+class CriticalPods(PolicyModel):
     """Make room for critical pods that the scheduler's own preemption cannot help."""
 
+    name: ClassVar[str] = "CriticalPods"
     system_namespaces: tuple[str, ...] = tuple(SYSTEM_NAMESPACES)
-    unschedulable_seconds: float = 30.0
-    pod_scheduled_timeout_seconds: float = 600.0
-    attempts: int = 3
-    name: str = "CriticalPods"
+    unschedulable_seconds: Number = 30
+    pod_scheduled_timeout_seconds: Positive = 600
+    attempts: Positive = 3
 
 
 class StandBack(StrEnum):
@@ -152,19 +176,15 @@ class StandBack(StrEnum):
     """claimctl, whatever the gate and the node say."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeferredResizes:
-    """Make room for resizes that their kubelet has deferred.
+class DeferredResizes(PolicyModel):
+    """Make room for resizes that their kubelet has deferred."""
 
-    Attributes:
-        deferred_seconds: a resize must have waited this long.
-        settle_seconds: after one round, the next begins this much later at the earliest.
-    """
-
+    name: ClassVar[str] = "DeferredResizes"
     stand_back: StandBack = StandBack.AUTO
-    deferred_seconds: float = 60.0
-    settle_seconds: float = 210.0
-    name: str = "DeferredResizes"
+    deferred_seconds: Number = 60
+    """A resize must have waited this long."""
+    settle_seconds: Number = 210
+    """After one round, the next begins this much later at the earliest."""
 
 
 class Avoid(StrEnum):
@@ -179,31 +199,31 @@ class Avoid(StrEnum):
     """Pods are not kept off."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnplaceablePods:
-    """Keep the pods of an owner off nodes that refuse them, or cannot prepare their devices.
+class RefusalBudget(PolicyModel):
+    """How many pods of one owner nodes may refuse within the time, before its new pods wait."""
 
-    Attributes:
-        stuck_seconds: a bound pod whose devices are not prepared after this time is stuck.
-        refusals, window_seconds: after this many refused pods of an owner within the time, its new
-            pods wait, if ``brake`` is on.
-        keep_refused: how many refused pods of an owner are kept; None: all.
-    """
+    refusals: Annotated[int, Field(ge=2, le=15)] = 5
+    window_seconds: Annotated[int, Field(ge=10)] = 600
 
-    stuck_seconds: float = 300.0
-    refusals: int = 5
-    window_seconds: float = 600.0
-    keep_refused: int | None = 3
+
+class UnplaceablePods(PolicyModel):
+    """Keep the pods of an owner off nodes that refuse them, or cannot prepare their devices."""
+
+    name: ClassVar[str] = "UnplaceablePods"
+    stuck_seconds: Positive = 300
+    """A bound pod whose devices are not prepared after this time is stuck."""
+    budget: RefusalBudget = RefusalBudget()
+    keep_refused: Number | None = 3
+    """How many refused pods of an owner are kept; None: all."""
     avoid: Avoid = Avoid.AUTO
     brake: bool = False
-    name: str = "UnplaceablePods"
+    """Whether new pods of an owner wait when the budget is spent."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveBadNodes:
+class LeaveBadNodes(PolicyModel):
     """Move pods with claims off nodes whose taints or labels do not fit them any more."""
 
-    name: str = "LeaveBadNodes"
+    name: ClassVar[str] = "LeaveBadNodes"
 
 
 Strategy = (

@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from claimctl.reschedule.plan.policy import (
+    DEFAULT_PROTECTIONS,
+    DEVICE_CLASS_PREFIX,
+    CriticalPods,
+    LowNodeUtilization,
+    Namespaces,
+    PolicyModel,
+    Protection,
+    RemoveDuplicates,
+    Thresholds,
+    UnplaceablePods,
+)
 from claimctl.reschedule.policyfile.problems import Path, at
 from claimctl.reschedule.policyfile.v1alpha2 import (
-    DEFAULT_PROTECTIONS,
     DEPRECATED_SWITCHES,
-    EXTRA_PROTECTIONS,
-    CriticalPodsArgs,
     DefaultEvictorArgs,
-    LowNodeUtilizationArgs,
     PodProtections,
-    PolicyModel,
-    RemoveDuplicatesArgs,
     SelectorModel,
-    Thresholds,
-    UnplaceablePodsArgs,
 )
 from claimctl.wire import label_selectors
 
-DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
 
@@ -46,14 +49,13 @@ def problems(args: PolicyModel, path: Path) -> Iterator[str]:
     match args:
         case DefaultEvictorArgs():
             yield from _evictor(args, path)
-        case RemoveDuplicatesArgs():
-            if args.namespaces is not None and args.namespaces.include and args.namespaces.exclude:
-                yield at((*path, "namespaces"), "include and exclude exclude each other")
-        case LowNodeUtilizationArgs():
+        case RemoveDuplicates(namespaces=Namespaces(include=[_, *_], exclude=[_, *_])):
+            yield at((*path, "namespaces"), "include and exclude exclude each other")
+        case LowNodeUtilization():
             yield from utilization(args, path)
-        case CriticalPodsArgs() if not args.system_namespaces:
+        case CriticalPods() if not args.system_namespaces:
             yield at((*path, "systemNamespaces"), "names no namespace")
-        case UnplaceablePodsArgs() if args.brake and args.avoid in ("Taint", "Report"):
+        case UnplaceablePods() if args.brake and args.avoid in ("Taint", "Report"):
             text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
             yield at((*path, "brake"), text)
 
@@ -97,10 +99,11 @@ def _styles(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:
 
 
 def _protections(given: PodProtections, path: Path) -> Iterator[str]:
-    for key, names, known in (
-        ("extraEnabled", given.extra_enabled, EXTRA_PROTECTIONS),
-        ("defaultDisabled", given.default_disabled, DEFAULT_PROTECTIONS),
+    for key, names, default in (
+        ("extraEnabled", given.extra_enabled, False),
+        ("defaultDisabled", given.default_disabled, True),
     ):
+        known = [name for name in Protection if (name in DEFAULT_PROTECTIONS) is default]
         for index, name in enumerate(names):
             if name not in known:
                 text = f"{name!r} is not known: one of {', '.join(known)} is expected"
@@ -121,9 +124,9 @@ def _selector(given: SelectorModel | None, path: Path) -> Iterator[str]:
             yield at((*path, "matchExpressions", index, "values"), text)
 
 
-def utilization(args: LowNodeUtilizationArgs, path: Path) -> Iterator[str]:
+def utilization(args: LowNodeUtilization, path: Path) -> Iterator[str]:
     """The rules for LowNodeUtilization, as the descheduler has them."""
-    if args.evictable_namespaces is not None and args.evictable_namespaces.include:
+    if args.evictable_namespaces.include:
         yield at((*path, "evictableNamespaces", "include"), "only exclude is read here")
     low, high = args.thresholds, args.target_thresholds
     yield from _resources(low, (*path, "thresholds"))
@@ -143,5 +146,5 @@ def _resources(given: Thresholds, path: Path) -> Iterator[str]:
     if not given:
         yield at(path, "names no resource")
     for name in given:
-        if not name or name == DEVICE_CLASS:
+        if not name or name == DEVICE_CLASS_PREFIX:
             yield at((*path, name), "is not the name of a resource")

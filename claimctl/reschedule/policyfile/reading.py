@@ -8,7 +8,9 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from claimctl.reschedule.plan.policy import (
+    LowNodeUtilization,
     Policy,
+    PolicyModel,
     Profile,
     RunLimits,
     Strategy,
@@ -24,23 +26,23 @@ from claimctl.reschedule.policyfile.problems import (
     parse,
     raise_problems,
 )
-from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of, strategy_of
+from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of
 from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1, from_strategies
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,
+    EVICTOR,
     KIND,
     POINTS,
+    STRATEGIES,
     V1ALPHA2,
     DefaultEvictorArgs,
     DeschedulerPolicy,
     PluginConfig,
     PluginSet,
-    PolicyModel,
     ProfileModel,
 )
 from claimctl.wire import label_selectors
 
-EVICTOR = "DefaultEvictor"
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
 _METRICS = ("metricsCollector", "metricsProviders")
 _TYPE_META = ("apiVersion", "kind")
@@ -118,7 +120,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
 def _named_twice(profiles: Sequence[Profile]) -> list[str]:
     """The strategies with a memory of their own belong into one profile."""
     lines = [
-        at(("profiles", index, "plugins", "deschedule"), f"{UnplaceablePods().name} is enabled")
+        at(("profiles", index, "plugins", "deschedule"), f"{UnplaceablePods.name} is enabled")
         for index, profile in enumerate(profiles)
         if any(isinstance(strategy, UnplaceablePods) for strategy in profile.deschedule)
     ]
@@ -147,15 +149,14 @@ class _Reading:
         if isinstance(evictor := args.get(EVICTOR), DefaultEvictorArgs):
             self.evictor = evictor
 
-        def strategies(point: str) -> tuple[Strategy, ...]:
-            return tuple(strategy_of(args.get(name) or ARGS[name]()) for name in enabled[point])
+        def strategy(name: str) -> Strategy:
+            given = args.get(name)
+            return given if isinstance(given, STRATEGIES[name]) else STRATEGIES[name]()
 
-        return Profile(
-            self.given.name,
-            evictor_of(self.evictor),
-            strategies("deschedule"),
-            strategies("balance"),
+        deschedule, balance = (
+            tuple(map(strategy, enabled[point])) for point in ("deschedule", "balance")
         )
+        return Profile(self.given.name, evictor_of(self.evictor), deschedule, balance)
 
     def _all_args(self) -> dict[str, PolicyModel]:
         args: dict[str, PolicyModel] = {}
@@ -200,7 +201,7 @@ class _Reading:
                 self.problems.append(at(where, f"{name} is named twice"))
             else:
                 enabled.append(name)
-                if name == "LowNodeUtilization" and not self._configures(name):
+                if name == LowNodeUtilization.name and not self._configures(name):
                     text = f"{name} needs thresholds and targetThresholds in pluginConfig"
                     self.problems.append(at(where, text))
         return enabled

@@ -9,16 +9,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from claimctl.reschedule.plan import policy as policies
+from claimctl.reschedule.plan.policy import LowNodeUtilization, Number, PolicyModel, Thresholds
 from claimctl.reschedule.policyfile import checks
 from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parse, raise_problems
-from claimctl.reschedule.policyfile.translating import CheckedPolicy, strategy_of
-from claimctl.reschedule.policyfile.v1alpha2 import (
-    ARGS,
-    LowNodeUtilizationArgs,
-    Number,
-    PolicyModel,
-    Thresholds,
-)
+from claimctl.reschedule.policyfile.translating import CheckedPolicy
+from claimctl.reschedule.policyfile.v1alpha2 import STRATEGIES
 
 V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")
@@ -69,10 +64,10 @@ def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> Ch
     for name in _in_order(policy, unsupported):
         path = ("strategies", name)
         args = _args(name, policy.strategies.get(name, Strategy()), path)
-        if isinstance(args, LowNodeUtilizationArgs) and not args.model_fields_set:
+        if isinstance(args, LowNodeUtilization) and not args.model_fields_set:
             notes.append(at((*path, *_THRESHOLDS), "has no thresholds, so the strategy is idle"))
             continue
-        strategies[name] = strategy_of(args)
+        strategies[name] = args
     profile = policies.Profile(
         PROFILE,
         deschedule=tuple(strategies[name] for name in _OWN if name in strategies),
@@ -95,14 +90,14 @@ def _in_order(policy: DeschedulerPolicyV1Alpha1, unsupported: Unsupported) -> It
             unsupported.plugin(("strategies", name), name)
 
 
-def _args(name: str, strategy: Strategy, path: Path) -> PolicyModel:
+def _args(name: str, strategy: Strategy, path: Path) -> policies.Strategy:
     params = parse(StrategyParams, strategy.params or {}, (*path, "params"), {})
     given = params.node_resource_utilization_thresholds
     if name != "LowNodeUtilization" and given is not None:
         raise_problems([at((*path, *_THRESHOLDS), f"{name} has no such parameter")])
     if name != "LowNodeUtilization" or given is None:
-        return ARGS[name]()
-    args = LowNodeUtilizationArgs(
+        return STRATEGIES[name]()
+    args = LowNodeUtilization(
         thresholds=given.thresholds,
         target_thresholds=given.target_thresholds,
         number_of_nodes=given.number_of_nodes,

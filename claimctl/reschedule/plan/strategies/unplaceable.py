@@ -83,7 +83,7 @@ class _Placing:
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
         self._now, self._admission = observed.now, observed.admission
-        self._window = timedelta(seconds=wanted.window_seconds)
+        self._window = timedelta(seconds=wanted.budget.window_seconds)
         self._digests = avoidance.digests_of(observed.nodes, observed.slices)
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
         entries = (observed.record or Record()).avoidances
@@ -170,10 +170,10 @@ class _Placing:
 
     def _put_brake_on(self, owner: _Owner) -> bool:
         """Whether the brake is on now, because the owner has too many refused pods."""
-        if not brake.is_due(owner.entry, owner.pods, self._wanted.refusals):
+        if not brake.is_due(owner.entry, owner.pods, self._wanted.budget.refusals):
             return False
         count = len(owner.entry.refusals)
-        text = f"{counted(count, 'pod')} refused within {self._wanted.window_seconds:g} s"
+        text = f"{counted(count, 'pod')} refused within {self._wanted.budget.window_seconds:g} s"
         if not self._wanted.brake or not self._admission or not self._acts():
             why = "brake is off" if not self._wanted.brake else _NOT_INSTALLED
             self._note(owner, f"{text}; new pods are still made: {why}")

@@ -154,7 +154,7 @@ class _Balancing:
         self.run.move(pod, self.context, self._accept, why)
 
     def _out_of_scope(self, pod: WorldPod, asked: dict[str, int]) -> Obstacle | None:
-        if pod.namespace not in self.wanted.namespaces:
+        if pod.namespace not in self.wanted.evictable_namespaces:
             return Obstacle(Reason.NAMESPACE, pod.namespace)
         if obstacle := self.context.protections.obstacle(pod):
             return obstacle

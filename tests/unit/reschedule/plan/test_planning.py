@@ -39,7 +39,13 @@ from tests.support.scheduling import NOW, budget, moves, namespace, node, observ
 DUPLICATES = Policy(profiles=(Profile(name="main", balance=(RemoveDuplicates(),)),))
 LOW = {"cpu": 30.0, "memory": 100.0, "pods": 50.0}
 HIGH = {"cpu": 60.0, "memory": 100.0, "pods": 80.0}
-BOTH = Policy(profiles=(Profile(balance=(RemoveDuplicates(), LowNodeUtilization(LOW, HIGH))),))
+BOTH = Policy(
+    profiles=(
+        Profile(
+            balance=(RemoveDuplicates(), LowNodeUtilization(thresholds=LOW, target_thresholds=HIGH))
+        ),
+    )
+)
 Objects = list[SchedulingNode | SchedulingPod]
 CROWDED: Objects = [*(node(name) for name in "abc"), *(pod(f"p{n}", "a") for n in range(6))]
 

@@ -32,7 +32,7 @@ from tests.support import devices, scheduling
 from tests.support.scheduling import moves, node, observed, pod, reasons
 
 CLASS = DEVICE_CLASS_PREFIX + devices.CLASS
-USAGE = LowNodeUtilization({CLASS: 40.0}, {CLASS: 75.0})
+USAGE = LowNodeUtilization(thresholds={CLASS: 40.0}, target_thresholds={CLASS: 75.0})
 BALANCE = (RemoveDuplicates(), USAGE)
 NEVER = Policy(profiles=(Profile(balance=BALANCE),))
 WHOLE = Policy(

@@ -89,17 +89,23 @@ def test_every_value_reaches_the_plan() -> None:
                     move_held_claims=policy.MoveHeldClaims.WHOLE_UNIT,
                 ),
                 deschedule=(
-                    policy.CriticalPods(("kube-system",), 5.0, 60.0, 1),
-                    policy.DeferredResizes(policy.StandBack.NEVER, 7.0, 8.0),
+                    policy.CriticalPods(
+                        unschedulable_seconds=5, pod_scheduled_timeout_seconds=60, attempts=1
+                    ),
+                    policy.DeferredResizes(
+                        stand_back=policy.StandBack.NEVER, deferred_seconds=7, settle_seconds=8
+                    ),
                 ),
                 balance=(
-                    policy.RemoveDuplicates(("Job",), policy.Namespaces(exclude=("dev",))),
+                    policy.RemoveDuplicates(
+                        exclude_owner_kinds=("Job",), namespaces=policy.Namespaces(exclude=("dev",))
+                    ),
                     policy.LowNodeUtilization(
                         thresholds={"pods": 20.0, gpu: 25.0},
                         target_thresholds={"pods": 50.0, gpu: 75.0},
                         number_of_nodes=1,
-                        limit_per_node=5,
-                        namespaces=policy.Namespaces(exclude=("kube-system",)),
+                        eviction_limits=policy.EvictionLimits(node=5),
+                        evictable_namespaces=policy.Namespaces(exclude=("kube-system",)),
                     ),
                 ),
             ),

@@ -11,6 +11,7 @@ from claimctl.reschedule.plan.devices import DeviceCount
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan, plan_with
 from claimctl.reschedule.plan.policy import (
+    EvictionLimits,
     LowNodeUtilization,
     Namespaces,
     Policy,
@@ -36,7 +37,10 @@ def policy(wanted: LowNodeUtilization, **more: Any) -> Policy:
 def planned(
     *objects: SchedulingNode | SchedulingPod, low: Any = LOW, high: Any = HIGH, **more: Any
 ) -> Plan:
-    return plan(observed(*objects), policy(LowNodeUtilization(low, high, **more)))
+    return plan(
+        observed(*objects),
+        policy(LowNodeUtilization(thresholds=low, target_thresholds=high, **more)),
+    )
 
 
 def filled(where: str, count: int, cpu: str = "1", **parts: Any) -> Objects:
@@ -61,7 +65,7 @@ def test_an_over_used_node_is_relieved_until_it_is_at_its_target() -> None:
 
 def test_the_node_furthest_above_a_target_is_relieved_first_whatever_its_bytes() -> None:
     bytes_ = filled("b", 5, requests={"cpu": "1", "memory": "3Gi"})
-    wanted = LowNodeUtilization(LOW, HIGH)
+    wanted = LowNodeUtilization(thresholds=LOW, target_thresholds=HIGH)
     found = plan(
         observed(node("b"), node("c"), node("z"), *bytes_, *filled("z", 7)),
         policy(wanted, limits=RunLimits(total=1)),
@@ -138,13 +142,15 @@ def test_the_most_over_used_node_comes_first() -> None:
 
 
 def test_a_limit_per_node() -> None:
-    found = planned(node("a"), node("b"), *filled("a", 8), limit_per_node=1)
+    found = planned(node("a"), node("b"), *filled("a", 8), eviction_limits=EvictionLimits(node=1))
     assert len(moves(found)) == 1
     assert set(reasons(found).values()) == {"LimitPerNodeOfStrategy"}
 
 
 def test_namespaces_that_are_left_out() -> None:
-    found = planned(node("a"), node("b"), *filled("a", 6), namespaces=Namespaces(exclude=("team",)))
+    found = planned(
+        node("a"), node("b"), *filled("a", 6), evictable_namespaces=Namespaces(exclude=("team",))
+    )
     assert moves(found) == {}
     assert set(reasons(found).values()) == {"NamespaceExcluded"}
 
@@ -187,7 +193,7 @@ def test_it_does_not_undo_what_duplicates_are_spread_for() -> None:
     pods = [pod(f"p{number}", "a", cpu="3", kind="Job") for number in range(2)]
     pods += [pod(f"q{number}", "b", cpu="10m", kind="Job") for number in range(2)]
     seen = observed(node("a"), node("b"), *pods)
-    alone = (LowNodeUtilization(LOW, HIGH),)
+    alone = (LowNodeUtilization(thresholds=LOW, target_thresholds=HIGH),)
     assert len(moves(plan(seen, Policy(profiles=(Profile(balance=alone),))))) == 1
     for both in ((RemoveDuplicates(), *alone), (*alone, RemoveDuplicates())):
         made = plan(seen, Policy(profiles=(Profile(balance=both),)))
@@ -198,7 +204,7 @@ def test_it_does_not_undo_what_duplicates_are_spread_for() -> None:
 def test_only_chosen_nodes_are_balanced() -> None:
     chosen = LabelSelector(match_labels={"pool": "x"})
     inside, outside = {"labels": {"pool": "x"}}, {"labels": {"pool": "y"}}
-    wanted = LowNodeUtilization(LOW, HIGH)
+    wanted = LowNodeUtilization(thresholds=LOW, target_thresholds=HIGH)
 
     def found(**where: Any) -> Plan:
         objects: Objects = [node("a", **where["a"]), node("b", **where["b"]), *filled("a", 6)]
@@ -223,14 +229,14 @@ class Gpus(NoDevices):
 
 
 def test_nodes_without_the_devices_that_the_thresholds_name_are_left_alone() -> None:
-    wanted = LowNodeUtilization({GPU: 25.0}, {GPU: 75.0})
+    wanted = LowNodeUtilization(thresholds={GPU: 25.0}, target_thresholds={GPU: 75.0})
     objects = observed(node("g1"), node("plain"), *filled("g1", 4))
     found = plan_with(objects, policy(wanted), Gpus({"g1": 4}), PodsAlone())
     assert (moves(found), notes(found)) == ({}, ["no node is under-used"])
 
 
 def test_held_devices_count_as_used_and_empty_nodes_take_pods() -> None:
-    wanted = LowNodeUtilization({GPU: 25.0}, {GPU: 75.0})
+    wanted = LowNodeUtilization(thresholds={GPU: 25.0}, target_thresholds={GPU: 75.0})
     objects = observed(node("g1"), node("g2"), *filled("g1", 4))
     found = plan_with(
         objects, policy(wanted, limits=RunLimits(total=1)), Gpus({"g1": 4, "g2": 0}), PodsAlone()
