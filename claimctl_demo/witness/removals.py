@@ -222,8 +222,8 @@ def _runs(namespace: str, reference: Reference, world: World) -> bool:
 def _in_vain(key: Key, reference: Reference, world: World) -> bool:
     """Whether a pending pod cannot use its entry.
 
-    Either the claim is being deleted, or the pod is unschedulable and claimctl gives up the
-    claim's devices for that reason. If the pod is bound nevertheless, the binding is judged.
+    Either the claim is being deleted, or the pod is unschedulable and claimctl releases the claim.
+    If the pod is bound nevertheless, the binding is judged.
     """
     pod, claim = world.pods.get(key[0], {}).get(reference.name), world.claims.get(key)
     if pod is None or runs(pod):
@@ -231,7 +231,7 @@ def _in_vain(key: Key, reference: Reference, world: World) -> bool:
     if claim is not None and claim.metadata.deleting:
         return not pod.spec.node_name
     releases = (one.status.release for one in world.reservations_of(key))
-    given_up = any(each is not None and each.reason == "Reallocated" for each in releases)
+    given_up = any(each is not None for each in releases)
     conditions = {(each.type, each.reason) for each in pod.status.conditions}
     return given_up and ("PodScheduled", "Unschedulable") in conditions
 

@@ -87,11 +87,23 @@ def _entries(world: World, write: Write, after: Claim, dialect: Dialect) -> str:
             if wrong := _listed_ahead(world, write, after, pod):
                 return wrong
         elif old == Entry.POD and new == Entry.NONE and there in ALIVE:
-            if not folds and not (world.claim.there == There.DELETING and there in WAITING):
+            if not folds and not _in_vain(world, write, after, there):
                 return f"promise 2: the entry of p{pod} removed, which is {Pod(there).name.lower()}"
         elif new == Entry.TOMBSTONE and old != new and there in ALIVE:
             return f"promise 2: a tombstone for p{pod}, which is {Pod(there).name.lower()}"
     return ""
+
+
+def _in_vain(world: World, write: Write, after: Claim, there: int) -> bool:
+    """Whether a waiting pod gives way: its claim is being deleted, or the devices are given up.
+
+    No pod was bound when this was decided, and a hold stays. If the pod is bound nevertheless, KCM
+    lists it again, and the release is judged.
+    """
+    if world.claim.there == There.DELETING:
+        return there in WAITING
+    stuck = there in (Pod.STUCK, Pod.NOMINATED, Pod.BOUND)
+    return stuck and bool(world.reservation.step and after.holders) and not write.bound
 
 
 def _listed_ahead(world: World, write: Write, after: Claim, pod: int) -> str:
@@ -179,11 +191,14 @@ def _waits_rightly(world: World, pod: int, dialect: Dialect) -> bool:
 
 
 def _left_by_schedulers(world: World) -> bool:
-    """Whether the list has only entries of several waiting pods, and schedulers wrote them.
+    """Whether the list has only entries of several waiting pods, schedulers wrote them, and the
+    reservation is gone.
 
-    Such an entry stays when a scheduler ends before it binds the pod. Nobody takes it out, with or
-    without claimctl: nobody knows whether the pod is still being bound.
+    Such an entry stays when a scheduler ends before it binds the pod. In a cluster without claimctl
+    nobody takes it out.
     """
+    if world.reservation.there == There.YES:
+        return False
     listed = [pod for pod, entry in enumerate(world.claim.entries) if entry]
     left = (world.claim.entries[pod] == Entry.POD and world.pods[pod] in WAITING for pod in listed)
     return len(listed) > 1 and all(left) and world.claim.beside == (0, 0)

@@ -85,6 +85,10 @@ def _never(*_: object) -> None:
     return None
 
 
+def _nobody(*_: object) -> frozenset[str]:
+    return frozenset()
+
+
 def _nothing(*_: object) -> GivenUp:
     return GivenUp()
 
@@ -94,9 +98,14 @@ STAYS = without(
     holds, "holds_while_waiting", "not by_fence and bool(facts.blockers) and only_listed", "False"
 )
 NONE_AHEAD = (
-    without(holds, "_has_lost_its_hold", "snapshot.consumers.ahead", "()"),
-    without(assess, "_is_left_to_kcm", "snapshot.consumers.ahead", "()"),
-    without(lifecycle, "is_finished_with_claim", "snapshot.consumers.ahead", "frozenset()"),
+    without(holds, "_has_lost_its_hold", "removable(snapshot, snapshot.consumers)", "()"),
+    without(assess, "_is_left_to_kcm", "removable(snapshot, snapshot.consumers)", "()"),
+    without(
+        lifecycle,
+        "is_finished_with_claim",
+        "removable(snapshot, snapshot.consumers)",
+        "frozenset()",
+    ),
 )
 
 
@@ -133,6 +142,12 @@ TRAP_MUTATIONS = (
         Hold(),
         LEFT_LISTED,
         (STAYS,),
+    ),
+    Mutation(
+        "let several pods that schedulers left listed wait for each other",
+        Hold(),
+        LEFT_LISTED,
+        ((binding, "left_listed", _nobody), (holds, "left_listed", _nobody)),
     ),
     *(
         Mutation(

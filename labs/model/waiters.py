@@ -63,7 +63,7 @@ def _no(*_: object) -> bool:
 ANYBODYS = without(
     binding,
     "entries_to_take_out",
-    "consumers.ahead & _yielding(snapshot, reason, consumers)",
+    "removable(snapshot, consumers) & _yielding(snapshot, reason, consumers)",
     "snapshot.listed_uids & _yielding(snapshot, reason, consumers)",
 )
 """Entries of schedulers, too."""

@@ -23,8 +23,12 @@ async def hold_for_deployment(stage: Stage, replicas: int = 1, **annotations: st
     await stage.until_condition("Reserved", "True", "Reserved")
 
 
-async def list_ahead(stage: Stage, claim: str = "slice") -> None:
-    """List the pending pods as claimctl does before the scheduler, which it does for big starts."""
+async def list_ahead(stage: Stage, claim: str = "slice", by: str = "claimctl") -> None:
+    """List the pending pods as claimctl does before the scheduler, which it does for big starts.
+
+    Args:
+        by: who lists them (the field manager). A scheduler that is killed then never binds them.
+    """
     found = await stage.claim(claim)
     pods = (await stage.client.list(PODS, NAMESPACE)).items
     listed = [to_plain(each) for each in found.status.reserved_for]
@@ -32,7 +36,7 @@ async def list_ahead(stage: Stage, claim: str = "slice") -> None:
         if not pod.spec.node_name and pod.metadata.name.startswith("train"):
             meta = pod.metadata
             listed.append({"resource": "pods", "name": meta.name, "uid": meta.uid})
-    client = Client(stage.connect(), stage.clock)
+    client = Client(stage.connect(), stage.clock, field_manager=by)
     client.use_version(RESOURCECLAIMS.group, stage.site.fleet.resource_api.partition("/")[2])
     meta = found.metadata
     await client.merge_patch(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claimctl.reservation.facts.pods import is_stuck
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -76,6 +77,32 @@ async def test_entries_listed_ahead_do_not_stay_behind_a_withdrawn_reservation(
     await stage.cordon(here)
     await stage.delete(PODS, first.metadata.name)
     await runs_on(stage, there)
+
+
+@pytest.mark.core
+async def test_pods_that_a_killed_scheduler_left_listed_run_elsewhere(stage: Stage) -> None:
+    """The scheduler frees a claim only for a pod that is alone in the list."""
+    await stage.started(**TIMES, list_ahead=False)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.reservation("train-slice", reallocateTimeoutSeconds=600)
+    await stage.create(CLAIMRESERVATIONS, body)
+    await stage.create(DEPLOYMENTS, manifests.deployment(replicas=1))
+    await stage.until_condition("Reserved", "True", "Reserved")
+    here = await pool_of(stage)
+    await stage.cordon(here)
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until_listed("deployments/train")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 2}})
+    await stage.until(lambda: _unschedulable(stage, 2), "two pods find no node")
+    await list_ahead(stage, by="kube-scheduler")
+    asked = {REALLOCATE_ANNOTATION: (await stage.claim()).metadata.uid}
+    await stage.patch(CLAIMRESERVATIONS, "train-slice", {"metadata": {"annotations": asked}})
+    await runs_on(stage, elsewhere(stage, here), pods=2)
+
+
+async def _unschedulable(stage: Stage, count: int) -> bool:
+    pods = (await stage.client.list(PODS, NAMESPACE)).items
+    return sum(is_stuck(pod) for pod in pods) == count
 
 
 async def _pods(stage: Stage, count: int) -> bool:

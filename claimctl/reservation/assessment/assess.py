@@ -23,6 +23,7 @@ from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import consistent_list
+from claimctl.reservation.users.binding import removable
 from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.withdrawal import hold_has_left
 from claimctl.wire.claims import CLAIM_FINALIZER
@@ -107,13 +108,13 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
     """Whether to let kube-controller-manager (KCM) remove the pods of the list and deallocate.
 
     KCM deallocates when it removes the last entry, so the list must have only pods. These cases are
-    excluded: KCM has not removed dead pods in time; or the list has only pending pods, and claimctl
-    listed some of them, or the claim is being deleted. KCM does not remove pending pods.
+    excluded: KCM has not removed dead pods in time; or the list has only pending pods, and only
+    claimctl removes some of them, or the claim is being deleted. KCM does not remove pending pods.
     """
     snapshot = facts.snapshot
     if not snapshot.references or snapshot.no_pods:
         return False
     if facts.live_pod_entries:
-        ahead = snapshot.consumers.ahead
-        return facts.lists_bound_pods or not (facts.claim.metadata.deleting or ahead)
+        ours = removable(snapshot, snapshot.consumers)
+        return facts.lists_bound_pods or not (facts.claim.metadata.deleting or ours)
     return facts.kcm_time_left > 0

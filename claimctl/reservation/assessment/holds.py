@@ -16,7 +16,9 @@ from claimctl.reservation.reserved_for.consistency import DesiredHolds
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.users.binding import (
     is_open,
+    left_listed,
     longest_binding_left,
+    removable,
 )
 from claimctl.reservation.users.waiting import evicts
 from claimctl.reservation.users.withdrawal import hold_has_left
@@ -95,7 +97,8 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
     - Before that, the entries go that claimctl listed ahead, and the hold stays for the binding
       time. Two such entries alone would keep the scheduler from freeing the claim for their pods.
     - A hold goes if nothing but pods that a scheduler listed is in the way. The scheduler frees a
-      claim that lists only the pod for which it finds no node.
+      claim that lists only the pod for which it finds no node. Of several such pods, claimctl takes
+      the entries out beside the hold.
     - If garbage collection deleted the reservation after its workload, the hold waits for the pods,
       because KCM knows no ghosts.
     """
@@ -104,6 +107,7 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
     handed_over = not by_fence and facts.left_to_pods
     only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
     yields = not by_fence and bool(facts.blockers) and only_listed
+    yields = yields and not left_listed(snapshot, snapshot.consumers)
     leaving = yields or (handed_over and any(map(_is_withdrawn, facts.retentions)))
     left = longest_binding_left(snapshot) if leaving else 0.0
     given_up = GivenUp(snapshot.consumers.ahead, left or None) if leaving else GivenUp()
@@ -116,9 +120,10 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
         elif retention.is_listed:
             keep[retention.reference.uid] = retention.reference
-        elif lost and retention.recorded is not None:
-            # the incarnation that held the claim
-            keep[retention.recorded.uid] = retention.recorded
+        elif lost:
+            # the incarnation that held the claim, if any did
+            hold = retention.recorded or retention.reference
+            keep[hold.uid] = hold
     drop &= facts.own - keep.keys()
     return DesiredHolds(keep, frozenset(drop), facts.own, given_up=given_up)
 
@@ -133,11 +138,12 @@ def _has_lost_its_hold(facts: Assessment) -> bool:
     - A pod is bound on a fenced claim, or on one whose group has left the list. Without a hold, the
       scheduler may deallocate such a claim for an unschedulable pod (PostFilter). The recorded
       release does not matter: it was cleared when the pending pod was first seen.
-    - The list has pods that claimctl listed ahead. Their entries can be taken out only beside a
-      hold.
+    - The list has entries that only claimctl removes. It does so only beside a hold.
     """
     snapshot = facts.snapshot
     if facts.own - facts.groups or hold_has_left(snapshot):
         return False
     shares = snapshot.shares_by_group or snapshot.needs_fence
-    return bool(snapshot.consumers.ahead) or (shares and bool(snapshot.consumers.bound))
+    return bool(removable(snapshot, snapshot.consumers)) or (
+        shares and bool(snapshot.consumers.bound)
+    )

@@ -17,6 +17,7 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
 )
 from claimctl.reservation.facts.snapshot import Held
+from claimctl.reservation.users.binding import removable
 from claimctl.reservation.users.withdrawal import is_left_to_group
 from claimctl.wire.reservations import FINALIZER
 
@@ -109,7 +110,7 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
         return True
     # only claimctl removes these entries
     to_group = is_left_to_group(snapshot)
-    ours = facts.own | snapshot.consumers.ahead
+    ours = facts.own | removable(snapshot, snapshot.consumers)
     for entry in snapshot.references:
         stays = to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:

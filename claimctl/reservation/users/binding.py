@@ -15,8 +15,9 @@ has passed since this process first saw the claim closed to the pod (by the fenc
 deletion). The time starts again with each process and after each gap in its watch. So it needs no
 wall clock, and does not depend on the age of the pod.
 
-claimctl takes out only entries that it listed ahead. It leaves an entry that a scheduler wrote:
-that pod may be in a scheduling cycle, whatever its condition says.
+claimctl takes out entries that it listed ahead, and those of several unschedulable pods that
+schedulers listed and never bound (``left_listed``). Such a pod may be in a scheduling cycle,
+whatever its condition says. So the binding time counts for it from then on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from math import inf
 
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod_group, is_workload
+from claimctl.reservation.facts.references import is_pod, is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.waiting import list_full
 from claimctl.wire.pods import Pod
@@ -180,9 +181,26 @@ def _yielding(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> froze
     return frozenset(consumers.stuck)
 
 
+def left_listed(snapshot: Snapshot, consumers: Consumers) -> frozenset[str]:
+    """UIDs of several unschedulable pods that a scheduler listed and never bound.
+
+    The scheduler was killed, or the pods' node went. The scheduler frees a claim only for a pod
+    that is alone in the list (PostFilter). So these pods wait for each other for ever, unless
+    another pod uses the claim and keeps it allocated anyway.
+    """
+    if consumers.bound or sum(map(is_pod, snapshot.references)) < 2:
+        return frozenset()
+    return snapshot.listed_uids.intersection(consumers.stuck) - consumers.ahead
+
+
+def removable(snapshot: Snapshot, consumers: Consumers) -> frozenset[str]:
+    """UIDs of the pending pods whose entries only claimctl removes from the list."""
+    return consumers.ahead | left_listed(snapshot, consumers)
+
+
 def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
-    """UIDs of the pods whose entries the fence removes: those that claimctl listed ahead, and that
-    have to give way.
+    """UIDs of the pods whose entries the fence removes: those that have to give way, and whose
+    entries only claimctl removes.
 
     Without a hold beside them they stay: the fence would empty the list, and the scheduler might
     deallocate the claim (PostFilter). If such a pod is bound nevertheless during the wait after the
@@ -192,4 +210,4 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
     if claim is None or claim.metadata.deleting or not held:
         return frozenset()
-    return consumers.ahead & _yielding(snapshot, reason, consumers)
+    return removable(snapshot, consumers) & _yielding(snapshot, reason, consumers)

@@ -190,15 +190,29 @@ def test_a_withdrawn_hold_stays_while_a_pod_that_left_the_list_may_be_bound() ->
     assert lists(on.settle()) == [((pod_ref("a"),), False)]
 
 
-def test_a_hold_steps_aside_for_a_pod_of_a_scheduler_also_beside_pods_listed_ahead() -> None:
+def test_pods_that_a_scheduler_left_listed_beside_others_give_way_together() -> None:
     listed = claim(pod_ref("left"), pod_ref("ahead"), WORKLOAD)
     long_ago = held_status(allocation_time=after(-3600), consumers=0)
     made = reservation(status=long_ago)
     on = stage(written_by_claimctl(listed, ["uid-ahead"]), ACTIVE, reserved=made)
     on.put(*(pending(name, unschedulable_at=after(-600)) for name in ("left", "ahead")))
     assert lists(on.settle(seconds=200)) == [
-        ((pod_ref("left"), WORKLOAD), False),
-        ((pod_ref("left"),), False),
+        ((WORKLOAD,), False),
+        ((), True),
+    ]
+
+
+def test_a_hold_steps_aside_for_a_pod_of_a_scheduler_also_beside_pods_listed_ahead() -> None:
+    """The pod of the scheduler may be bound at any moment; the scheduler frees the claim for it."""
+    listed = claim(pod_ref("new"), pod_ref("ahead"), WORKLOAD)
+    long_ago = held_status(allocation_time=after(-3600), consumers=0)
+    on = stage(
+        written_by_claimctl(listed, ["uid-ahead"]), ACTIVE, reserved=reservation(status=long_ago)
+    )
+    on.put(pending("new"), pending("ahead", unschedulable_at=after(-600)))
+    assert lists(on.settle(seconds=200)) == [
+        ((pod_ref("new"), WORKLOAD), False),
+        ((pod_ref("new"),), False),
     ]
 
 

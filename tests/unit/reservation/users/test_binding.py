@@ -431,14 +431,27 @@ def test_pods_may_have_used_a_group_that_left_the_list_before_this_process_looke
 
 
 @pytest.mark.parametrize("reason", [Reason.REALLOCATED, Reason.WITHDRAWN, Reason.WORKLOAD_ENDED])
-def test_no_entry_of_a_scheduler_is_taken_out(reason: Reason) -> None:
-    listed = claim(pod_ref("stuck"), pod_ref("own"), WORKLOAD)
+@pytest.mark.parametrize(
+    ("pods", "taken"),
+    [
+        pytest.param((stuck("a"),), set(), id="the scheduler frees the claim for one pod"),
+        pytest.param((stuck("a"), stuck("b")), {"a", "b"}, id="two wait for each other"),
+        pytest.param((stuck("a"), stuck("ahead")), {"a", "ahead"}, id="two, one listed ahead"),
+        pytest.param((stuck("a"), pending("b")), {"a"}, id="the other one may be bound now"),
+        pytest.param((stuck("a"), stuck("b"), running("c")), set(), id="another keeps the claim"),
+    ],
+)
+def test_entries_of_a_scheduler_are_taken_out_if_several_pods_wait_for_each_other(
+    reason: Reason, pods: tuple[Pod, ...], taken: set[str]
+) -> None:
+    listed = claim(*(pod_ref(pod.metadata.name) for pod in pods), WORKLOAD)
     on = with_facts(
         snapshot(HOLD, Openings()),
-        claim=written_by_claimctl(listed, ["uid-own"]),
-        pods=(stuck("stuck"), stuck("own"), stuck("unlisted")),
+        claim=written_by_claimctl(listed, ["uid-ahead"]),
+        pods=(*pods, stuck("unlisted")),
     )
-    assert entries_to_take_out(on, reason, on.consumers) == {"uid-own"}
+    out = entries_to_take_out(on, reason, on.consumers)
+    assert out == {f"uid-{name}" for name in taken}
 
 
 AGES = st.one_of(st.just(inf), st.floats(0, 1000))
