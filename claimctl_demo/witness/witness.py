@@ -69,6 +69,8 @@ class Witness:
     users: Collection[str]
     grace: float = 0.0
     """Seconds for which a vanished pod counts if no reservation names a grace."""
+    late: float = 0.0
+    """Seconds by which this history may be late: 0 for one that the server itself writes."""
     violations: list[Violation] = field(default_factory=list)
     writes: Counter[Key] = field(default_factory=Counter)
     """Per claim: the number of claimctl's writes."""
@@ -141,7 +143,8 @@ class Witness:
             )
         specs = [one.spec for one in world.reservations_of(key)]
         graces = [spec.force_deleted_pod_grace_seconds or 0.0 for spec in specs]
-        ghosts = self.vanished.within(key, max(graces, default=self.grace), revision.at)
+        at = revision.at + self.late
+        ghosts = self.vanished.within(key, max(graces, default=self.grace), at)
         if ghosts:
             self._accuse(
                 DEALLOCATED_UNDER_GHOST,

@@ -13,7 +13,7 @@ from kube_in_process.virtual import run
 from claimctl.kube.errors import Conflict
 from claimctl_demo.documents import Version
 from labs.torture_real.controllers import USER
-from labs.torture_real.final_checks import RELEASE_SECONDS, FinalChecks
+from labs.torture_real.final_checks import CIRCLE_ROUNDS, MADE, RELEASE_SECONDS, FinalChecks
 from labs.torture_real.judge import RealVerdict
 from labs.torture_real.user_actions import UserActions
 
@@ -72,6 +72,32 @@ class Cluster:
         ]
 
 
+class Circle(Cluster):
+    """A device evicts its pods beside a hold, and a workload makes new ones, for some rounds."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+
+    @property
+    def number(self) -> int:
+        """The last revision. Another round begins when it is asked for."""
+        last = len(self.revisions)
+        if self.rounds:
+            self.rounds -= 1
+            store = Store(lambda: 0.0)
+            hold = {"apiGroup": "apps", "resource": "deployments", "name": "train", "uid": "u"}
+            for number in range(last + MADE + 1):
+                pod = {"metadata": {"name": f"p{number}", "namespace": "team"}}
+                store.put(Address("", "pods", "team", f"p{number}"), pod, Author("kcm", "create"))
+            meta = {"name": "slice", "namespace": "team"}
+            claim = {"metadata": meta, "status": {"reservedFor": [hold]}}
+            where = Address("resource.k8s.io", "resourceclaims", "team", "slice")
+            store.put(where, claim, Author(USER, "create"))
+            self.revisions = list(store.history())
+        return last
+
+
 def _checks(cluster: Cluster) -> FinalChecks:
     users = SimpleNamespace(
         namespace="team",
@@ -114,6 +140,29 @@ def test_the_foreign_writer_takes_its_entries_back_beside_somebody_who_writes_in
     cluster.claims, cluster.conflicts = [claim], 5
     run(_checks(cluster).calm(), limit=60)
     assert claim["status"] == {"reservedFor": [{"resource": "pods"}]}
+
+
+def test_the_foreign_writer_that_frees_a_claim_leaves_nothing_of_it() -> None:
+    cluster = Cluster()
+    listed = [{"apiGroup": "example.com", "resource": "things"}]
+    claim = {"metadata": {"name": "slice"}, "status": {"reservedFor": listed, "allocation": {}}}
+    cluster.claims = [claim]
+    run(_checks(cluster).calm(), limit=60)
+    assert claim["status"] == {}
+    # the status, and then the finalizer
+    assert cluster.written == ["slice", "slice"]
+
+
+@pytest.mark.parametrize(("rounds", "stuck"), [(1, 0), (CIRCLE_ROUNDS, 1)])
+def test_pods_that_are_made_beside_a_hold_for_a_while_are_no_circle(
+    rounds: int, stuck: int
+) -> None:
+    """So it is while claimctl starts."""
+    cluster = Circle(rounds)
+    checks = _checks(cluster)
+    checks.users.broken = True
+    run(checks.in_no_circle(), limit=120)
+    assert len(checks.verdict.stuck) == stuck
 
 
 def test_what_stays_is_a_leak() -> None:

@@ -19,6 +19,15 @@ def test_a_grace_that_is_over_and_a_pod_that_was_done_are_no_ghosts() -> None:
     assert rules(done.claim({}, by=US)) == []
 
 
+@pytest.mark.parametrize(("late", "accused"), [(1.0, [DEALLOCATED_UNDER_GHOST]), (2.0, [])])
+def test_a_history_that_may_be_late_shows_a_grace_only_to_within_that_time(
+    late: float, accused: list[str]
+) -> None:
+    past = reserved(Past(), 2).claim(ALLOCATED).pod().gone().claim({}, by=US)
+    past.witness.late = late
+    assert rules(past) == accused
+
+
 def two(grace: int) -> Past:
     """A pod vanished under two reservations; one asked for that grace, the other for none."""
     past = reserved(reserved(Past(), grace), 0, "other")
