@@ -173,9 +173,10 @@ class Driver:
                 knobs = self._read_knobs()
                 time.sleep(float(knobs.get(f"{kind}_seconds", 0.0)))
                 error = str(knobs.get(f"{kind}_error", ""))
+                version = 0
                 devices: list[dict[str, Any]] = []
                 if kind == "prepare" and not error:
-                    error, devices = self._allocated(claim)
+                    error, version, devices = self._allocated(claim)
                 given = answer.claims[claim.uid]
                 given.error = error
                 for device in devices:
@@ -191,6 +192,7 @@ class Driver:
                         "began": began,
                         "ended": time.time(),
                         "error": error,
+                        "version": version,
                     }
                 )
         return answer
@@ -200,20 +202,22 @@ class Driver:
             return dict(json.loads(self._knobs.read_text()))
         return {}
 
-    def _allocated(self, claim: Any) -> tuple[str, list[dict[str, Any]]]:
-        """Why a claim cannot be prepared, or '', and its devices of this driver."""
+    def _allocated(self, claim: Any) -> tuple[str, int, list[dict[str, Any]]]:
+        """Why a claim cannot be prepared, or '', its version, and its devices of this driver."""
+        named = f"claim {claim.namespace}/{claim.name}"
         try:
             status, read = self.api.request(
                 "GET", f"namespaces/{claim.namespace}/resourceclaims/{claim.name}"
             )
         except OSError as error:
-            return f"the API server gives no answer: {error}", []
+            return f"the API server gives no answer: {error}", 0, []
         if status != 200 or read["metadata"]["uid"] != claim.uid:
-            return f"claim {claim.namespace}/{claim.name} ({claim.uid}) does not exist", []
+            return f"{named} ({claim.uid}) does not exist", 0, []
+        version = int(read["metadata"]["resourceVersion"])
         allocation = (read.get("status") or {}).get("allocation")
         if allocation is None:
-            return f"claim {claim.namespace}/{claim.name} is not allocated", []
-        return "", [
+            return f"{named} is not allocated", version, []
+        devices = [
             {
                 "request_names": [each["request"]],
                 "pool_name": each["pool"],
@@ -222,6 +226,7 @@ class Driver:
             for each in allocation["devices"]["results"]
             if each["driver"] == self.name
         ]
+        return "", version, devices
 
     def _write(self, call: dict[str, Any]) -> None:
         line = f"{json.dumps(call)}\n".encode()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -24,8 +24,6 @@ from kube_in_process.storage.store import Revision
 from claimctl_demo.witness.world import as_claim
 
 FOREVER = float("inf")
-LATE_SECONDS = 2.0
-"""How late a watch may report an allocation that the kubelet has seen already."""
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
 
 
@@ -38,6 +36,7 @@ class Call:
         claim: the claim's UID.
         name: its namespace and name, ``namespace/name``.
         devices: what was prepared, as ``pool/device``.
+        version: the claim's resourceVersion when the driver read the devices to prepare.
         error: what the driver answered; '' for success.
     """
 
@@ -49,6 +48,7 @@ class Call:
     began: float
     ended: float
     error: str = ""
+    version: int = 0
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Call:
@@ -57,14 +57,27 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A claim that was prepared on a node from ``since`` until ``until``."""
+    """A claim that was prepared on a node from ``since`` until ``until``, as of ``version``."""
 
     claim: str
     name: str
     node: str
     devices: tuple[str, ...]
+    version: int
     since: float
     until: float = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The revisions from ``first`` until before ``end``, in which a claim was allocated."""
+
+    first: int
+    end: float = FOREVER
+    ended_at: float = FOREVER
+
+    def __contains__(self, version: int) -> bool:
+        return self.first <= version < self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +108,11 @@ def uses_of(calls: Iterable[Call]) -> list[Use]:
         if call.error:
             continue
         if call.kind == "prepare" and key not in open_:
-            open_[key] = Use(call.claim, call.name, call.node, call.devices, call.began)
-        elif call.kind == "unprepare" and (use := open_.pop(key, None)) is not None:
-            done.append(
-                Use(use.claim, use.name, use.node, use.devices, use.since, until=call.ended)
+            open_[key] = Use(
+                call.claim, call.name, call.node, call.devices, call.version, call.began
             )
+        elif call.kind == "unprepare" and (use := open_.pop(key, None)) is not None:
+            done.append(replace(use, until=call.ended))
     return [*done, *open_.values()]
 
 
@@ -108,7 +121,7 @@ def judge(calls: Sequence[Call], history: Iterable[Revision]) -> list[DeviceFaul
 
     Args:
         history: the revisions of claims in order, with the times (``at``) of the calls' clock. A
-            revision may be reported late, but not early.
+            watch may report them late; whether a claim was allocated is judged by their numbers.
     """
     uses = uses_of(calls)
     allocated = _allocated(history)
@@ -120,32 +133,33 @@ def judge(calls: Sequence[Call], history: Iterable[Revision]) -> list[DeviceFaul
     return sorted(found, key=lambda each: each.since)
 
 
-_Spans = dict[str, list[tuple[float, float]]]
+_Spans = Mapping[str, Sequence[_Span]]
 
 
 def _allocated(history: Iterable[Revision]) -> _Spans:
-    """By UID of each claim, from when until when it was allocated."""
-    spans: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    since: dict[str, float] = {}
+    """By UID of each claim, when it was allocated."""
+    spans: defaultdict[str, list[_Span]] = defaultdict(list)
+    begun: dict[str, _Span] = {}
     for revision in history:
         if (revision.group, revision.plural) != _CLAIMS:
             continue
         uid = str(revision.object()["metadata"]["uid"])
         claim = as_claim(revision)
         if claim is not None and claim.status.allocation is not None:
-            since.setdefault(uid, revision.at)
-        elif uid in since:
-            spans[uid].append((since.pop(uid), revision.at))
-    for uid, start in since.items():
-        spans[uid].append((start, FOREVER))
+            begun.setdefault(uid, _Span(revision.number))
+        elif uid in begun:
+            span = replace(begun.pop(uid), end=revision.number, ended_at=revision.at)
+            spans[uid].append(span)
+    for uid, span in begun.items():
+        spans[uid].append(span)
     return spans
 
 
 def _given_away(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
     for use in uses:
-        for start, end in allocated.get(use.claim, ()):
-            if start - LATE_SECONDS <= use.since < end < use.until:
-                yield _fault("DeallocatedInUse", use, end, use.until - end)
+        for span in allocated.get(use.claim, ()):
+            if use.version in span and span.ended_at < use.until:
+                yield _fault("DeallocatedInUse", use, span.ended_at, use.until - span.ended_at)
 
 
 def _prepared_twice(uses: Sequence[Use]) -> Iterable[DeviceFault]:
@@ -159,8 +173,7 @@ def _prepared_twice(uses: Sequence[Use]) -> Iterable[DeviceFault]:
 
 def _unallocated(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
     for use in uses:
-        spans = allocated.get(use.claim, ())
-        if not any(start - LATE_SECONDS <= use.since < end for start, end in spans):
+        if not any(use.version in span for span in allocated.get(use.claim, ())):
             yield _fault("PreparedUnallocated", use, use.since, use.until - use.since)
 
 

@@ -12,25 +12,34 @@ from claimctl_demo.witness.devices import FOREVER, Call, judge, uses_of
 ONE, TWO = "uid-1", "uid-2"
 
 
+def number_at(at: float) -> int:
+    """The number of the revision that is written at a time."""
+    return int(at * 10)
+
+
 def prepare(
     claim: str, at: float, device: str = "node-0/dev-0", error: str = "", node: str = "node-0"
 ) -> Call:
     devices = () if error else (device,)
-    return Call("prepare", node, claim, f"team/{claim}", devices, at, at + 0.1, error)
+    version = number_at(at)
+    return Call("prepare", node, claim, f"team/{claim}", devices, at, at + 0.1, error, version)
 
 
 def unprepare(claim: str, at: float, error: str = "", node: str = "node-0") -> Call:
     return Call("unprepare", node, claim, f"team/{claim}", (), at, at + 0.1, error)
 
 
-def write(claim: str, at: float, *, allocated: bool, deleted: bool = False) -> Revision:
+def write(
+    claim: str, at: float, *, allocated: bool, deleted: bool = False, late: float = 0.0
+) -> Revision:
+    """A revision that is written at a time, and reported some seconds later."""
     body: dict[str, Any] = {
         "metadata": {"name": claim, "namespace": "team", "uid": claim, "resourceVersion": "1"},
         "spec": {},
         "status": {"allocation": {"devices": {"results": []}}} if allocated else {},
     }
     return Revision(
-        number=int(at * 10) + 1,
+        number=number_at(at),
         type="DELETED" if deleted else "MODIFIED",
         group="resource.k8s.io",
         plural="resourceclaims",
@@ -40,7 +49,7 @@ def write(claim: str, at: float, *, allocated: bool, deleted: bool = False) -> R
         previous=None,
         actor="",
         verb="update",
-        at=at,
+        at=at + late,
     )
 
 
@@ -66,9 +75,9 @@ FINE = {
         [prepare(ONE, 2), unprepare(ONE, 4), prepare(TWO, 7), unprepare(TWO, 9)],
         [given(ONE, 1), taken(ONE, 5), given(TWO, 6), taken(TWO, 10)],
     ),
-    "the watch reports the allocation a moment later": (
+    "the watch reports the allocation much later": (
         [prepare(ONE, 2), unprepare(ONE, 8)],
-        [given(ONE, 3), taken(ONE, 9)],
+        [write(ONE, 1, allocated=True, late=6), taken(ONE, 9)],
     ),
     "a preparation that failed uses nothing": (
         [prepare(ONE, 2, error="no such device")],
@@ -123,6 +132,11 @@ FAULTY = {
     "prepared after it was deallocated": (
         [prepare(ONE, 6), unprepare(ONE, 8)],
         [given(ONE, 1), taken(ONE, 5)],
+        [("PreparedUnallocated", 2.1)],
+    ),
+    "prepared after it was deallocated, and the watch reports that later": (
+        [prepare(ONE, 6), unprepare(ONE, 8)],
+        [given(ONE, 1), write(ONE, 5, allocated=False, late=2)],
         [("PreparedUnallocated", 2.1)],
     ),
     "prepared and never allocated": (
