@@ -39,6 +39,7 @@ _PLANS = Right("patch", _CLAIMCTL, "downgradeplans", "status")
 WRITES = (
     Right("patch", _CLAIMS, "resourceclaims"),
     Right("patch", _CLAIMS, "resourceclaims", "status"),
+    Right("get", _CLAIMCTL, "claimreservations"),
     Right("patch", _CLAIMCTL, "claimreservations"),
     Right("patch", _CLAIMCTL, "claimreservations", "status"),
     Right("create", _CLAIMCTL, "claimreservations"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from claimctl.wire.resources import (
     STATEFULSETS,
     WORKLOADKINDS,
 )
+from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e import manifests
 from tests.e2e.harness import (
     HOLD_134,
@@ -45,6 +46,26 @@ class Case:
     options: ClusterOptions
     files: tuple[str, ...] = ("controller.yaml",)
     settings: tuple[str, ...] = ()
+    overtaken: bool = False
+    """Whether somebody else writes to the claim just before the controller does."""
+
+
+@dataclass(slots=True)
+class Overtaken:
+    """The controller's first write of a claim's status meets a conflict."""
+
+    stage: Stage
+    inner: Transport
+    done: bool = False
+
+    async def send(
+        self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        if method == "PATCH" and path.endswith("/resourceclaims/slice/status") and not self.done:
+            self.done = True
+            note = {"metadata": {"annotations": {"somebody": "else"}}}
+            await self.stage.patch(RESOURCECLAIMS, "slice", note)
+        return await self.inner.send(method, path, query, headers, body)
 
 
 async def played(case: Case, given: list[Permission]) -> Register:
@@ -54,7 +75,10 @@ async def played(case: Case, given: list[Permission]) -> Register:
         stage.client.use_version(PODGROUPS.group, "v1alpha2")
         await grant(stage, given, *case.files)
         settings: dict[str, Any] = dict.fromkeys(case.settings, True)
-        await stage.started(transport=await as_account(stage), **settings)
+        transport = await as_account(stage)
+        if case.overtaken:
+            transport = Overtaken(stage, transport)
+        await stage.started(transport=transport, **settings)
         await case.story(stage)
         return register
 
@@ -155,6 +179,12 @@ async def vanishing(stage: Stage) -> None:
     await stage.clock.sleep(60)
 
 
+async def held(stage: Stage) -> None:
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, manifests.deployment(reserve="*"))
+    await until_held(stage, "slice")
+
+
 async def repeated(stage: Stage) -> None:
     """An event that repeats within minutes becomes a series."""
     await stage.create(DEPLOYMENTS, manifests.deployment(reserve="No Name!"))
@@ -236,6 +266,7 @@ CASES = [
     Case(described, HOLD_136),
     Case(vanishing, HOLD_134),
     Case(vanishing, HOLD_136),
+    Case(held, HOLD_136, overtaken=True),
     Case(repeated, HOLD_136),
     Case(downgrade, HOLD_136),
     Case(grouped, PODGROUP_136),
