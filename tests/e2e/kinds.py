@@ -1,13 +1,20 @@
-"""Kinds of workloads from CustomResourceDefinitions, and their controllers, played by the test."""
+"""Kinds of workloads from CustomResourceDefinitions, the rights to read them, and their objects."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from claimctl.controller.kind_follower import AGGREGATE, VERBS
+from claimctl.kube.client import Client
+from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import JOBS, PODS, WORKLOADKINDS, Resource
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
+from tests.e2e.operators import SHAPES, owned
+from tests.e2e.rights import RESOURCES
+from tests.e2e.site import CONTROLLER_USER
 
 Json = dict[str, Any]
 DEFINITIONS = Resource(
@@ -18,30 +25,39 @@ DEFINITIONS = Resource(
     ObjectHeader,
     namespaced=False,
 )
-JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", ObjectHeader)
+
+
 GANGS = Resource("acme.example", "v1", "gangs", "Gang", ObjectHeader)
 """A kind for which claimctl ships no rule."""
-LEADERS = Resource(
-    "leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", ObjectHeader
-)
 
 
-def definition(resource: Resource[Any], *, namespaced: bool = True) -> Json:
-    """A CustomResourceDefinition that keeps every field, with a status."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+def gangs(scenario: str, *, namespaced: bool = True) -> Resource[ObjectHeader]:
+    """Gangs in an API group of the scenario's own: scenarios share a real cluster."""
+    group = f"{scenario}.{GANGS.group}"
+    return Resource(group, "v1", "gangs", "Gang", ObjectHeader, namespaced=namespaced)
+
+
+def definition(resource: Resource[Any]) -> Json:
+    """A CustomResourceDefinition: of the real shape, or one that keeps every field."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema, subresources = SHAPES.get(resource.kind, (free, {"status": {}}))
     names = {"kind": resource.kind, "listKind": f"{resource.kind}List", "plural": resource.plural}
+    meta: Json = {"name": f"{resource.plural}.{resource.group}"}
+    if resource.group.endswith(".x-k8s.io"):
+        approval = "https://github.com/kubernetes-sigs"
+        meta["annotations"] = {"api-approved.kubernetes.io": approval}
     return {
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": meta,
         "spec": {
             "group": resource.group,
-            "scope": "Namespaced" if namespaced else "Cluster",
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
             "names": {**names, "singular": resource.kind.lower()},
             "versions": [
                 {
                     "name": resource.version,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": subresources,
                     "schema": {"openAPIV3Schema": schema},
                 }
             ],
@@ -49,9 +65,51 @@ def definition(resource: Resource[Any], *, namespaced: bool = True) -> Json:
     }
 
 
-async def define(stage: Stage, *resources: Resource[Any]) -> None:
-    for resource in resources:
+async def define(stage: Stage, resource: Resource[Any]) -> str:
+    """Define the kind, and let the controller read it. On a real cluster another scenario may have
+    defined it already. Returns the name of the role with the right."""
+
+    async def is_served() -> bool:
+        await stage.client.list(resource)
+        return True
+
+    with suppress(AlreadyExists):
         await stage.create(DEFINITIONS, definition(resource))
+    await stage.until(is_served, f"{resource.plural} are served")
+    return await permit(stage, resource)
+
+
+async def permit(stage: Stage, resource: Resource[Any]) -> str:
+    """Create the ClusterRole that lets the controller read the kind, and wait until it counts.
+    Returns its name on this cluster."""
+    rule = {
+        "apiGroups": [resource.group],
+        "resources": [resource.plural],
+        "verbs": list(VERBS),
+    }
+    name = f"claimctl-workloads-{resource.plural}.{resource.group}"
+    meta = {"name": name, "labels": {AGGREGATE: "true"}}
+    made: ObjectHeader = await stage.create(
+        RESOURCES["ClusterRole"], {"metadata": meta, "rules": [rule]}
+    )
+    await _until_allowed(stage, resource, allowed=True)
+    return made.metadata.name
+
+
+async def forbid(stage: Stage, resource: Resource[Any], role: str) -> None:
+    """Delete the role that lets the controller read the kind, and wait until it counts."""
+    await stage.client.delete(RESOURCES["ClusterRole"], role)
+    await _until_allowed(stage, resource, allowed=False)
+
+
+async def _until_allowed(stage: Stage, resource: Resource[Any], *, allowed: bool) -> None:
+    controller = Client(stage.site.connection(CONTROLLER_USER), stage.clock)
+
+    async def holds() -> bool:
+        answer = await controller.allowed("list", resource.group, resource.plural)
+        return answer is allowed
+
+    await stage.until(holds, f"the right to list {resource.plural} is {allowed}")
 
 
 async def begin(
@@ -59,26 +117,11 @@ async def begin(
 ) -> ObjectHeader:
     """Create an annotated workload of the kind."""
     body = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
         "metadata": {"name": name, "annotations": {"claimctl.io/reserve": "*"}},
         "spec": spec,
     }
     made: ObjectHeader = await stage.create(resource, body)
     return made
-
-
-def owned(body: Json, owner: ObjectHeader, resource: Resource[Any]) -> Json:
-    """The manifest, with the object as its controller."""
-    reference = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return {**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}}
 
 
 async def make_job(

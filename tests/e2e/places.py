@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from claimctl.controller.kind_follower import AGGREGATE
 from claimctl.wire.seams import Query, Response, Transport
 from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE
@@ -23,9 +24,12 @@ _NAMESPACED = frozenset(
     (
         *("pods", "deployments", "replicasets", "statefulsets", "jobs", "events", "podgroups"),
         *("resourceclaims", "resourceclaimtemplates", "claimreservations"),
+        *("jobsets", "leaderworkersets", "gangs"),
     )
 )
 _CLUSTER_ROLES = ("ClusterRole", "ClusterRoleBinding")
+SCENARIO = "claimctl.io/scenario"
+"""The label of WorkloadKinds: they have no namespace, and each controller sees its scenario's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class Places:
             made["name"] += f"-{self.suffix}"
         elif made.get("kind") in _CLUSTER_ROLES and "metadata" in made:
             made["metadata"]["name"] += f"-{self.suffix}"
+        elif made.get("kind") == "WorkloadKind":
+            made["metadata"]["labels"] = {SCENARIO: self.suffix}
         if "containers" in made:
             self._place(made)
         if self.flat_requests and "exactly" in made:
@@ -100,7 +106,8 @@ class Places:
             return self.named(value)
         if key == "deviceClassName" and value == DEVICE_CLASS:
             return self.device_class
-        return self.body(value)
+        # the controllers of other scenarios get no rights from this one's roles
+        return self.suffix if key == AGGREGATE else self.body(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +141,6 @@ class Scoped:
             path = f"{found[1]}/namespaces/{self.places.namespace}/{found[2]}"
         if method == "GET" and found is not None and found[2] == "resourceslices":
             query = (*query, ("labelSelector", f"{FLEET_LABEL}={self.places.prefix}"))
+        if method == "GET" and found is not None and found[2] == "workloadkinds":
+            query = (*query, ("labelSelector", f"{SCENARIO}={self.places.suffix}"))
         return await self.inner.send(method, path, query, headers, body)

@@ -34,7 +34,7 @@ from tests.e2e.harness import Stage
 from tests.e2e.machines import Machines, stand_ins
 from tests.e2e.nodes.machines import node_machines
 from tests.e2e.nodes.places import NodePlaces
-from tests.e2e.places import Places, Rewritten, Scoped
+from tests.e2e.places import SCENARIO, Places, Rewritten, Scoped
 from tests.e2e.refusals import ClaimsController
 from tests.e2e.rights import ALL_RIGHTS, grant, permissions
 from tests.e2e.servers import Servers
@@ -55,6 +55,7 @@ _POD_MAKERS = (
     *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
     ("apis/batch/v1", "jobs"),
 )
+_RULE = ("claimctl.io/v1alpha1", "WorkloadKind")
 _PLAN = ("claimctl.io/v1alpha1", "DowngradePlan")
 
 
@@ -379,4 +380,7 @@ async def _tidy(site: RealSite) -> None:
         for each in await site.client.list(version):
             if each["metadata"]["name"].endswith(site.places.suffix):
                 await site.client.delete(version, "", each["metadata"]["name"])
+    for each in await site.client.list(_RULE):
+        if (each["metadata"].get("labels") or {}).get(SCENARIO) == site.places.suffix:
+            await site.client.delete(_RULE, "", each["metadata"]["name"])
     await leave(site.client, site.fleet)
