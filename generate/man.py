@@ -13,7 +13,7 @@ from typing import Any
 from claimctl import __version__
 from claimctl.cli.access import connection_flags
 from claimctl.cli.main import build, load
-from claimctl.cli.registry import COMMANDS, Entry, Group
+from claimctl.cli.registry import COMMANDS, Command, Group
 
 FOLDER = Path("man")
 EXIT_CODES = (
@@ -60,7 +60,7 @@ def _commands() -> Iterator[str]:
                 yield _item(f"{entry.page}(1)", entry.help)
 
 
-def _command(entry: Entry) -> str:
+def _command(entry: Command) -> str:
     command = load(entry)
     context = command.make_context(f"claimctl {entry.name}", [], resilient_parsing=True)
     usage = " ".join(_escaped(each) for each in command.collect_usage_pieces(context))

@@ -19,7 +19,7 @@ NO_LIMIT = "0"
 
 def _text(flag: str, metavar: str, help_: str) -> Any:
     return Annotated[
-        str | None,
+        str,
         typer.Option(flag, metavar=metavar, help=f"{help_} [default: none]", hidden=True),
     ]
 
@@ -30,16 +30,16 @@ class Access:
 
     kubeconfig: str | None = None
     context: str | None = None
-    cluster: str | None = None
-    user: str | None = None
-    server: str | None = None
-    token: str | None = None
-    certificate_authority: str | None = None
+    cluster: str = ""
+    user: str = ""
+    server: str = ""
+    token: str = ""
+    certificate_authority: str = ""
     insecure_skip_tls_verify: bool = False
-    tls_server_name: str | None = None
+    tls_server_name: str = ""
     as_user: str | None = None
     as_groups: tuple[str, ...] = ()
-    as_uid: str | None = None
+    as_uid: str = ""
     request_timeout: float = REQUEST_SECONDS
     first_timeout: float = 0.0
     """The same without ``request_timeout``, until the server has answered for the first time."""
@@ -52,7 +52,7 @@ _FLAGS: dict[str, Any] = {
     "cluster": _text("--cluster", "NAME", "Cluster in the kubeconfig, besides the context's."),
     "user": _text("--user", "NAME", "User in the kubeconfig, besides the context's."),
     "server": Annotated[
-        str | None,
+        str,
         typer.Option(
             "--server", "-s", metavar="URL", help="The API server. [default: none]", hidden=True
         ),
@@ -96,12 +96,11 @@ _FLAGS: dict[str, Any] = {
 
 def connection_flags() -> list[tuple[str, str]]:
     """The flags of every command that asks a cluster, and their help, for ``claimctl --help``."""
-    options = [get_args(each)[1] for each in _FLAGS.values()]
+    options = [get_args(flag)[1] for flag in _FLAGS.values()]
     # typer takes the first name for the default
-    names = [", ".join([*each.param_decls, each.default]) for each in options]
     return [
-        (f"{name} {each.metavar or ''}".strip(), each.help)
-        for name, each in zip(names, options, strict=True)
+        (f"{', '.join([*it.param_decls, it.default])} {it.metavar or ''}".strip(), it.help)
+        for it in options
     ]
 
 

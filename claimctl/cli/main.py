@@ -22,7 +22,7 @@ from claimctl.cli.completion import VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
 from claimctl.cli.registry import (
     FAMILIES,
-    Entry,
+    Command,
     Group,
     entry_of,
     meant_by,
@@ -59,7 +59,7 @@ class LazyGroup(typer.core.TyperGroup):
     def format_commands(self, _: Any, formatter: Any) -> None:
         """The commands in their groups, then the flags that most of them have."""
         for group in Group:
-            rows = [(word, help_) for each, word, help_ in top_level() if each is group]
+            rows = [(word, help_) for kind, word, help_ in top_level() if kind is group]
             with formatter.section(group.value):
                 formatter.write_dl(rows)
         with formatter.section("Connection flags, as in kubectl, after the command"):
@@ -77,7 +77,7 @@ def _family(word: str) -> Any:
     return typer.main.get_command(app)
 
 
-def load(entry: Entry) -> Any:
+def load(entry: Command) -> Any:
     """Import a command's module and turn its function ``command`` into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     module = importlib.import_module(entry.module)
@@ -90,7 +90,7 @@ def load(entry: Entry) -> Any:
 def _epilog(module: ModuleType, command: Any) -> str:
     """The end of a command's help: its examples, and where the connection flags are listed."""
     examples = "\n".join(f"  {line}" for line in getattr(module, "EXAMPLES", ()))
-    connects = any(each.name == "kubeconfig" and each.hidden for each in command.params)
+    connects = any(flag.name == "kubeconfig" and flag.hidden for flag in command.params)
     parts = (
         f"\b\nExamples:\n{examples}" if examples else "",
         "Connection flags, as in kubectl: see `claimctl --help`." if connects else "",
@@ -168,7 +168,7 @@ def _in_order(arguments: list[str]) -> list[str]:
     if arguments[:1] and arguments[0] in _FLAGS_OF_COMMANDS:
         flag = arguments[0]
         raise UsageError(f"{flag}: put it after the command, as in `claimctl get {flag} ...`")
-    verbose = next((each for each in arguments if _VERBOSITY.fullmatch(each)), "")
+    verbose = next(filter(_VERBOSITY.fullmatch, arguments), "")
     if verbose:
         raise UsageError(f"{verbose}: there are no levels; --debug prints tracebacks of errors")
     first: list[str] = []

@@ -30,16 +30,6 @@ def namespace_name(value: str | None) -> str | None:
     return value
 
 
-def object_name(value: str) -> str:
-    """Check a name by the API server's rule (RFC 1123 subdomain, at most 253 characters)."""
-    parts = value.split(".")
-    if len(value) > 253 or not all(map(_LABEL.fullmatch, parts)):
-        raise typer.BadParameter(
-            f"{value!r} is not a DNS name: lower-case letters, digits, '-' and '.' are expected"
-        )
-    return value
-
-
 def namespace_names(values: list[str] | None) -> list[str] | None:
     for value in values or ():
         namespace_name(value)

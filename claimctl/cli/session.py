@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.cli.access import Access
+from claimctl.cli.documents import by_names
 from claimctl.controller.dialect.api_versions import look
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
@@ -61,23 +62,8 @@ def connection_of(access: Access) -> Connection:
     Raises:
         ConfigError: there is no usable connection.
     """
-
-    return load_connection(
-        access.kubeconfig,
-        access.context,
-        access.as_user,
-        Overrides(
-            cluster=access.cluster or "",
-            user=access.user or "",
-            server=access.server or "",
-            token=access.token or "",
-            certificate_authority=access.certificate_authority or "",
-            insecure_skip_tls_verify=access.insecure_skip_tls_verify,
-            tls_server_name=access.tls_server_name or "",
-            as_groups=access.as_groups,
-            as_uid=access.as_uid or "",
-        ),
-    )
+    overrides = by_names(access, Overrides)
+    return load_connection(access.kubeconfig, access.context, access.as_user, overrides)
 
 
 PATIENCE_SECONDS = 3.0

@@ -31,7 +31,7 @@ from claimctl.kube.informer import Informer
 from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
 from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.facts.dialects import DIALECTS
-from claimctl.telemetry.face import Metric, Silent, Telemetry
+from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.resources import LEASES, Resource
 from claimctl.wire.seams import Clock, Transport
 
@@ -70,7 +70,7 @@ class Manager:
         self.detection: Detection | None = None
         self.leading = False
         self._clock = clock
-        self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
+        self._telemetry = telemetry or Telemetry()
         self._rng = rng or random.Random()
         self._client = Client(transport, clock, self._telemetry, rng=self._rng)
         self._pool: WorkerPool | None = None

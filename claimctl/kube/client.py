@@ -33,7 +33,7 @@ from claimctl.kube.request import (
     call_to,
     connection_lost,
 )
-from claimctl.telemetry.face import Silent, Telemetry
+from claimctl.telemetry.face import Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS
 from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
 from claimctl.wire.meta import ObjectMeta
@@ -95,7 +95,7 @@ class Client:
         self._sender = Sender(
             transport,
             clock,
-            telemetry or Silent(),
+            telemetry or Telemetry(),
             rng or Random(),
             timeout_seconds,
             overall=overall_seconds,

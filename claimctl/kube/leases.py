@@ -18,6 +18,7 @@ import structlog
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from claimctl.telemetry.face import Metric
+from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import LEASES
@@ -127,7 +128,9 @@ class LeaderElection:
             HistoryLost: etcd was restored from a backup, also while another process leads.
         """
         self._telemetry.gauge(Metric.LEADER, 0)
-        await self._acquire()
+        while not await self._try():
+            jitter = self._rng.uniform(1.0, 1.2)
+            await self._clock.sleep(self._settings.retry_period * jitter)
         self._leading = self._has_led = True
         self._telemetry.gauge(Metric.LEADER, 1)
         log.info("leading", lease=self._settings.name, identity=self.identity)
@@ -136,11 +139,6 @@ class LeaderElection:
         finally:
             self._leading = False
             self._telemetry.gauge(Metric.LEADER, 0)
-
-    async def _acquire(self) -> None:
-        while not await self._try():
-            jitter = self._rng.uniform(1.0, 1.2)
-            await self._clock.sleep(self._settings.retry_period * jitter)
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> None:
         work = asyncio.ensure_future(lead())
@@ -151,10 +149,12 @@ class LeaderElection:
             # the Lease is renewed until the work has stopped: a slow stop must not lose it
             stopped = await self._stop(work)
             lost = renewing.done()
-            await _end(renewing)
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
             if not lost and stopped:
                 await self._release()
-            failure = _failure(work)
+            failure = work.exception() if work.done() and not work.cancelled() else None
             if failure is not None:
                 log.error("led work failed", lease=self._settings.name, error=repr(failure))
         if lost and (failure is not None or not work.done() or work.cancelled()):
@@ -181,20 +181,17 @@ class LeaderElection:
         while True:
             deadline = self._renewed_at + self._settings.renew_deadline
             with suppress(TimeoutError):
-                async with asyncio.timeout(deadline - self._clock.monotonic()):
-                    await self._clock.sleep(self._until_next_try())
+                now = self._clock.monotonic()
+                async with asyncio.timeout(deadline - now):
+                    # from the start of the last try, so that a slow answer does not delay this one
+                    next_try = self._tried_at + self._settings.retry_period
+                    await self._clock.sleep(max(0.0, next_try - now))
                     if await self._try():
                         continue
             if self.holder not in ("", self.identity):
                 return
             if self._clock.monotonic() >= deadline:
                 return
-
-    def _until_next_try(self) -> float:
-        """Seconds until the next try. They count from the start of the last try, so that a slow
-        answer does not delay the next one."""
-        next_try = self._tried_at + self._settings.retry_period
-        return max(0.0, next_try - self._clock.monotonic())
 
     def _why_lost(self, stopped: bool) -> str:
         held = self.holder
@@ -218,14 +215,11 @@ class LeaderElection:
             self._lease = await self._read_again(self._lease)
             return False
         except (KubeError, _NoNamespace) as error:
-            self._complain(error)
+            if str(error) != self._complaint:
+                # only if it differs from the last one: the log must not fill up
+                log.warning("lease request failed", lease=self._settings.name, error=str(error))
+            self._complaint = str(error)
             return False
-
-    def _complain(self, error: Exception) -> None:
-        """Log an error if it differs from the last one, so that the log does not fill up."""
-        if str(error) != self._complaint:
-            log.warning("lease request failed", lease=self._settings.name, error=str(error))
-        self._complaint = str(error)
 
     async def _take_or_renew(self) -> bool:
         if not (self._leading and self.holder == self.identity):
@@ -333,13 +327,7 @@ class LeaderElection:
             self._settings.name,
             {
                 **({"metadata": {"annotations": dict(annotations)}} if annotations else {}),
-                "spec": {
-                    "holderIdentity": spec.holder_identity,
-                    "leaseDurationSeconds": spec.lease_duration_seconds,
-                    "acquireTime": spec.acquire_time,
-                    "renewTime": spec.renew_time,
-                    "leaseTransitions": spec.lease_transitions,
-                },
+                "spec": to_plain(spec),
             },
             self._settings.namespace,
             resource_version=lease.metadata.resource_version,
@@ -354,13 +342,3 @@ class LeaderElection:
             renew_time=now,
             lease_transitions=transitions,
         )
-
-
-def _failure(work: asyncio.Future[None]) -> BaseException | None:
-    return work.exception() if work.done() and not work.cancelled() else None
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

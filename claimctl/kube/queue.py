@@ -9,7 +9,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from claimctl.kube.retry import Backoff, Failures
-from claimctl.telemetry.face import Metric, Silent, Telemetry
+from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.seams import Clock
 
 K = TypeVar("K", bound=Hashable)
@@ -152,7 +152,7 @@ class QueueRunner(Generic[K]):
         self._queue = queue
         self._clock = clock
         self._labels = {"controller": name}
-        self._telemetry: Telemetry = telemetry if telemetry is not None else Silent()
+        self._telemetry = telemetry or Telemetry()
         self._limiter = limiter if limiter is not None else RetryLimiter(Random())
         self._changed = asyncio.Event()
         self._turn = asyncio.Lock()

@@ -1,7 +1,6 @@
 """The interface through which other packages emit spans and metrics.
 
-It imports no exporter and no SDK. ``Silent`` is the implementation for tests, simulation and
-one-shot commands; ``claimctl.telemetry.otel`` is the production one.
+It imports no exporter and no SDK: ``claimctl.telemetry.otel`` is the production implementation.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
-from typing import Protocol
 
 Value = str | bool | int | float
 Labels = Mapping[str, str]
@@ -49,61 +47,34 @@ class Metric(StrEnum):
     REQUEST_SECONDS = "rest_client_request_duration_seconds"
 
 
-class Span(Protocol):
+class Span:
+    """One piece of work as a trace shows it. This one drops what it is told."""
+
     def set(self, **attributes: Value) -> None:
         """Add attributes. A double underscore in a name means a dot."""
-        ...
 
     def fail(self, error: BaseException) -> None:
         """Mark the span as failed by ``error``."""
-        ...
 
 
-class Telemetry(Protocol):
+UNSEEN: AbstractContextManager[Span] = nullcontext(Span())
+"""A span where nothing reads spans. All blocks may share it, also at the same time."""
+
+
+class Telemetry:
+    """Telemetry that drops everything: for tests, simulation and one-shot commands."""
+
     def span(
         self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
     ) -> AbstractContextManager[Span]:
         """A span around a block; ``client`` marks a request to a server."""
-        ...
-
-    def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
-        """Count something that happened."""
-        ...
-
-    def observe(self, metric: Metric, seconds: float, labels: Labels | None = None) -> None:
-        """Record a duration in seconds."""
-        ...
-
-    def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
-        """Set a current value."""
-        ...
-
-
-class _SilentSpan:
-    def set(self, **attributes: Value) -> None:
-        return None
-
-    def fail(self, error: BaseException) -> None:
-        return None
-
-
-UNSEEN: AbstractContextManager[Span] = nullcontext(_SilentSpan())
-"""A span where nothing reads spans. All blocks may share it, also at the same time."""
-
-
-class Silent:
-    """Telemetry that drops everything."""
-
-    def span(
-        self, name: str, attributes: Mapping[str, Value] | None = None, *, client: bool = False
-    ) -> AbstractContextManager[Span]:
         return UNSEEN
 
     def add(self, metric: Metric, labels: Labels | None = None, amount: float = 1) -> None:
-        return None
+        """Count something that happened."""
 
     def observe(self, metric: Metric, seconds: float, labels: Labels | None = None) -> None:
-        return None
+        """Record a duration in seconds."""
 
     def gauge(self, metric: Metric, value: float, labels: Labels | None = None) -> None:
-        return None
+        """Set a current value."""

@@ -41,7 +41,7 @@ from prometheus_client import GCCollector, ProcessCollector
 
 from claimctl import __version__
 from claimctl.telemetry.exposition import registry_of
-from claimctl.telemetry.face import UNSEEN, Labels, Metric, Span, Value
+from claimctl.telemetry.face import UNSEEN, Labels, Metric, Span, Telemetry, Value
 from claimctl.telemetry.metrics import Instruments
 from claimctl.telemetry.settings import Exporter, TelemetrySettings
 
@@ -56,7 +56,7 @@ class Sources:
     ids: IdGenerator | None = None
 
 
-class OtelTelemetry:
+class OtelTelemetry(Telemetry):
     """The production implementation of ``Telemetry``. Call ``shutdown`` at the end.
 
     ``processors`` get the finished spans, in addition to the exporters of ``settings``.
@@ -147,8 +147,8 @@ class OtelTelemetry:
         self._metering.shutdown()
 
 
-class OtelSpan:
-    """A ``Span`` on top of an OpenTelemetry span."""
+class OtelSpan(Span):
+    """A span on top of one of OpenTelemetry."""
 
     def __init__(self, span: trace.Span, now: Callable[[], int]) -> None:
         self._span = span

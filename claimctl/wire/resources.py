@@ -49,41 +49,29 @@ def read_as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
     return Resource(*names, type_, resource.namespaced)
 
 
-PODS = Resource("", "v1", "pods", "Pod", Pod)
+def _kind(api: str, type_: type[T], *, namespaced: bool = True) -> Resource[T]:
+    """The resource of a kind that its struct is named after, with a regular plural."""
+    group, _, version = api.rpartition("/")
+    kind = type_.__name__
+    return Resource(group, version, f"{kind.lower()}s", kind, type_, namespaced)
+
+
+PODS = _kind("v1", Pod)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
-NODES = Resource("", "v1", "nodes", "Node", Node, namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Deployment)
-REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
-STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet", StatefulSet)
-JOBS = Resource("batch", "v1", "jobs", "Job", Job)
-RESOURCECLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", ResourceClaim)
-RESOURCECLAIMTEMPLATES = Resource(
-    "resource.k8s.io",
-    "v1",
-    "resourceclaimtemplates",
-    "ResourceClaimTemplate",
-    ResourceClaimTemplate,
-)
-RESOURCESLICES = Resource(
-    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False
-)
-PODGROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", PodGroup)
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", Lease)
-EVENTS = Resource("events.k8s.io", "v1", "events", "Event", Event)
-CLAIMRESERVATIONS = Resource(
-    "claimctl.io", "v1alpha1", "claimreservations", "ClaimReservation", ClaimReservation
-)
-DOWNGRADEPLANS = Resource(
-    "claimctl.io",
-    "v1alpha1",
-    "downgradeplans",
-    "DowngradePlan",
-    DowngradePlan,
-    namespaced=False,
-)
-WORKLOADKINDS = Resource(
-    "claimctl.io", "v1alpha1", "workloadkinds", "WorkloadKind", WorkloadKind, namespaced=False
-)
+NODES = _kind("v1", Node, namespaced=False)
+DEPLOYMENTS = _kind("apps/v1", Deployment)
+REPLICASETS = _kind("apps/v1", ReplicaSet)
+STATEFULSETS = _kind("apps/v1", StatefulSet)
+JOBS = _kind("batch/v1", Job)
+RESOURCECLAIMS = _kind("resource.k8s.io/v1", ResourceClaim)
+RESOURCECLAIMTEMPLATES = _kind("resource.k8s.io/v1", ResourceClaimTemplate)
+RESOURCESLICES = _kind("resource.k8s.io/v1", ResourceSlice, namespaced=False)
+PODGROUPS = _kind("scheduling.k8s.io/v1beta1", PodGroup)
+LEASES = _kind("coordination.k8s.io/v1", Lease)
+EVENTS = _kind("events.k8s.io/v1", Event)
+CLAIMRESERVATIONS = _kind("claimctl.io/v1alpha1", ClaimReservation)
+DOWNGRADEPLANS = _kind("claimctl.io/v1alpha1", DowngradePlan, namespaced=False)
+WORKLOADKINDS = _kind("claimctl.io/v1alpha1", WorkloadKind, namespaced=False)
 
 WORKLOADS: Mapping[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)

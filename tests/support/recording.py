@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from claimctl.telemetry.face import Labels, Metric, Span, Value
+from claimctl.telemetry.face import Labels, Metric, Span, Telemetry, Value
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -17,7 +17,7 @@ def series(metric: Metric, labels: Labels | None) -> Series:
 
 
 @dataclass
-class Recording:
+class Recording(Telemetry):
     gauges: dict[Series, float] = field(default_factory=dict)
     counts: Counter[Series] = field(default_factory=Counter)
     observed: dict[Series, list[float]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Recording:
 
 
 @dataclass
-class _Span:
+class _Span(Span):
     recording: Recording
 
     def set(self, **attributes: Value) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from claimctl.telemetry.face import Labels, Metric, Span, Value
+from claimctl.telemetry.face import Labels, Metric, Span, Telemetry, Value
 
 
 @dataclass
-class RecordedSpan:
+class RecordedSpan(Span):
     name: str
     attributes: dict[str, Value] = field(default_factory=dict)
     client: bool = False
@@ -24,7 +24,7 @@ class RecordedSpan:
 
 
 @dataclass
-class Recorder:
+class Recorder(Telemetry):
     """Records spans in the order of their start, and metrics as (name, labels, value)."""
 
     spans: list[RecordedSpan] = field(default_factory=list)

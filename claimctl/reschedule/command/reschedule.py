@@ -10,7 +10,8 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.durations import seconds
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import namespace_name, object_name
+from claimctl.cli.objects import object_name
+from claimctl.cli.options import namespace_name
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 
 EXAMPLES = (

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from claimctl.cli.main import load
-from claimctl.cli.registry import COMMANDS, Entry
+from claimctl.cli.registry import COMMANDS, Command
 
 FOLDER = Path(__file__).parents[3] / "man"
 PAGES = sorted(FOLDER.glob("*.1"))
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_a_page_names_every_option_and_has_the_examples(entry: Entry) -> None:
+def test_a_page_names_every_option_and_has_the_examples(entry: Command) -> None:
     text = (FOLDER / f"{entry.page}.1").read_text().replace("\\-", "-")
     for parameter in load(entry).params:
         if parameter.param_type_name == "option":
