@@ -185,7 +185,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     configure(log_format, log_level, final=True)
     return run_controller(
         Flags(
-            access=Access(kubeconfig, context, as_user),
+            access=Access(kubeconfig, context, as_user=as_user),
             bind_address=bind_address,
             certificate=tls_cert_file,
             key=tls_private_key_file,
