@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from claimctl.cli.registry import COMMANDS
-from claimctl.commands.claims.meanings import MEANINGS, Topic
+from claimctl.commands.claims.meanings import MEANINGS
 from claimctl.reschedule.plan.reasons import MEANINGS as STAYS
 from claimctl.telemetry.metrics import MEANINGS as METRICS
 from generate.crds import custom_resource_definitions
@@ -136,8 +136,8 @@ def _reasons() -> str:
         "`claimctl explain CLAIM` shows the reasons of one claim, with names and commands. "
         "`claimctl explain reason/NAME` prints one line of this page."
     ]
-    for topic in Topic:
-        found = {reason: each for reason, each in MEANINGS.items() if each.topic is topic}
+    for topic in dict.fromkeys(meaning.topic for meaning in MEANINGS.values()):
+        found = {reason: each for reason, each in MEANINGS.items() if each.topic == topic}
         columns = 3 if any(each.remedy for each in found.values()) else 2
         rows = (
             (f"`{reason}`", each.meaning, each.remedy)[:columns] for reason, each in found.items()
