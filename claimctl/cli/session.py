@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
@@ -20,6 +20,7 @@ from claimctl.kube.transport import HttpTransport
 from claimctl.telemetry.logs import Level, configure
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -94,12 +95,16 @@ class _Announcing:
 
 
 def in_session(
-    access: Access, work: Callable[[Session], Awaitable[T]], namespace: str | None = None
+    access: Access,
+    work: Callable[Concatenate[Session, P], Awaitable[T]],
+    namespace: str | None = None,
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> T:
-    """Run ``work`` with a session (see ``connected``), on a new event loop."""
+    """Run ``work`` with a session (see ``connected``) and the arguments, on a new event loop."""
 
     async def run() -> T:
         async with connected(access, namespace) as session:
-            return await work(session)
+            return await work(session, *args, **kwargs)
 
     return asyncio.run(run())

@@ -35,10 +35,11 @@ def command(
     access: Access = DEFAULT,
 ) -> int:
     """Show who holds a claim and why, or why a pod or a workload waits, and what to do."""
+    from claimctl.cli.session import in_session
     from claimctl.commands.claims.explain_work import KINDS, explain_object, explain_reason
 
     word, _, reason = target.partition("/")
     if word.lower() == "reason":
         return explain_reason(reason, output)
     kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS))
-    return explain_object(access, namespace, (kind, name), output, watch=watch)
+    return in_session(access, explain_object, namespace, kind, name, output, watch=watch)

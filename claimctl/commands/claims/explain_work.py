@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, redirect_stdout
 from io import StringIO
 
-from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, POD, RESERVATION, resource_name
 from claimctl.cli.output import print_text
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import claim_text, pod_text
 from claimctl.commands.claims.documents import (
@@ -34,20 +33,15 @@ KINDS = ("Deployment", "StatefulSet", "Job")
 """The kinds of workloads that can be explained: those that claims are reserved for."""
 
 
-def explain_object(
-    access: Access, namespace: str | None, target: tuple[str, str], output: Output, *, watch: bool
+async def explain_object(
+    session: Session, kind: str, name: str, output: Output, *, watch: bool
 ) -> int:
-    """Explain the object of a kind and a name; the exit code."""
-    kind, name = target
-
-    async def work(session: Session) -> int:
-        place = session.namespace
-        async with naming(session.client, kind, place, name):
-            if watch:
-                await follow(session, place, kind, name, output)
-            return await run(session, place, kind, name, output)
-
-    return in_session(access, work, namespace)
+    """Explain an object once, or again after every change; the exit code."""
+    place = session.namespace
+    async with naming(session.client, kind, place, name):
+        if watch:
+            await follow(session, place, kind, name, output)
+        return await run(session, place, kind, name, output)
 
 
 def explain_reason(name: str, output: Output) -> int:

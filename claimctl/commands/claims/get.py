@@ -84,8 +84,9 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
 
+    from claimctl.cli.session import in_session
     from claimctl.commands.claims.get_work import ClaimsWanted, get
 
     place = "" if all_namespaces else namespace
     wanted = ClaimsWanted("", tuple(names or ()), selector, sort_by, not no_headers, idle)
-    return get(access, place, wanted, output, watch=watch)
+    return in_session(access, get, place, wanted, output, watch=watch)

@@ -9,13 +9,12 @@ from datetime import datetime
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.documents import utc
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, kind_of, resource_name
 from claimctl.cli.output import Column, Table, columns, print_document, print_table, render
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
 from claimctl.commands.claims.documents import list_of
@@ -48,18 +47,12 @@ class ClaimsWanted:
     idle: bool = False
 
 
-def get(
-    access: Access, namespace: str | None, wanted: ClaimsWanted, output: Output, *, watch: bool
-) -> int:
+async def get(session: Session, wanted: ClaimsWanted, output: Output, *, watch: bool) -> int:
     """Print the claims of a namespace once, or again after every change; the exit code."""
-
-    async def work(session: Session) -> int:
-        chosen = replace(wanted, namespace=session.namespace)
-        if watch:
-            await follow(session.client, session.clock, chosen, output)
-        return await run(session.client, session.clock.now(), chosen, output)
-
-    return in_session(access, work, namespace)
+    chosen = replace(wanted, namespace=session.namespace)
+    if watch:
+        await follow(session.client, session.clock, chosen, output)
+    return await run(session.client, session.clock.now(), chosen, output)
 
 
 async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Output) -> int:

@@ -64,8 +64,9 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--wait and --cancel exclude each other")
     if node_is_off and (wait or cancel):
         raise UsageError("--node-is-off excludes --wait and --cancel")
+    from claimctl.cli.session import in_session
     from claimctl.commands.claims.release_work import ReleaseWanted, release
 
     limit = timeout if wait else None
-    wanted = ReleaseWanted(claim, namespace, dry_run, limit, output, cancel, node_is_off)
-    return release(access, wanted)
+    wanted = ReleaseWanted(claim, dry_run, limit, output, cancel, node_is_off)
+    return in_session(access, release, namespace, wanted)

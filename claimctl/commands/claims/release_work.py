@@ -8,13 +8,12 @@ from typing import Any
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.progress import Progress, progress
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.cli.watching import changes
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.advice import advice
@@ -39,7 +38,6 @@ class ReleaseWanted:
     """What is to be done; ``wait`` is for how many seconds to wait, None for not at all."""
 
     claim: str
-    namespace: str | None
     dry_run: bool
     wait: float | None
     output: Output
@@ -49,29 +47,23 @@ class ReleaseWanted:
     """State that this node is off instead; '' for no statement."""
 
 
-def release(access: Access, wanted: ReleaseWanted) -> int:
+async def release(session: Session, wanted: ReleaseWanted) -> int:
     """Ask for the release, and wait for it if that is wanted; the exit code."""
-
-    async def work(session: Session) -> int:
-        place = session.namespace
-        async with naming(session.client, "ResourceClaim", place, wanted.claim):
-            explanation = await explain_with_controller(
-                session.client, place, wanted.claim, session.clock
-            )
-        if wanted.cancel:
-            return await withdraw(session.client, explanation, wanted)
-        if wanted.node_is_off:
-            return await state_off(session.client, explanation, wanted)
-        _check(explanation)
-        if not wanted.dry_run:
-            await ask(session.client, explanation)
-        show(explanation, wanted.output, dry_run=wanted.dry_run)
-        if wanted.wait is not None:
-            err = not wanted.output.for_people
-            return await until_free(session, explanation, wanted.wait, err=err)
-        return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
-
-    return in_session(access, work, wanted.namespace)
+    client, place = session.client, session.namespace
+    async with naming(client, CLAIM, place, wanted.claim):
+        explanation = await explain_with_controller(client, place, wanted.claim, session.clock)
+    if wanted.cancel:
+        return await withdraw(client, explanation, wanted)
+    if wanted.node_is_off:
+        return await state_off(client, explanation, wanted)
+    _check(explanation)
+    if not wanted.dry_run:
+        await ask(client, explanation)
+    show(lines(explanation, dry_run=wanted.dry_run), explanation, wanted)
+    if wanted.wait is not None:
+        err = not wanted.output.for_people
+        return await until_free(session, explanation, wanted.wait, err=err)
+    return ExitCode.FINDINGS if explanation.troubles else ExitCode.OK
 
 
 async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWanted) -> int:
@@ -85,8 +77,7 @@ async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWant
             await _annotate(client, reservation, view.claim.metadata.uid, withdraws=True)
     verb = "would be withdrawn (dry run)" if wanted.dry_run else "is withdrawn"
     line = f"the request to release {name} {verb}"
-    document = request_of(explanation, dry_run=wanted.dry_run, cancelled=True)
-    print_text(wanted.output, [line], document, (resource_name(CLAIM, view.name),))
+    show([line], explanation, wanted)
     return ExitCode.OK
 
 
@@ -118,8 +109,7 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
             await _state_ended(client, reservation, frozenset(ended))
     verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
     line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
-    document = request_of(explanation, dry_run=wanted.dry_run)
-    print_text(wanted.output, [line], document, (resource_name(CLAIM, view.name),))
+    show([line], explanation, wanted)
     return ExitCode.OK
 
 
@@ -147,11 +137,9 @@ async def _state_ended(
     await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
-def show(explanation: Explanation, output: Output, *, dry_run: bool) -> None:
-    """Print the request, and what happens next."""
-    shown = lines(explanation, dry_run=dry_run)
-    named = (resource_name(CLAIM, explanation.view.name),)
-    print_text(output, shown, request_of(explanation, dry_run=dry_run), named)
+def show(shown: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
+    document = request_of(explanation, dry_run=wanted.dry_run, cancelled=wanted.cancel)
+    print_text(wanted.output, shown, document, (resource_name(CLAIM, explanation.view.name),))
 
 
 async def until_free(

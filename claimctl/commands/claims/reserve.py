@@ -75,9 +75,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if "/" not in workload:
         raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
     kind, name = parse(workload, "", KINDS)
+    from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 
     timeout = None if idle_timeout is None else round(idle_timeout)
     policy = retention.value if retention else None
     wanted = Wanted(kind, name, tuple(claims or ()), policy, timeout, dry_run)
-    return reserve(access, namespace, wanted, output)
+    return in_session(access, reserve, namespace, wanted, output)

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from claimctl.cli.access import Access
 from claimctl.cli.documents import Document, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming
 from claimctl.kube.client import Changed
 from claimctl.reservation.annotation import (
@@ -65,13 +64,9 @@ class Wanted:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def reserve(access: Access, namespace: str | None, wanted: Wanted, output: Output) -> int:
+async def reserve(session: Session, wanted: Wanted, output: Output) -> int:
     """Annotate the workload, and print what that reserves; the exit code."""
-
-    async def work(session: Session) -> Reserving:
-        return await annotate(session, wanted)
-
-    done = in_session(access, work, namespace)
+    done = await annotate(session, wanted)
     print_text(output, lines(done), done, (resource_name(done.workload_kind, done.name),))
     return ExitCode.OK
 

@@ -46,6 +46,7 @@ def command(
     if not file.absolute().parent.is_dir():
         raise UsageError(f"--file: there is no directory {file.absolute().parent}")
 
+    from claimctl.cli.session import in_session
     from claimctl.commands.doctor.report_work import report
 
-    return report(access, "" if all_namespaces else namespace, file)
+    return in_session(access, report, "" if all_namespaces else namespace, file)

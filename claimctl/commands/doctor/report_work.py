@@ -11,12 +11,11 @@ from pathlib import Path
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.documents import plain
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.output import print_table
 from claimctl.cli.progress import progress
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.claims import claim_text, get_work
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.doctor import doctor_work, version_work
@@ -31,16 +30,12 @@ MOST_CLAIMS = 100
 """How many claims are explained."""
 
 
-def report(access: Access, namespace: str | None, file: Path) -> int:
-    """Write the bundle of a namespace ("": of all, None: of the context's); the exit code."""
-
-    async def work(session: Session) -> int:
-        bundle = await gathered(session, session.namespace)
-        write(file, bundle)
-        typer.echo(f"{file}: {len(bundle.files)} files; look through it before you send it")
-        return 0
-
-    return in_session(access, work, namespace)
+async def report(session: Session, file: Path) -> int:
+    """Write the bundle of the session's namespace; the exit code."""
+    bundle = await gathered(session, session.namespace)
+    write(file, bundle)
+    typer.echo(f"{file}: {len(bundle.files)} files; look through it before you send it")
+    return 0
 
 
 async def gathered(session: Session, namespace: str) -> Bundle:

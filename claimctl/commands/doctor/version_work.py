@@ -22,7 +22,7 @@ def print_versions(access: Access, output: Output, *, ask_cluster: bool) -> int:
     server, problem, code = None, "", ExitCode.OK
     if ask_cluster:
         try:
-            server = in_session(access, lambda it: versions(it.client, it.clock))
+            server = in_session(access, lambda session: versions(session.client, session.clock))
         except ConfigError as error:
             problem = one_line(str(error))
         except KubeError as error:

@@ -46,6 +46,7 @@ def command(
 
     Exit code 3: something is in the way of the next step.
     """
-    from claimctl.commands.downgrade.status_work import parts, show_status
+    from claimctl.cli.session import in_session
+    from claimctl.commands.downgrade.status_work import parts, run
 
-    return show_status(access, parts(switched_off or ()), output, watch=watch)
+    return in_session(access, run, None, parts(switched_off or ()), output, watch=watch)

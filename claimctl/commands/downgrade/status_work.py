@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
 from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.downgrade.documents import DowngradeStatus
 from claimctl.controller.dialect.probe import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
 from claimctl.downgrade.look import look
@@ -32,15 +31,6 @@ def parts(names: Sequence[str]) -> frozenset[ComponentName]:
         if name not in known:
             raise UsageError(f"--switched-off: {name!r} is not one of {', '.join(known)}")
     return frozenset(map(ComponentName, names))
-
-
-def show_status(
-    access: Access, believed: frozenset[ComponentName], output: Output, *, watch: bool
-) -> int:
-    async def work(session: Session) -> int:
-        return await run(session, believed, output, watch=watch)
-
-    return in_session(access, work)
 
 
 async def run(

@@ -14,6 +14,7 @@ def command(output: OutputOption = Output.TABLE, access: Access = DEFAULT) -> in
 
     Exit code 3: something blocks the next step.
     """
-    from claimctl.commands.downgrade.status_work import show_status
+    from claimctl.cli.session import in_session
+    from claimctl.commands.downgrade.status_work import run
 
-    return show_status(access, frozenset(), output, watch=False)
+    return in_session(access, run, None, frozenset(), output, watch=False)

@@ -50,8 +50,9 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if namespace is not None and all_namespaces:
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
 
+    from claimctl.cli.session import in_session
     from claimctl.commands.orphans.model import WatchTimes
-    from claimctl.commands.orphans.work import OrphansWanted, handle_orphans
+    from claimctl.commands.orphans.work import OrphansWanted, run
 
     times = WatchTimes(
         grace_seconds=grace_seconds,
@@ -63,4 +64,5 @@ def command(  # noqa: PLR0913 - one parameter per flag
         ),
     )
     place = "" if all_namespaces else namespace
-    return handle_orphans(access, place, OrphansWanted("", yes and not dry_run, times), output)
+    wanted = OrphansWanted("", yes and not dry_run, times)
+    return in_session(access, run, place, wanted, output)

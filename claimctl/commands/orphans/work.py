@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.documents import Document, ReasonText, by_names
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, render
 from claimctl.cli.progress import progress
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.wire.claims import Reference
@@ -30,19 +29,9 @@ class OrphansWanted:
     times: WatchTimes
 
 
-def handle_orphans(
-    access: Access, namespace: str | None, wanted: OrphansWanted, output: Output
-) -> int:
-    """List the orphans, or free them; the exit code."""
-
-    async def work(session: Session) -> int:
-        return await run(session, replace(wanted, namespace=session.namespace), output)
-
-    return in_session(access, work, namespace)
-
-
 async def run(session: Session, wanted: OrphansWanted, output: Output) -> int:
     """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
+    wanted = replace(wanted, namespace=session.namespace)
     with progress("looking for orphans") as line:
         freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
         candidates = await (freeing.run if wanted.write else freeing.preview)()

@@ -41,13 +41,17 @@ class ChartStep:
     label: str
 
 
+def style_of(file: str) -> str:
+    """A style sheet of this package."""
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
 def page(title: str, body: str) -> str:
     """A whole document."""
-    style = files("claimctl.commands.timeline").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style_of('page.css')}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>{escape(title)}</h1>\n{body}</main>\n</body>\n</html>\n"
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from claimctl.commands.timeline.html import KEY, describe
+from claimctl.commands.timeline.html import KEY, describe, style_of
 from claimctl.commands.timeline.model import (
     RUNNING,
     WAITING,
@@ -27,29 +27,6 @@ WIDTH = 860
 _ROW, _HIGH, _EDGE = 28, 56, 16
 _CHARACTER = 7.9
 """The width of a character in pixels."""
-_STYLE = """
-text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1c2128; }
-.head { font-weight: bold; font-size: 15px; }
-.quiet { fill: #57606a; font-size: 12px; }
-.back { fill: #ffffff; }
-.line { stroke: #d0d7de; }
-.device { fill: #1f5fbf; }
-.holder { fill: url(#hatch); stroke: #8a4b08; }
-.hatch { stroke: #8a4b08; stroke-width: 3; }
-.pod { fill: #2d6a4f; }
-.area { fill: #2d6a4f; fill-opacity: .45; stroke: #2d6a4f; stroke-width: 1.5; }
-.waiting { fill: none; stroke: #2d6a4f; stroke-width: 1.5; stroke-dasharray: 4 3; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3; }
-  .quiet { fill: #a0abb8; }
-  .back { fill: #15191f; }
-  .line { stroke: #3b444f; }
-  .device { fill: #79b1ff; }
-  .holder, .hatch { stroke: #f0b36a; }
-  .pod, .area { fill: #74d3a4; }
-  .area, .waiting { stroke: #74d3a4; }
-}
-"""
 
 
 @dataclass(slots=True)
@@ -130,7 +107,7 @@ def document(timeline: Timeline) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
         f'width="{WIDTH}" height="{height:.0f}" role="img">\n<title>{title}</title>\n'
-        f"<desc>{escape(describe(timeline))}</desc>\n<style>{_STYLE}</style>\n"
+        f"<desc>{escape(describe(timeline))}</desc>\n<style>\n{style_of('picture.css')}</style>\n"
         '<defs><pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><line class="hatch" x1="2" x2="2" y1="0" y2="8"/>'
         f'</pattern></defs>\n<rect class="back" width="{WIDTH}" height="{height:.0f}"/>\n'

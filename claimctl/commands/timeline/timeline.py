@@ -25,6 +25,7 @@ def command(
 
     The picture is made of the objects and Events. An embedded cluster knows its whole history.
     """
-    from claimctl.commands.timeline.work import draw_timeline
+    from claimctl.cli.session import in_session
+    from claimctl.commands.timeline.work import run
 
-    return draw_timeline(access, namespace, claim, output)
+    return in_session(access, run, namespace, claim, output)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 
-from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import others_than
 from claimctl.commands.timeline import html, svg, text
 from claimctl.commands.timeline.model import Timeline
@@ -18,14 +17,8 @@ from claimctl.commands.timeline.read import read
 from claimctl.kube.errors import NotFound
 
 
-def draw_timeline(access: Access, namespace: str | None, claim: str, output: Output) -> int:
-    async def work(session: Session) -> int:
-        return await run(session, session.namespace, claim, output)
-
-    return in_session(access, work, namespace)
-
-
-async def run(session: Session, namespace: str, claim: str, output: Output) -> int:
+async def run(session: Session, claim: str, output: Output) -> int:
+    namespace = session.namespace
     try:
         timeline = await read(session.client, session.clock, namespace, claim)
     except NotFound as error:

@@ -40,6 +40,7 @@ def command(
     kinds = (CLAIM, POD, NODE, *WORKLOADS)
     wanted = ["/".join(parse(name, CLAIM, kinds)) for name in names or ()]
 
-    from claimctl.commands.tree.work import draw_tree
+    from claimctl.cli.session import in_session
+    from claimctl.commands.tree.work import run
 
-    return draw_tree(access, namespace, wanted, output, every_pod=pods)
+    return in_session(access, run, namespace, wanted, output, every_pod=pods)

@@ -6,12 +6,11 @@ import sys
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.get_work import none_found
 from claimctl.commands.tree import diagrams, text
@@ -20,18 +19,9 @@ from claimctl.kube.client import Client
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, REPLICASETS, RESOURCECLAIMS
 
 
-def draw_tree(
-    access: Access, namespace: str | None, wanted: list[str], output: Output, *, every_pod: bool
-) -> int:
-    async def work(session: Session) -> int:
-        return await run(session, session.namespace, wanted, output, every_pod=every_pod)
-
-    return in_session(access, work, namespace)
-
-
-async def run(
-    session: Session, namespace: str, wanted: list[str], output: Output, *, every_pod: bool
-) -> int:
+async def run(session: Session, wanted: list[str], output: Output, *, every_pod: bool) -> int:
+    """Draw the objects that are connected with the wanted ones; all if there are none."""
+    namespace = session.namespace
     graph = await read(session.client, namespace)
     for key in wanted:
         if key not in graph.vertices:

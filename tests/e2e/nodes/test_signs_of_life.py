@@ -69,7 +69,7 @@ async def lose_with_a_ghost(stage: Stage) -> str:
 
 async def say_off(stage: Stage, node: str) -> int:
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-    wanted = ReleaseWanted("slice", NAMESPACE, False, None, Output.TABLE, node_is_off=node)
+    wanted = ReleaseWanted("slice", False, None, Output.TABLE, node_is_off=node)
     return await state_off(stage.client, found, wanted)
 
 

@@ -122,7 +122,7 @@ async def test_a_request_is_shown_until_it_is_withdrawn(
     server = Server.started()
     server.claim()
     server.reservation("one")
-    wanted = release_work.ReleaseWanted("slice", NAMESPACE, False, None, Output.TABLE, cancel=True)
+    wanted = release_work.ReleaseWanted("slice", False, None, Output.TABLE, cancel=True)
     with pytest.raises(CommandFailed, match="no release of claim ml/slice is asked for"):
         await release_work.withdraw(server.client, await explained(server), wanted)
     await release_work.ask(server.client, await explained(server))
@@ -164,9 +164,7 @@ GHOSTS = [
 
 
 async def say_off(server: Server, node: str, *, dry_run: bool = False) -> int:
-    wanted = release_work.ReleaseWanted(
-        "slice", NAMESPACE, dry_run, None, Output.TABLE, node_is_off=node
-    )
+    wanted = release_work.ReleaseWanted("slice", dry_run, None, Output.TABLE, node_is_off=node)
     return await release_work.state_off(server.client, await explained(server), wanted)
 
 
