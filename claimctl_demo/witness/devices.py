@@ -8,6 +8,7 @@ Rules:
 
 - ``DeallocatedInUse``: a claim lost its allocation, or was removed, while it was prepared.
 - ``PreparedTwice``: a device was prepared for two claims at once.
+- ``AllocatedTwice``: the same, and the scheduler had allocated the device to both at once.
 - ``PreparedUnallocated``: a claim was prepared that was not allocated.
 """
 
@@ -24,6 +25,8 @@ from kube_in_process.storage.store import Revision
 from claimctl_demo.witness.world import as_claim
 
 FOREVER = float("inf")
+ALLOCATED_TWICE = "AllocatedTwice"
+"""The rule that only a scheduler can break."""
 _CLAIMS = ("resource.k8s.io", "resourceclaims")
 
 
@@ -79,6 +82,9 @@ class _Span:
     def __contains__(self, version: int) -> bool:
         return self.first <= version < self.end
 
+    def overlaps(self, other: _Span) -> bool:
+        return max(self.first, other.first) < min(self.end, other.end)
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceFault:
@@ -127,7 +133,7 @@ def judge(calls: Sequence[Call], history: Iterable[Revision]) -> list[DeviceFaul
     allocated = _allocated(history)
     found = [
         *_given_away(uses, allocated),
-        *_prepared_twice(uses),
+        *_prepared_twice(uses, allocated),
         *_unallocated(uses, allocated),
     ]
     return sorted(found, key=lambda each: each.since)
@@ -157,23 +163,34 @@ def _allocated(history: Iterable[Revision]) -> _Spans:
 
 def _given_away(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
     for use in uses:
-        for span in allocated.get(use.claim, ()):
-            if use.version in span and span.ended_at < use.until:
+        for span in _spans_of(use, allocated):
+            if span.ended_at < use.until:
                 yield _fault("DeallocatedInUse", use, span.ended_at, use.until - span.ended_at)
 
 
-def _prepared_twice(uses: Sequence[Use]) -> Iterable[DeviceFault]:
+def _prepared_twice(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
     for one, two in combinations(sorted(uses, key=lambda each: each.since), 2):
         shared = set(one.devices) & set(two.devices)
         if one.claim != two.claim and shared and two.since < one.until:
             lasted = min(one.until, two.until) - two.since
             names = f"{one.name} and {two.name}"
-            yield DeviceFault("PreparedTwice", names, min(shared), two.since, lasted)
+            at_once = any(
+                this.overlaps(that)
+                for this in _spans_of(one, allocated)
+                for that in _spans_of(two, allocated)
+            )
+            rule = ALLOCATED_TWICE if at_once else "PreparedTwice"
+            yield DeviceFault(rule, names, min(shared), two.since, lasted)
+
+
+def _spans_of(use: Use, allocated: _Spans) -> list[_Span]:
+    """When the claim was allocated, as its driver saw it; at most one span."""
+    return [span for span in allocated.get(use.claim, ()) if use.version in span]
 
 
 def _unallocated(uses: Sequence[Use], allocated: _Spans) -> Iterable[DeviceFault]:
     for use in uses:
-        if not any(use.version in span for span in allocated.get(use.claim, ())):
+        if not _spans_of(use, allocated):
             yield _fault("PreparedUnallocated", use, use.since, use.until - use.since)
 
 

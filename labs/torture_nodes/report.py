@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from claimctl_demo.witness.devices import FOREVER, DeviceFault
+from claimctl_demo.witness.devices import ALLOCATED_TWICE, FOREVER, DeviceFault
 from labs import frame
 from labs.torture_nodes.killing import KINDS
 
@@ -51,11 +51,17 @@ class Tally:
     """Crashes of claimctl."""
     interrupted: bool = False
 
+    @property
+    def lost(self) -> list[DeviceFault]:
+        """The faults that a claim's owner can prevent: not those of the scheduler alone."""
+        return [each for each in self.faults if each.rule != ALLOCATED_TWICE]
+
 
 def report(options: Options, version: str, tally: Tally) -> list[str]:
     """The lines to print: the figures, then what is wrong."""
-    ended = [each.seconds for each in tally.faults if each.seconds < FOREVER]
-    open_ = len(tally.faults) - len(ended)
+    lost = tally.lost
+    ended = [each.seconds for each in lost if each.seconds < FOREVER]
+    open_ = len(lost) - len(ended)
     longest = f"{max(ended, default=0.0):.1f} s"
     who = "with claimctl" if options.hold else "the cluster alone"
     who += " and pod-deletion" if options.guard else ""
@@ -64,7 +70,8 @@ def report(options: Options, version: str, tally: Tally) -> list[str]:
         "claims": f"{tally.claims}, of which {tally.held} were still held at the end",
         "actions": _counted(tally.actions),
         "kills": _counted(tally.kills),
-        "faults": _counted(Counter(each.rule for each in tally.faults)),
+        "faults": _counted(Counter(each.rule for each in lost)),
+        "the scheduler's": f"{len(tally.faults) - len(lost)} {ALLOCATED_TWICE}",
         "longest": f"{longest}; {open_} not ended" if open_ else longest,
     }
     faults = [f"fault: {each}" for each in tally.faults]

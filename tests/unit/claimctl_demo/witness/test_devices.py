@@ -124,10 +124,15 @@ FAULTY = {
         [given(ONE, 1), taken(ONE, 5), given(TWO, 6)],
         [("DeallocatedInUse", 4.1), ("PreparedTwice", 2.1)],
     ),
-    "a claim that is prepared on two nodes": (
+    "allocated to two claims at once": (
         [prepare(ONE, 2), prepare(TWO, 3, node="node-1"), unprepare(ONE, 4)],
         [given(ONE, 1), given(TWO, 1)],
-        [("PreparedTwice", 1.1)],
+        [("AllocatedTwice", 1.1)],
+    ),
+    "allocated to two claims at once, but not when they were prepared": (
+        [prepare(ONE, 2), prepare(TWO, 7), unprepare(TWO, 8), unprepare(ONE, 9)],
+        [given(ONE, 1), taken(ONE, 5), given(TWO, 6), taken(TWO, 8.5), given(ONE, 7.5)],
+        [("DeallocatedInUse", 4.1), ("PreparedTwice", 1.1)],
     ),
     "prepared after it was deallocated": (
         [prepare(ONE, 6), unprepare(ONE, 8)],
