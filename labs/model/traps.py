@@ -95,7 +95,10 @@ def _nothing(*_: object) -> GivenUp:
 
 NOBODY_YIELDS = without(binding, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
 STAYS = without(
-    holds, "holds_while_waiting", "not by_fence and bool(facts.blockers) and only_listed", "False"
+    holds,
+    "holds_while_waiting",
+    "not by_fence and bool(facts.blockers) and only_listed and not left_over",
+    "False",
 )
 NONE_AHEAD = (
     without(holds, "_has_lost_its_hold", "removable(snapshot, snapshot.consumers)", "()"),

@@ -106,8 +106,8 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
     by_fence = snapshot.needs_fence
     handed_over = not by_fence and facts.left_to_pods
     only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
-    yields = not by_fence and bool(facts.blockers) and only_listed
-    yields = yields and not left_listed(snapshot, snapshot.consumers)
+    left_over = left_listed(snapshot, snapshot.consumers)
+    yields = not by_fence and bool(facts.blockers) and only_listed and not left_over
     leaving = yields or (handed_over and any(map(_is_withdrawn, facts.retentions)))
     left = longest_binding_left(snapshot) if leaving else 0.0
     given_up = GivenUp(snapshot.consumers.ahead, left or None) if leaving else GivenUp()
@@ -120,10 +120,12 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
         elif retention.is_listed:
             keep[retention.reference.uid] = retention.reference
-        elif lost:
-            # the incarnation that held the claim, if any did
-            hold = retention.recorded or retention.reference
-            keep[hold.uid] = hold
+        elif lost and retention.recorded is not None:
+            # the incarnation that held the claim
+            keep[retention.recorded.uid] = retention.recorded
+        elif left_over:
+            # nothing of claimctl held it yet
+            keep[retention.reference.uid] = retention.reference
     drop &= facts.own - keep.keys()
     return DesiredHolds(keep, frozenset(drop), facts.own, given_up=given_up)
 
