@@ -52,3 +52,12 @@ def duration(seconds: float) -> str:
     _, unit, name, lesser, lesser_name, until = next(one for one in _RANGES if whole < one[0])
     rest = whole % unit // lesser if whole < until else 0
     return f"{whole // unit}{name}" + (f"{rest}{lesser_name}" if rest else "")
+
+
+def can_be_encoded(text: str, encoding: str) -> bool:
+    """Whether an output of this encoding can show the text. An unknown encoding shows nothing."""
+    try:
+        text.encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True

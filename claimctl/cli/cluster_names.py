@@ -41,20 +41,7 @@ def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
-
     return _filter(incomplete, _read(ctx, NAMESPACES))
-
-
-def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _filter(incomplete, _of_kubeconfig(ctx, "contexts"))
-
-
-def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _filter(incomplete, _of_kubeconfig(ctx, "clusters"))
-
-
-def users(ctx: typer.Context, incomplete: str) -> list[str]:
-    return _filter(incomplete, _of_kubeconfig(ctx, "users"))
 
 
 def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> list[str]:
@@ -69,7 +56,6 @@ def _objects(ctx: typer.Context, incomplete: str, kinds: tuple[str, ...]) -> lis
 
 
 def _resources() -> dict[str, Resource[Any]]:
-
     known: tuple[Resource[Any], ...] = (
         *(RESOURCECLAIMS, PODS, CLAIMRESERVATIONS),
         *WORKLOADS.values(),
@@ -105,13 +91,16 @@ def _read(ctx: typer.Context, resource: Resource[Any]) -> list[str]:
         return []
 
 
-def _of_kubeconfig(ctx: typer.Context, section: str) -> list[str]:
+def _of_kubeconfig(section: str) -> Completion:
+    """Complete the names of a section of the kubeconfig."""
 
-    try:
-        access: Access = _access(ctx)
-        return names(access.kubeconfig, section)
-    except Exception:
-        return []
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return _filter(incomplete, names(_access(ctx).kubeconfig, section))
+        except Exception:
+            return []
+
+    return complete
 
 
 COMPLETIONS: dict[str, Completion] = {
@@ -121,8 +110,8 @@ COMPLETIONS: dict[str, Completion] = {
     "[OBJECT]...": explainable,
     "namespace": namespaces,
     "namespaces": namespaces,
-    "context": contexts,
-    "cluster": clusters,
-    "user": users,
+    "context": _of_kubeconfig("contexts"),
+    "cluster": _of_kubeconfig("clusters"),
+    "user": _of_kubeconfig("users"),
 }
 """The completions by the metavar or the name of a parameter."""

@@ -20,15 +20,7 @@ from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
 from claimctl.cli.completion import VARIABLE
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
-from claimctl.cli.registry import (
-    FAMILIES,
-    Command,
-    Group,
-    entry_of,
-    meant_by,
-    parts_of,
-    top_level,
-)
+from claimctl.cli.registry import FAMILIES, Command, Group, entry_of, meant_by, parts_of, top_level
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -135,7 +127,10 @@ def build() -> Callable[..., object]:
 def run(arguments: Sequence[str], program: str = "claimctl") -> int:
     """Run one command line and return its exit code. No arguments mean ``--help``."""
     if VARIABLE in os.environ:
-        _teach_shells()
+        # what ``add_completion`` does, without its two flags: claimctl has ``completion``
+        from typer._completion_classes import completion_init
+
+        completion_init()
     return guarded(
         lambda: build()(
             args=_in_order(_with_dry_run(list(arguments))) or ["--help"],
@@ -186,13 +181,6 @@ def _in_order(arguments: list[str]) -> list[str]:
 _VERBOSITY = re.compile(r"-v=?[0-9]+|--v=[0-9]+")
 """kubectl's flag for the level of its log."""
 _FLAGS_OF_COMMANDS = ("-n", "--namespace", "-A", "--context", "--kubeconfig", "-o", "--output")
-
-
-def _teach_shells() -> None:
-    """Do what ``add_completion`` does, without its two flags: claimctl has ``completion``."""
-    from typer._completion_classes import completion_init
-
-    completion_init()
 
 
 def main() -> None:

@@ -54,17 +54,11 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
     kind = kind_of(word)
     if kind not in kinds:
         # the singular, and the short name if there is one
-        expected = ", ".join(
-            dict.fromkeys(
-                name for known in _NAMES if known in kinds for name in _shown_names(_NAMES[known])
-            )
-        )
+        known = (_NAMES[kind] for kind in _NAMES if kind in kinds)
+        shown = dict.fromkeys(name for names in known for name in (names[0], *names[2:3]))
+        expected = ", ".join(shown)
         raise UsageError(f"{given!r}: the kind before '/' must be one of: {expected}")
     return kind, object_name(name)
-
-
-def _shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return (names[0], *names[2:3])
 
 
 def resource_name(kind: str, name: str) -> str:

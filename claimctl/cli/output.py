@@ -17,6 +17,7 @@ from rich.text import Text
 from claimctl.cli.color import in_color
 from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
+from claimctl.text import can_be_encoded
 
 Printed = Document | Mapping[str, Any]
 """A document of claimctl, or another one, such as a manifest."""
@@ -103,11 +104,7 @@ def print_document(document: Printed, output: Output) -> None:
 
 def printable(sign: str) -> str:
     """The sign, or '' if stdout cannot show it. A word must always say the same."""
-    try:
-        sign.encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return ""
-    return sign
+    return sign if can_be_encoded(sign, sys.stdout.encoding or "ascii") else ""
 
 
 def print_table(
@@ -136,15 +133,11 @@ def print_table(
         _print_plain(_cells(table, shown), target, head=head)
         return
     if target.isatty():
-        shown, left_out = _choose_columns(table, shown, width or _width(target), wide=wide)
+        places = width or Console(file=target).width
+        shown, left_out = _choose_columns(table, shown, places, wide=wide)
         if left_out:
             print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
     _print_rich(table, shown, target, width, head=head)
-
-
-def _width(out: TextIO) -> int:
-
-    return Console(file=out).width
 
 
 def _cells(table: Table, shown: Sequence[Column]) -> list[list[str]]:
@@ -185,7 +178,6 @@ def _width_of(table: Table, shown: Sequence[Column]) -> int:
 
 def _least(table: Table, column: Column) -> int:
     """The least width of a column: its longest cell; for text, its longest word or a bit more."""
-
     cells = [row[0] for row in _cells(table, [column])]
     widest = max(map(cell_len, cells))
     if not column.text:
@@ -197,7 +189,6 @@ def _least(table: Table, column: Column) -> int:
 def _print_rich(
     table: Table, shown: Sequence[Column], out: TextIO, width: int | None, *, head: bool
 ) -> None:
-
     made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=head)
     for column in shown:
         least = _least(table, column)

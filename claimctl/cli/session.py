@@ -45,7 +45,6 @@ async def connected(access: Access, namespace: str | None = None) -> AsyncIterat
     Raises:
         ConfigError: there is no usable connection.
     """
-
     configure(level=Level.WARNING)
     connection = connection_of(access)
     clock = LoopClock()

@@ -59,7 +59,6 @@ async def _watch(
     changed: asyncio.Event,
 ) -> None:
     """Set ``changed`` after every event. Lost events count as a change."""
-
     resource, version = start
     while True:
         try:
@@ -80,7 +79,6 @@ async def _watch(
 
 async def _version_if_any(client: Client, namespace: str, resource: Resource[Any]) -> str:
     """The version of the collection now; '' if it cannot be read."""
-
     try:
         return await _version(client, namespace, resource)
     except KubeError:

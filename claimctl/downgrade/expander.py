@@ -24,13 +24,7 @@ from claimctl.downgrade.records import (
     withdrawn,
 )
 from claimctl.kube.client import Client
-from claimctl.kube.errors import (
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
-    RequestTimeout,
-)
+from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.users.binding import binding_seconds
 from claimctl.wire.claims import ResourceClaim

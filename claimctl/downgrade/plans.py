@@ -10,12 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claimctl.downgrade import prepare, restore
-from claimctl.downgrade.ledger import (
-    Overtaken,
-    PlanLedger,
-    PlanWithdrawn,
-    Progress,
-)
+from claimctl.downgrade.ledger import Overtaken, PlanLedger, PlanWithdrawn, Progress
 from claimctl.downgrade.records import PlanPhase, is_carried_out, is_over
 from claimctl.downgrade.scope import described, same_claims
 from claimctl.kube.client import Client

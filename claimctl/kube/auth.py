@@ -109,12 +109,10 @@ class FetchedAuth:
 
     async def credentials(self, rejected: Credentials | None = None) -> Credentials:
         async with self._lock:
-            if self._last is None or self._last == rejected or self._has_expired():
+            expired = self._ends is not None and self._now() >= self._ends - _EARLY
+            if self._last is None or self._last == rejected or expired:
                 self._last, self._ends = await self._fetch()
             return self._last
-
-    def _has_expired(self) -> bool:
-        return self._ends is not None and self._now() >= self._ends - _EARLY
 
 
 def exec_auth(user: Entry) -> FetchedAuth:

@@ -228,8 +228,10 @@ class Cache(Generic[T]):
         key = key_of(item)
         before = self.unread.forget(key)
         old = self.index.get(key)
-        if old is not None and before is None and _same(old, item):
-            return
+        if old is not None and before is None:
+            meta, known = item.metadata, old.metadata
+            if (meta.uid, meta.resource_version) == (known.uid, known.resource_version):
+                return
         relist = relist or before is not None or self.unread.may_be_nameless(key)
         kept = self.keep(item)
         if old is not None and (kept is None or old.metadata.uid != item.metadata.uid):
@@ -308,10 +310,3 @@ class Relist(Generic[T]):
             if not self._cache.unread.may_be_nameless(key):
                 self._cache.remove(key, None, relist=True)
         self._cache.unread.publish()
-
-
-def _same(obj: HasMetadata, other: HasMetadata) -> bool:
-    return (obj.metadata.uid, obj.metadata.resource_version) == (
-        other.metadata.uid,
-        other.metadata.resource_version,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
@@ -182,7 +182,8 @@ class Client:
             UnreadableObject: an object cannot be decoded, and ``partial`` is false.
         """
         selectors = {"label_selector": label_selector, "field_selector": field_selector}
-        listing = await self.collect(resource, _same, namespace, limit=limit, **selectors)
+        every = self.collect(resource, lambda item: item, namespace, limit=limit, **selectors)
+        listing = await every
         return listing if partial else self._whole(resource, namespace, listing)
 
     async def collect(
@@ -216,19 +217,17 @@ class Client:
 
     async def list_if_served(self, resource: Resource[T], namespace: str = "") -> Listing[T]:
         """List objects with ``partial``; empty if the cluster does not serve the resource."""
-        try:
+        with suppress(NotFound):
             return await self.list(resource, namespace, partial=True)
-        except NotFound:
-            return Listing((), "")
+        return Listing((), "")
 
     async def list_if_allowed(
         self, resource: Resource[T], namespace: str = "", *, field_selector: str = ""
     ) -> Listing[T]:
         """The same; also empty if the caller may not list the resource."""
-        try:
+        with suppress(Forbidden, NotFound):
             return await self.list(resource, namespace, field_selector=field_selector, partial=True)
-        except (Forbidden, NotFound):
-            return Listing((), "")
+        return Listing((), "")
 
     async def pages(
         self,
@@ -561,10 +560,6 @@ class Client:
     def _write_query(self, dry_run: bool) -> Query:
         manager = ("fieldManager", self._manager)
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
-
-
-def _same(item: T) -> T:
-    return item
 
 
 def _under(resource_version: str, name: str, patch: Mapping[str, Any]) -> bytes:

@@ -49,11 +49,6 @@ class _Page(Wire, Generic[T], frozen=True, kw_only=True):
     items: tuple[T, ...] | None = None
 
 
-class _RawPage(Wire, frozen=True, kw_only=True):
-    metadata: ListMeta = ListMeta()
-    items: tuple[msgspec.Raw, ...] | None = None
-
-
 def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
     """Decode one page of a list. An object that cannot be decoded does not affect the others.
 
@@ -67,16 +62,11 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
             return _make_listing(page.metadata, items)
     except msgspec.MsgspecError:
         pass
-    raw = decode(body, _RawPage)
-    read: list[T] = []
-    unread: list[Unreadable] = []
-    for item in raw.items or ():
-        obj = decode_object(resource, item)
-        if isinstance(obj, Unreadable):
-            unread.append(obj)
-        else:
-            read.append(obj)
-    return _make_listing(raw.metadata, tuple(read), tuple(unread))
+    raw = decode(body, _Page[msgspec.Raw])
+    objects: list[Any] = [decode_object(resource, item) for item in raw.items or ()]
+    read = tuple(obj for obj in objects if not isinstance(obj, Unreadable))
+    unread = tuple(obj for obj in objects if isinstance(obj, Unreadable))
+    return _make_listing(raw.metadata, read, unread)
 
 
 def _make_listing(

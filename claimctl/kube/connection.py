@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ def load_connection(
     flags = overrides or Overrides()
     paths = locate(kubeconfig, os.environ)
     if not paths and flags.server:
-        return _from_selection(flags.apply_to(_NO_FILE), as_user, flags)
+        nothing = Selection("", "default", Entry("--server"), Entry("--server"), "--server")
+        return _from_selection(flags.apply_to(nothing), as_user, flags)
     if not paths and context is None and os.environ.get(_POD_HOST):
         return _in_cluster(as_user, flags)
     if not paths:
@@ -85,10 +87,6 @@ def load_connection(
     return _from_selection(select(paths, context, flags), as_user, flags)
 
 
-_NO_FILE = Selection("", "default", Entry("--server"), Entry("--server"), "--server")
-"""What there is without any kubeconfig."""
-
-
 def _from_selection(chosen: Selection, as_user: str | None, flags: Overrides) -> Connection:
     tls = Tls(
         authority=pem(chosen.cluster, "certificate-authority"),
@@ -96,7 +94,9 @@ def _from_selection(chosen: Selection, as_user: str | None, flags: Overrides) ->
         key=pem(chosen.user, "client-key"),
         verify=not chosen.cluster.flag("insecure-skip-tls-verify"),
     )
-    _check_pair(chosen.user, tls)
+    if (tls.certificate is None) != (tls.key is None):
+        missing = "client-key" if tls.key is None else "client-certificate"
+        raise ConfigError(f"{chosen.user.where}: {missing} is missing beside its counterpart")
     _check_cluster(chosen.cluster)
     connection = Connection(
         server=chosen.cluster.text("server").rstrip("/"),
@@ -146,12 +146,6 @@ def _authorization(user: Entry) -> str:
         pair = f"{name}:{user.text('password')}"
         return f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
     return ""
-
-
-def _check_pair(user: Entry, tls: Tls) -> None:
-    if (tls.certificate is None) != (tls.key is None):
-        missing = "client-key" if tls.key is None else "client-certificate"
-        raise ConfigError(f"{user.where}: {missing} is missing beside its counterpart")
 
 
 def _check_cluster(cluster: Entry) -> None:
@@ -204,20 +198,16 @@ def _in_cluster(as_user: str | None, flags: Overrides) -> Connection:
         raise ConfigError(
             f"in-cluster: {error.filename}: {error.strerror}. Is the service account token mounted?"
         ) from error
+    namespace = "default"
+    with suppress(OSError):
+        namespace = Path(_NAMESPACE_FILE).read_text(encoding="utf-8").strip() or namespace
     tls = Tls(authority=Pem(authority, f"in-cluster: {_AUTHORITY_FILE}"))
     tls.context()
     return Connection(
         server=server,
         auth=TokenFileAuth(_TOKEN_FILE, "in-cluster"),
         tls=tls,
-        namespace=_pod_namespace(),
+        namespace=namespace,
         source="in-cluster",
         headers=_impersonation(Entry("in-cluster"), as_user, flags),
     )
-
-
-def _pod_namespace() -> str:
-    try:
-        return Path(_NAMESPACE_FILE).read_text(encoding="utf-8").strip() or "default"
-    except OSError:
-        return "default"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -139,8 +140,9 @@ class EventRecorder:
     ) -> None:
         """Record an Event about ``regarding``; never waits, never raises."""
         # without the resourceVersion, which would make every event a new one
-        about = _any_version(regarding)
-        identity = _Identity(about, type, reason[:128], _cut(note, 1024), action[:128], related)
+        about = replace(regarding, resource_version="")
+        text = note if len(note) <= 1024 else f"{note[:1021]}..."
+        identity = _Identity(about, type, reason[:128], text, action[:128], related)
         now = self._clock.monotonic()
         series = self._series.get(identity)
         if series is not None and now - series.last_seen <= self._limits.window:
@@ -270,18 +272,3 @@ class EventRecorder:
         self._number += 1
         micros = int(self._clock.now().timestamp() * 1_000_000)
         return f"{about[:200].rstrip('-.')}.{micros:x}.{self._number:x}"
-
-
-def _any_version(reference: ObjectReference) -> ObjectReference:
-    """The reference without its resourceVersion."""
-    return ObjectReference(
-        api_version=reference.api_version,
-        kind=reference.kind,
-        namespace=reference.namespace,
-        name=reference.name,
-        uid=reference.uid,
-    )
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -261,14 +261,12 @@ class Informer(Generic[T]):
         with suppress(KubeError):
             async with aclosing(stream):
                 async for event in stream:
-                    if event.type == "BOOKMARK" and self._lists == lists and self._version:
-                        self._reach(since, event.resource_version)
+                    at, known = event.resource_version, self._version
+                    valid = event.type == "BOOKMARK" and self._lists == lists and known
+                    # there was no event after ``since`` up to ``at``
+                    if valid and (known == since or reaches(at, known)):
+                        self._version = self._reached = at
                     return
-
-    def _reach(self, since: str, version: str) -> None:
-        """Note that there was no event after ``since`` up to ``version``."""
-        if self._version == since or reaches(version, self._version):
-            self._version = self._reached = version
 
     async def run(self) -> None:
         """Follow the server until cancelled. After a KubeError, pause and try again.
@@ -304,13 +302,11 @@ class Informer(Generic[T]):
         begin, self._begin = self._begin, ""
         if begin:
             try:
-                await self._list_at(begin)
+                return await self._list_at(begin)
             except KubeError as error:
                 what = self.resource.plural
                 log.info("not listed at the checkpoint", resource=what, error=str(error))
-            else:
-                return
-        await self._list_at("")
+        return await self._list_at("")
 
     async def _list_at(self, begin: str) -> None:
         """List all objects, as they were at ``begin`` if given."""

@@ -128,7 +128,8 @@ def locate(kubeconfig: str | None, environ: Mapping[str, str]) -> list[Path]:
     """
     if kubeconfig:
         return [Path(kubeconfig).expanduser()]
-    listed = [Path(part).expanduser() for part in _parts(environ.get("KUBECONFIG", ""))]
+    parts = environ.get("KUBECONFIG", "").split(os.pathsep)
+    listed = [Path(part).expanduser() for part in parts if part]
     if not listed:
         default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
         return [default] if default.exists() else []
@@ -186,10 +187,6 @@ def names(kubeconfig: str | None, section: str) -> list[str]:
     for path in locate(kubeconfig, os.environ):
         _merge(merged, path)
     return list(merged.entries[section])
-
-
-def _parts(paths: str) -> Iterator[str]:
-    return (part for part in paths.split(os.pathsep) if part)
 
 
 def _merge(merged: _Merged, path: Path) -> None:
@@ -253,11 +250,8 @@ def _lookup(merged: _Merged, section: str, name: str, by: str) -> Entry:
     entries = merged.entries[section]
     if name not in entries:
         singular = _SINGULAR[section]
-        what = (
-            f"{by}{singular} {name!r}, which does not exist"
-            if by
-            else (f"{singular} {name!r} does not exist")
-        )
+        which = ", which" if by else ""
+        what = f"{by}{singular} {name!r}{which} does not exist"
         raise ConfigError(f"{merged.source}: {what}{_choices(entries)}")
     return entries[name]
 

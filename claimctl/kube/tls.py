@@ -86,14 +86,10 @@ def _load_chain(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
             context.load_cert_chain(files[0], files[1], password=_no_password)
         except (ssl.SSLError, OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or str(error) or "unusable"
-            raise ConfigError(
-                f"{certificate.where}: does not go with {key.where}: {_in_words(reason)}"
-            ) from error
+            words = reason.replace("_", " ").lower() if reason.isupper() else reason
+            text = f"{certificate.where}: does not go with {key.where}: {words}"
+            raise ConfigError(text) from error
 
 
 def _no_password() -> str:
     raise ValueError("the key is encrypted; kubeconfigs cannot hold its password")
-
-
-def _in_words(reason: str) -> str:
-    return reason.replace("_", " ").lower() if reason.isupper() else reason

@@ -93,7 +93,8 @@ class HttpTransport:
         self, method: str, path: str, query: Query, headers: Mapping[str, str], body: bytes | None
     ) -> Response:
         """Send one request; raises ``Unreachable`` or ``RequestTimeout`` if there is no answer."""
-        url = URL(f"{self._connection.server}{path}{_encode(query)}", encoded=True)
+        encoded = f"?{urlencode(query)}" if query else ""
+        url = URL(f"{self._connection.server}{path}{encoded}", encoded=True)
         credentials = await self._credentials(method, path, None)
         answer = await self._request(method, path, url, self._options(headers, body, credentials))
         if answer.status == 401:
@@ -187,10 +188,6 @@ def _reason(error: BaseException) -> str:
         # asyncio puts the address into strerror; name lookup and TLS have their own error numbers
         return os.strerror(cause.errno) if cause.errno else str(cause) or type(cause).__name__
     return getattr(cause, "strerror", "") or str(cause) or type(cause).__name__
-
-
-def _encode(query: Query) -> str:
-    return f"?{urlencode(query)}" if query else ""
 
 
 def _environment_proxy(server: str) -> str:

@@ -25,11 +25,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.text import listed
 from claimctl.wire.meta import find_condition
-from claimctl.wire.reservations import (
-    ENDED_PODS_ANNOTATION,
-    RELEASE_ANNOTATION,
-    ClaimReservation,
-)
+from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
 
 

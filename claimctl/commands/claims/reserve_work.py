@@ -15,14 +15,8 @@ from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming
 from claimctl.kube.client import Changed
-from claimctl.reservation.annotation import (
-    IDLE_TIMEOUT_ANNOTATION,
-    RETENTION_ANNOTATION,
-    plan,
-)
-from claimctl.reservation.annotation import (
-    Annotated as AnnotatedWorkload,
-)
+from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
+from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import WORKLOADS
 

@@ -18,12 +18,7 @@ from claimctl.downgrade.look import PREPARE_FAILED
 from claimctl.kube.codec import Listing
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import ConditionType, Reason, RetentionPolicy
-from claimctl.reservation.facts.references import (
-    LIMIT,
-    NEAR_LIMIT,
-    describe,
-    is_tombstone,
-)
+from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, describe, is_tombstone
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.coordination import Event

@@ -24,12 +24,7 @@ from claimctl.commands.doctor.cluster_checks import (
 )
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect.api_versions import Served, look, resources
-from claimctl.controller.dialect.probe import (
-    Detection,
-    DialectProbe,
-    DialectUnknown,
-    parse_version,
-)
+from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
 from claimctl.kube.client import Client

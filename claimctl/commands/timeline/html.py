@@ -59,19 +59,12 @@ def page(title: str, body: str) -> str:
 def document(timeline: Timeline) -> str:
     """The page about one claim."""
     title = f"Claim {timeline.namespace}/{timeline.claim}"
-    notes = "".join(f'<p class="quiet">{escape(note)}</p>\n' for note in notes_of(timeline))
+    notes = "".join(f'<p class="quiet">{escape(note)}</p>\n' for note in timeline.remarks)
     return page(
         title,
         f'<p class="quiet">{escape(KEY)}</p>\n{chart(timeline)}{notes}<h2>What happened</h2>\n'
         f"{marks(timeline.marks)}",
     )
-
-
-def notes_of(timeline: Timeline) -> tuple[str, ...]:
-    """Where the timeline comes from, and what it lacks."""
-    whole = timeline.source is Source.HISTORY
-    source = "every change that the server made" if whole else "the objects as they are now, Events"
-    return (f"Source: {source}.", *timeline.notes)
 
 
 def chart(timeline: Timeline, steps: Sequence[ChartStep] = ()) -> str:

@@ -108,13 +108,13 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
         pods = {} if self.many_pods else self.rows(Lane.POD)
         return (*bars, *((f"pods/{name}", spans) for name, spans in pods.items()))
 
-    def names_at(self, lane: Lane, at: datetime) -> tuple[str, ...]:
-        """The names of the spans of a lane that contain a moment."""
-        return tuple(
-            span.name
-            for span in self.of(lane)
-            if span.start <= at and (span.end is None or at < span.end)
-        )
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where the timeline comes from, and what it lacks."""
+        source = "every change that the server made"
+        if self.source is Source.OBJECTS:
+            source = "the objects as they are now, and Events"
+        return (f"Source: {source}.", *self.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from claimctl.commands.timeline.model import (
     CountAt,
     Lane,
     Mark,
-    Source,
     Timeline,
     TimelineSpan,
     levels,
     most,
 )
-from claimctl.text import duration
+from claimctl.text import can_be_encoded, duration
 
 MARKS = 20
 """How many marks are printed, counted from the end."""
@@ -40,11 +39,8 @@ class BarSigns:
     @classmethod
     def of(cls, encoding: str) -> BarSigns:
         """Blocks if the encoding has them, else ASCII."""
-        try:
-            (BLOCKS.full + BLOCKS.part + BLOCKS.none + BLOCKS.steps).encode(encoding)
-        except (LookupError, UnicodeEncodeError):
-            return ASCII
-        return BLOCKS
+        every = BLOCKS.full + BLOCKS.part + BLOCKS.none + BLOCKS.steps
+        return BLOCKS if can_be_encoded(every, encoding) else ASCII
 
 
 BLOCKS = BarSigns("█", "▒", "·", "▁▂▃▄▅▆▇█")
@@ -134,15 +130,7 @@ def _legend(timeline: Timeline, signs: BarSigns) -> list[str]:
         for span in timeline.spans
         if span.started_before
     ]
-    source = "every change that the server made"
-    if timeline.source is Source.OBJECTS:
-        source = "the objects as they are now, and Events"
-    return [
-        f"{whole}{numbers if timeline.many_pods else ''}",
-        *unknown,
-        f"Source: {source}.",
-        *timeline.notes,
-    ]
+    return [f"{whole}{numbers if timeline.many_pods else ''}", *unknown, *timeline.remarks]
 
 
 def mark_line(mark: Mark) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claimctl.commands.tree.graph import Graph, Vertex
+from claimctl.text import can_be_encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,8 @@ class Branches:
     @classmethod
     def of(cls, encoding: str) -> Branches:
         """Lines if the encoding has them, else ASCII."""
-        try:
-            (LINES.between + LINES.last + LINES.beside).encode(encoding)
-        except (LookupError, UnicodeEncodeError):
-            return ASCII
-        return LINES
+        every = LINES.between + LINES.last + LINES.beside
+        return LINES if can_be_encoded(every, encoding) else ASCII
 
 
 LINES = Branches("├─ ", "└─ ", "│  ", "   ")

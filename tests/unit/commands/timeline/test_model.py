@@ -40,10 +40,3 @@ def test_places_are_between_0_and_1_even_if_nothing_lasted() -> None:
     assert [line.place(after(at)) for at in (-5, 0, 5, 99)] == [0.0, 0.0, 0.5, 1.0]
     point = Timeline("ns", "c", after(0), after(0), (), (), Source.HISTORY)
     assert point.place(after(0)) == 0.0
-
-
-def test_names_at_a_moment() -> None:
-    spans = (span(0, 5), span(5, None))
-    line = Timeline("ns", "c", after(0), after(10), spans, (), Source.HISTORY)
-    assert line.names_at(Lane.POD, after(5)) == ("p",)
-    assert line.names_at(Lane.HOLDER, after(5)) == ()
