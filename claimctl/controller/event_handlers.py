@@ -154,6 +154,7 @@ class Triggers:
     def _claim(self, change: Change[ResourceClaim]) -> None:
         key = ClaimKey(change.namespace, change.name)
         self._seen.claim_changed(change)
+        self._seen.list_changed(change, self._caches.pods_of(key))
         self._note_list(key, change)
         own = change.new is not None and self._seen.own_writes.awaited(
             RESOURCECLAIMS, change.new.metadata

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from claimctl.reservation.facts.snapshot import Rules
-from claimctl.wire.releases import FROM_1_34, FROM_1_36, Release
+from claimctl.wire.releases import FROM_1_34, FROM_1_36, FROM_1_38, Release
 
 
 class BadSettings(Exception):
@@ -89,6 +89,7 @@ class Settings(BaseModel):
             known_schedulers=self.known_schedulers,
             kcm_cleans_mixed_lists=version >= FROM_1_36,
             kcm_looks_at_claims=version >= FROM_1_34,
+            kcm_lists_finished_pods=version < FROM_1_38,
             dead_reference_seconds=self.dead_reference_seconds,
             list_ahead=self.list_ahead,
             crowd=self.crowd,

@@ -32,6 +32,7 @@ from claimctl.reservation.facts.workloads import (
     WorkloadState,
     observe,
     orphaned_replica_sets_of,
+    with_group_of_pods,
 )
 from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.wire.claims import ResourceClaim
@@ -114,16 +115,18 @@ class Snapshots:
         """Make the present snapshot. This does not change the observations."""
         know, caches, seen = self._know, self._know.caches, self._know.observations
         claim = self._claim(key, findings)
-        held = tuple(
-            self._held(reservation, findings) for reservation in caches.reservations_of(key)
-        )
         pods = caches.pods_of(key)
+        held = tuple(
+            self._held(reservation, findings, pods) for reservation in caches.reservations_of(key)
+        )
         pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
         ghosts, rules = seen.ghosts.of(key), know.rules
         if seen.kcm_left_dead_references:
             # the rules of the detected cluster, corrected by its observed behavior
             rules = replace(rules, kcm_cleans_mixed_lists=False)
+        if seen.kcm_listed_finished_pod:
+            rules = replace(rules, kcm_lists_finished_pods=True)
         memory = seen.claims.memory_without_claim(key)
         if claim is not None:
             memory = seen.claims.memory(
@@ -150,7 +153,7 @@ class Snapshots:
             claims=CacheView(caches.claims, key.namespace),
             slices=slices,
             binding_conditions=conditions or any(caches.slices.unread()),
-            groups=tuple(self._groups(key, claim, held)),
+            groups=tuple(self._groups(key, claim, held, pending)),
             unreadable=self._unreadable.about(key, claim) if caches.unread() else (),
             frozen=self._frozen(key, claim),
             template_missing=findings.template_missing,
@@ -165,14 +168,16 @@ class Snapshots:
             return findings.live_claim
         return findings.claim or self._know.caches.claims.get(key.name, key.namespace)
 
-    def _held(self, reservation: ClaimReservation, findings: Findings) -> Held:
+    def _held(
+        self, reservation: ClaimReservation, findings: Findings, pods: tuple[Pod, ...]
+    ) -> Held:
         memories, meta = self._know.observations.claims, reservation.metadata
         ref = reservation.spec.workload_ref
         kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
         served = kind.resource if kind is not None else None
         held = Held(
             reservation,
-            self._workload(reservation, findings),
+            with_group_of_pods(self._workload(reservation, findings), pods),
             api_version=served.api_version if served is not None else "",
             served_as=served.plural if served is not None else "",
             idle_age=memories.recorded.idle_age(reservation),
@@ -275,14 +280,19 @@ class Snapshots:
         return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
 
     def _groups(
-        self, key: ClaimKey, claim: ResourceClaim | None, held: tuple[Held, ...]
+        self,
+        key: ClaimKey,
+        claim: ResourceClaim | None,
+        held: tuple[Held, ...],
+        pending: tuple[Pod, ...],
     ) -> Iterator[PodGroup]:
-        """The PodGroups that the claim lists, that its workloads name, or that name it."""
+        """The PodGroups of the list, of the workloads and pending pods, and those that name it."""
         if not self._know.caches.groups.followed:
             return
         listed = claim.status.reserved_for if claim else ()
         names = {entry.name for entry in listed if is_pod_group(entry)}
         names |= {holder.workload.pod_group for holder in held}
+        names |= {pod.spec.group_name for pod in pending}
         groups = {group.metadata.name: group for group in self._know.caches.groups.sharing(key)}
         for name in names - groups.keys():
             group = self._know.caches.groups.get(GroupKey(key.namespace, name))

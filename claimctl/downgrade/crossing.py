@@ -12,6 +12,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
+from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
@@ -62,23 +63,28 @@ async def _list(client: Client, resource: Resource[Any]) -> Any:
     return await exact.list_if_served(resource)
 
 
-async def remove_own_groups(client: Client) -> None:
+async def remove_own_groups(client: Client, parallelism: int) -> None:
     """Delete the PodGroups of v1alpha2 that claimctl made, although pods of theirs run.
 
-    Call it when the claims list these pods. kube-controller-manager keeps the object of a group by
-    a finalizer of its own until the pods have ended, which may be long after the upgrade. So all
-    finalizers are removed. The deletion comes first: no finalizer is added after it.
+    Call it when the claims list these pods. From then on, new pods of the groups wait.
+    kube-controller-manager keeps the object of a group by a finalizer of its own until the pods
+    have ended, which may be long after the upgrade. So all finalizers are removed. The deletion
+    comes first: no finalizer is added after it.
 
     Raises:
         KubeError: a request failed; another call goes on.
     """
     exact = client.in_version(PODGROUPS.group, OLD)
-    # the controller may not list Workloads, so it reads no more than it deletes
-    for group in filter(made_by_claimctl, (await _list(client, _GROUPS)).items):
+
+    async def remove(group: PodGroup) -> None:
         meta = group.metadata
         with suppress(Conflict, NotFound):
             await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
             await exact.change(_GROUPS, meta.name, _free(meta.uid), meta.namespace)
+
+    # the controller may not list Workloads, so it reads no more than it deletes
+    own = filter(made_by_claimctl, (await _list(client, _GROUPS)).items)
+    await in_parallel(remove, own, parallelism)
 
 
 def _free(uid: str) -> Callable[[PodGroup], dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from claimctl.downgrade.claims import write_list
-from claimctl.downgrade.expansion import Expanded, Expansion, expand
+from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
     announced,
@@ -25,6 +25,7 @@ from claimctl.downgrade.records import (
 )
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
+from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.users.binding import binding_seconds
 from claimctl.wire.claims import ResourceClaim
@@ -106,6 +107,36 @@ class Expander:
             left = withdrawn(record, claim, uncertain)
             return Attempt(failed(left, error.reason, str(error)))
         return Attempt(expanded_record(record, claim, expansion))
+
+    async def list_beside_groups(
+        self,
+        record: DowngradedClaim,
+        claim: ResourceClaim,
+        pods: PodsOfClaims,
+        uncertain: Collection[str] = (),
+    ) -> Attempt:
+        """Add the pods of the claim's PodGroups to its list; the groups stay listed.
+
+        Schedulers go on binding pods of a group while its object exists. So the object goes before
+        the reference does: a kubelet refuses a pod if neither the pod nor its group is listed.
+        """
+        expansion = self._decide(record, claim, pods)
+        if isinstance(expansion, ExpansionRefused):
+            return Attempt(expanded_record(record, claim, expansion, uncertain))
+        listed = {entry.uid: entry for entry in claim.status.reserved_for}
+        added = expansion.reserved_for if isinstance(expansion, Expanded) else ()
+        entries = {**listed, **{entry.uid: entry for entry in added}}
+        if len(entries) == len(listed) or len(entries) > LIMIT:
+            return Attempt(record)
+        try:
+            await write_list(self.client, claim, entries.values())
+        except (Conflict, RequestTimeout):
+            return Attempt(record, True, uncertain)
+        except NotFound:
+            return Attempt(over(record))
+        except (Forbidden, Invalid) as error:
+            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
+        return Attempt(record)
 
     async def _take_out(
         self,

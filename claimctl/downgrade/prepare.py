@@ -1,5 +1,8 @@
 """Carry out a DowngradePlan: freeze, record, expand, verify.
 
+Before an upgrade, the pods are listed beside their PodGroups first, and the groups are deleted
+before their references are replaced: a scheduler that may bind a pod has the group listed.
+
 The plan itself is the freeze: while the plan exists, the controller adds no workload reference to
 the claims in its scope. Before a claim is written, the plan's status records the references that
 the write will remove and the resourceVersion that it carries. So a run that is cut off loses
@@ -12,7 +15,7 @@ is read again: the scheduler may have listed the pod between the two.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +29,7 @@ from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
     PlanPhase,
     RecordState,
+    announced,
     expanded_record,
     failed,
     final_phase,
@@ -62,6 +66,7 @@ ROUNDS = 3
 SIGN_SECONDS = 5.0
 """Time between two writes of a run that waits."""
 _RULES = Rules()
+_Try = Callable[[DowngradedClaim, ResourceClaim, PodsOfClaims, Collection[str]], Awaitable[Attempt]]
 
 
 async def run_plan(
@@ -98,10 +103,15 @@ async def run_plan(
         return refusal
     run = _Preparation(client, ledger, clock, rules, tended)
     await run.report(PlanPhase.FROZEN)
-    await run.expand(await run.begin())
-    if ledger.plan.spec.upgrade_to and run.is_through():
-        await remove_own_groups(client)
-    await run.verify(rules.settle_seconds)
+    claims = await run.begin()
+    if ledger.plan.spec.upgrade_to:
+        await run.list_beside_groups(claims)
+        if run.is_through():
+            await remove_own_groups(client, run.parallelism)
+            claims = await run.read(run.records)
+    if not ledger.plan.spec.upgrade_to or run.is_through():
+        await run.expand(claims)
+        await run.verify(rules.settle_seconds)
     await run.report(final_phase(run.records.values()))
     return run.status
 
@@ -245,17 +255,39 @@ class _Preparation(PlanRun):
         await self.report(PlanPhase.EXPANDING)
         return claims
 
-    async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
+    async def list_beside_groups(self, claims: Mapping[str, ResourceClaim]) -> None:
+        """List the pods beside their PodGroups, and record all the groups that are listed then.
+
+        Many pods may have come meanwhile, so they are listed again: few should be missing when the
+        groups go.
+        """
+        await self.expand(claims, self._expander.list_beside_groups)
+        now = await self.read(self.records)
+        pending = (uid for uid in now if self.records[uid].state == RecordState.PENDING)
+        self.records |= {uid: announced(self.records[uid], now[uid]) for uid in pending}
+        # kube-controller-manager takes groups that are gone out of the lists, as this run does
+        self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
+        await self.report(PlanPhase.EXPANDING)
+        if self.is_through():
+            await self.expand(now, self._expander.list_beside_groups)
+
+    async def expand(
+        self, claims: Mapping[str, ResourceClaim], attempt: _Try | None = None
+    ) -> None:
         """Expand the claims, which were read before.
 
         Claims that changed meanwhile are read again together, and then share a new LIST of pods.
+
+        Args:
+            attempt: what to try with each claim; ``Expander.expand`` by default.
         """
+        attempt = attempt or self._expander.expand
         due = _due(self.records, claims)
         uncertain: dict[str, Collection[str]] = {**self._uncertain}
         for _ in range(ATTEMPTS):
             again: set[str] = set()
             async for chunk, pods in with_pods(self.client, due):
-                work = partial(self._expand_one, pods, uncertain, again)
+                work = partial(self._expand_one, attempt, pods, uncertain, again)
                 await in_parallel(work, chunk, self.parallelism)
             await self._wait()
             changed = await self.read([uid for uid in self.records if uid in again])
@@ -269,6 +301,7 @@ class _Preparation(PlanRun):
 
     async def _expand_one(
         self,
+        attempt_one: _Try,
         pods: PodsOfClaims,
         uncertain: dict[str, Collection[str]],
         again: set[str],
@@ -280,7 +313,7 @@ class _Preparation(PlanRun):
             left = self._expander.binding_left(claim, pods)
             attempt = Attempt(record, True, uncertain.get(uid, ()), left)
         else:
-            attempt = await self._expander.expand(record, claim, pods, uncertain.get(uid, ()))
+            attempt = await attempt_one(record, claim, pods, uncertain.get(uid, ()))
         self.records[uid] = attempt.record
         if attempt.wait:
             self._waits[uid] = attempt.wait

@@ -13,6 +13,9 @@ FROM_1_34: Release = (1, 34)
 FROM_1_36: Release = (1, 36)
 """From here on KCM takes pods out beside references that it does not know, a change of a claim's
 allocation or list needs ``resourceclaims/binding``, and kubelets know PodGroups."""
+FROM_1_38: Release = (1, 38)
+"""From here on KCM does not list a finished pod again (kubernetes/kubernetes#141274, fixed by
+#141276 in 1.38.0-alpha.2; read from its changelog)."""
 
 
 def knows_pod_groups(node: Node) -> bool:

@@ -38,10 +38,14 @@ class Expansions:
     """Records by claim UID."""
     _groups: dict[str, frozenset[str]] = field(default_factory=dict)
     """By claim UID: the names of the PodGroups that the latest plan replaced."""
+    _planned: bool = False
 
     def notice(self, revision: Revision) -> None:
         """Read one revision of a DowngradePlan; ignore other kinds."""
-        if revision.plural != "downgradeplans" or revision.type == "DELETED":
+        if revision.plural != "downgradeplans":
+            return
+        self._planned = revision.type != "DELETED"
+        if not self._planned:
             return
         plan = decode(revision.data, DowngradePlan)
         uid = plan.metadata.uid
@@ -61,14 +65,15 @@ class Expansions:
         return reference == before.spec.reserved_for or _is_pod_group(reference)
 
     def opened(self, claim: ResourceClaim, pod: Pod) -> bool:
-        """Whether a plan replaced the entry of the pod's PodGroup.
+        """Whether a plan replaced the entry of the pod's PodGroup, or is about to.
 
         A scheduler that saw that entry may bind the pod without listing it, so the plan lists it,
         also in a later write.
         """
-        group = pod.spec.scheduling_group
         groups = self._groups.get(claim.metadata.uid, frozenset())
-        return group is not None and group.pod_group_name in groups
+        if self._planned:
+            groups |= {entry.name for entry in claim.status.reserved_for if _is_pod_group(entry)}
+        return bool(pod.spec.group_name) and pod.spec.group_name in groups
 
     def unrecorded(self, revision: Revision, world: World) -> list[Reference]:
         """The removed workload references that a downgrade should have recorded and did not.

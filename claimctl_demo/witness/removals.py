@@ -43,6 +43,8 @@ class Removals:
     """UIDs of the pods whose entry was removed and not written again."""
     _groups: dict[str, bool] = field(default_factory=dict)
     """By UID of each existing PodGroup: whether claimctl created it."""
+    _group_specs: dict[Key, PodGroup] = field(default_factory=dict)
+    """The last PodGroup of each name."""
     _gone: dict[str, None] = field(default_factory=dict)
     """UIDs of deleted objects, except pods."""
     expansions: Expansions = field(default_factory=Expansions)
@@ -110,12 +112,20 @@ class Removals:
     def listed_unfit(self, revision: Revision, world: World) -> list[Reference]:
         """The pending pods that this write lists although a scheduler would not list them now.
 
-        Such a pod does not use the claim, has a PodGroup, or has a scheduling gate. None of this
-        can come later, so it was so when claimctl decided.
+        Such a pod does not use the claim, has a scheduling gate, or has a PodGroup with the claim,
+        a gang or an unknown one. None of this can come later, so it was so when claimctl decided.
         """
         pods = world.pods.get(revision.namespace, {})
         added = self._added_ahead(revision, world)
-        return [each for each in added if _unfit(pods[each.name], revision.name)]
+        return [each for each in added if self._unfit(pods[each.name], revision.name)]
+
+    def _unfit(self, pod: Pod, claim: str) -> bool:
+        if claim not in claims_of(pod) or pod.spec.scheduling_gates:
+            return True
+        group = self._group_specs.get((pod.metadata.namespace, pod.spec.group_name), PodGroup())
+        policy = group.spec.scheduling_policy
+        basic = policy is not None and policy.gang is None
+        return bool(pod.spec.group_name) and (not basic or group.shares(claim))
 
     def _added_ahead(self, revision: Revision, world: World) -> list[Reference]:
         before, after = _references(revision.previous), _references(revision.data)
@@ -135,7 +145,9 @@ class Removals:
         ]
 
     def _notice_group(self, revision: Revision) -> None:
-        uid = decode(revision.data, PodGroup).metadata.uid
+        group = decode(revision.data, PodGroup)
+        uid = group.metadata.uid
+        self._group_specs[revision.namespace, revision.name] = group
         if revision.type == "DELETED":
             self._groups.pop(uid, None)
         elif revision.type == "ADDED":
@@ -180,12 +192,6 @@ def _is_pod(reference: Reference) -> bool:
 
 def _is_group(reference: Reference) -> bool:
     return (reference.api_group, reference.resource) == ("scheduling.k8s.io", "podgroups")
-
-
-def _unfit(pod: Pod, claim: str) -> bool:
-    group = pod.spec.scheduling_group
-    grouped = group is not None and bool(group.pod_group_name)
-    return claim not in claims_of(pod) or grouped or bool(pod.spec.scheduling_gates)
 
 
 def _folds(revision: Revision) -> bool:

@@ -38,6 +38,8 @@ class Features:
     scheduler_pod_groups: bool = False
     kcm_pod_groups: bool = False
     kubelet_pod_groups: bool = False
+    job_pod_groups: bool = False
+    """WorkloadWithJob in KCM (KEP-5547): the Job controller makes a PodGroup for each Job."""
     taint_rules: bool = False
     """DRADeviceTaintRules (off by default in 1.36): DeviceTaintRules are served, and evict."""
     resize_preemption: bool = False
@@ -64,6 +66,18 @@ class Features:
     def device_taints(self) -> bool:
         """From 1.36 on, devices may have taints (DRADeviceTaints)."""
         return self.version >= (1, 36)
+
+    @property
+    def kcm_puts_finished_pods_back(self) -> bool:
+        """Up to 1.37, KCM lists a finished pod again (kubernetes/kubernetes#141274; fixed by
+        #141276 in 1.38.0-alpha.2, by its changelog)."""
+        return self.version < (1, 38)
+
+    @property
+    def post_filter_deallocates_groups(self) -> bool:
+        """From 1.37 on, PostFilter deallocates a claim that lists only an idle PodGroup; 1.36
+        leaves it allocated (kubernetes/kubernetes#140535, by its text)."""
+        return self.version >= (1, 37)
 
     @property
     def binding_permission(self) -> bool:
@@ -109,6 +123,8 @@ class ClusterOptions:
     """Whether pods that share a claim conflict, as on a real scheduler (about 4 pods a second)."""
     taint_rules: bool = False
     """Whether DeviceTaintRules are served and acted on; only from 1.36 on."""
+    job_pod_groups: bool = False
+    """With POD_GROUPS: whether the Job controller makes a PodGroup for each Job."""
     kcm_deallocates_empty_lists: bool = False
     """Whether KCM deallocates any allocated claim with an empty list. No known release does."""
     history_limit: int | None = None
@@ -131,5 +147,6 @@ class ClusterOptions:
                 scheduler_pod_groups=True,
                 kcm_pod_groups=True,
                 kubelet_pod_groups=True,
+                job_pod_groups=self.job_pod_groups,
             )
         return base

@@ -181,6 +181,18 @@ async def test_a_finished_pod_beside_a_hold_is_taken_out_and_put_back_for_ever(
     assert (world.listed(), world.cluster.claims.finished_pod_writes) == (["work"], writes)
 
 
+@pytest.mark.kube_cluster(
+    replace(timed(HOLD, kcm_finished_pod_loop=0.05), kubernetes_version=(1, 38))
+)
+async def test_from_1_38_on_a_finished_pod_beside_a_hold_stays_out(world: World) -> None:
+    """By the changelog of 1.38.0-alpha.2 (kubernetes/kubernetes#141276)."""
+    finished_beside_a_hold(world)
+    await world.passes(1)
+    world.reserve(*world.get("resourceclaims", "shared")["status"]["reservedFor"], WORKLOAD)
+    await world.passes(11)
+    assert (world.listed(), world.cluster.claims.finished_pod_writes) == (["work"], 0)
+
+
 async def test_an_entry_of_any_kind_with_the_uid_of_a_finished_pod_ends_the_loop(
     world: World,
 ) -> None:

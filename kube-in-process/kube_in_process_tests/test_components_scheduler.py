@@ -431,9 +431,8 @@ async def test_a_claim_is_given_up_for_a_pod_only_if_nobody_else_is_listed(
     assert world.listed() == (["pod"] if freed else list(listed))
 
 
-@pytest.mark.kube_cluster(PODGROUP)
-async def test_an_idle_group_gives_way_to_its_own_pod_in_two_steps(world: World) -> None:
-    """First the group's entry goes and the pod is not told of preemption, then the allocation."""
+async def _idle_group_on_another_node(world: World) -> None:
+    """A pod comes to its group, all of whose pods are gone, and wants another node."""
     world.claim()
     shares = [{"name": "c", "resourceClaimName": "shared"}]
     spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": shares}
@@ -450,9 +449,23 @@ async def test_an_idle_group_gives_way_to_its_own_pod_in_two_steps(world: World)
     world.api.delete("pods", "default", "other")
     world.pod("p2", "shared", nodeSelector={"kubernetes.io/hostname": "node-1"}, **member)
     await world.passes(1)
+
+
+@pytest.mark.kube_cluster(PODGROUP)
+async def test_an_idle_group_gives_way_to_its_own_pod_in_two_steps(world: World) -> None:
+    """First the group's entry goes and the pod is not told of preemption, then the allocation."""
+    await _idle_group_on_another_node(world)
     first, second = world.events("FailedScheduling")[-2:]
     assert first.endswith(". ResourceClaim unreserved for PodGroup")
     assert ". deallocation of ResourceClaim completed, preemption: " in second
+    assert (world.listed(), world.devices()) == (["group"], ["node-1/dev-0"])
+
+
+@pytest.mark.kube_cluster(replace(PODGROUP, kubernetes_version=(1, 37)))
+async def test_from_1_37_on_an_idle_group_gives_way_in_one_step(world: World) -> None:
+    """By the text of kubernetes/kubernetes#140535."""
+    await _idle_group_on_another_node(world)
+    assert not any("deallocation of" in text for text in world.events("FailedScheduling"))
     assert (world.listed(), world.devices()) == (["group"], ["node-1/dev-0"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from kube_in_process.storage.requests import DeleteOptions
 from kube_in_process.storage.store import Revision
 
-from .worlds import HOLD, Object, World, timed
+from .worlds import HOLD, PODGROUP, Object, World, timed
 
 pytestmark = pytest.mark.kube_cluster(HOLD)
 
@@ -180,6 +181,21 @@ async def test_a_suspended_job_gives_its_pods_up_and_goes_on_when_it_is_resumed(
     world.api.patch("jobs", "default", "job", {"spec": {"suspend": False}})
     await world.passes(3)
     assert world.get("jobs", "job")["status"]["succeeded"] == 2
+
+
+@pytest.mark.kube_cluster(replace(PODGROUP, kubernetes_version=(1, 37), job_pod_groups=True))
+async def test_a_job_has_a_pod_group_while_it_is_not_suspended(world: World) -> None:
+    """By the text of KEP-5547: the group is set on the pods, and not in the template."""
+    world.workload("jobs", "job", parallelism=2, pod={"restartPolicy": "Never"})
+    await world.passes(0.5)
+    (group,) = world.api.list("podgroups")
+    named = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in world.pods()}
+    assert named == {group["metadata"]["name"]}
+    template = world.get("jobs", "job")["spec"]["template"]
+    assert "schedulingGroup" not in template["spec"]
+    world.api.patch("jobs", "default", "job", {"spec": {"suspend": True}})
+    await world.passes(2)
+    assert (world.pods(), world.api.list("podgroups")) == ([], [])
 
 
 @pytest.mark.kube_cluster(QUICK)

@@ -266,3 +266,24 @@ async def test_a_hold_leaves_beside_the_reference_of_another_client(stage: Stage
     await stage.until_listed("vms/vm")
     await stage.quiet(60)
     assert await stage.allocated()
+
+
+@pytest.mark.parametrize("version", [(1, 36), (1, 38)], ids=["1.36", "1.38"])
+@pytest.mark.cluster(HOLD_136)
+async def test_finished_pods_take_places_only_where_kcm_lists_them_again(
+    stage: Stage, version: tuple[int, int]
+) -> None:
+    """The loop on finished pods has ended in 1.38 (kubernetes/kubernetes#141276, by its text)."""
+    cluster = stage.embedded
+    cluster.switch(replace(cluster.features, version=version))
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = manifests.job(pods=3, seconds=5, reserve="*", retention_policy="Persistent")
+    body["spec"]["completions"] = 9
+    await stage.create(JOBS, body)
+    await stage.clock.sleep(8)
+    await stage.until_running(3)
+    names = [name.split("/")[0] for name in await stage.references()]
+    assert ("finishedpods" in names) is (version < (1, 38))
+    assert cluster.claims.finished_pod_writes < 20
+    await stage.until_released()

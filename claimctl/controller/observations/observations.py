@@ -26,8 +26,8 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
-from claimctl.reservation.facts.references import is_pod_group
+from claimctl.reservation.facts.pods import claim_names, is_done, is_finished, is_stuck
+from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import is_left_by_kcm
 from claimctl.wire.claims import ResourceClaim
@@ -65,10 +65,13 @@ class Observations:
         """Whether kube-controller-manager was seen to leave dead pods beside other references.
 
         claimctl then does not wait for it again, until the dialect is detected again."""
+        self.kcm_listed_finished_pod = False
+        """Whether kube-controller-manager was seen to list a finished pod again: it may be older
+        than the API server."""
 
     def cluster_changed(self) -> None:
         """Note that the dialect was detected again: the cluster may have another version now."""
-        self.kcm_left_dead_references = False
+        self.kcm_left_dead_references = self.kcm_listed_finished_pod = False
 
     def claim_changed(self, change: Change[ResourceClaim]) -> None:
         self.claims.openings.observe(change)
@@ -84,6 +87,16 @@ class Observations:
             key = ClaimKey(change.namespace, change.name)
             self.claims.forget(key)
             self.ghosts.forget(key, change.old.metadata.resource_version)
+
+    def list_changed(self, change: Change[ResourceClaim], pods: Iterable[Pod]) -> None:
+        """Note what a new list of a claim says about kube-controller-manager.
+
+        Args:
+            pods: the cached pods that name the claim.
+        """
+        added = () if self.kcm_listed_finished_pod else _pods_added(change)
+        if added and not added.isdisjoint(pod.metadata.uid for pod in pods if is_finished(pod)):
+            self.kcm_listed_finished_pod = True
 
     def pods_listed(self, before: str, version: str) -> None:
         """Note a LIST of all pods (see ``Memories.pods_listed``)."""
@@ -169,6 +182,14 @@ class Observations:
 def _resource(write: Write) -> Resource[Any]:
     of_reservation = isinstance(write, (WriteStatus, SetFinalizer, ClearReleaseRequest))
     return CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
+
+
+def _pods_added(change: Change[ResourceClaim]) -> frozenset[str]:
+    """UIDs of the pods that this version of the claim lists and the one before did not."""
+    if change.old is None or change.new is None or change.relist:
+        return frozenset()
+    before, after = change.old.status.reserved_for, change.new.status.reserved_for
+    return frozenset(entry.uid for entry in after if is_pod(entry)) - {e.uid for e in before}
 
 
 def just_allocated(change: Change[ResourceClaim]) -> bool:

@@ -31,7 +31,8 @@ def made_by_claimctl(group: PodGroup) -> bool:
 def group_names(snapshot: Snapshot) -> frozenset[str]:
     """The names of the PodGroups of the claim's workloads.
 
-    A pod template names the group, or a status records it, or claimctl made it for a workload.
+    A pod template or a pod names the group, a status records it, or claimctl made it for a
+    workload.
     """
     names, workloads = set(), set()
     for held in snapshot.reservations:
@@ -84,22 +85,25 @@ def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
     workload, ref = held.workload, held.reservation.spec.workload_ref
     if not workload.exists or workload.ended or not workload.names_claim:
         return None
-    if not workload.pod_group and ref.kind == "Job":
-        why = Reason.POD_TEMPLATE_IMMUTABLE if workload.injects else Reason.NO_SCHEDULING_GROUP
-        field = f"spec.schedulingGroup.podGroupName: {ref.name}"
-        return why, f"{_LISTED}; to share: recreate the Job with {field} in its template"
-    if not workload.pod_group:
+    name = workload.pod_group
+    if ref.kind == "Job":
+        # the template never changes; between pods, the status knows the group of the pods
+        name = name or held.reservation.status.pod_group_name
+        if not name:
+            why = Reason.POD_TEMPLATE_IMMUTABLE if workload.injects else Reason.NO_SCHEDULING_GROUP
+            field = f"spec.schedulingGroup.podGroupName: {ref.name}"
+            return why, f"{_LISTED}; to share: recreate the Job with {field} in its template"
+    if not name:
         add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
         return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"
-    group = next((g for g in snapshot.groups if g.metadata.name == workload.pod_group), None)
+    group = next((g for g in snapshot.groups if g.metadata.name == name), None)
     if group is None:
-        text = f"PodGroup {workload.pod_group} will be created; pods wait for it"
-        return Reason.POD_GROUP_PENDING, text
-    if group.metadata.name in snapshot.sharing_groups:
+        return Reason.POD_GROUP_PENDING, f"PodGroup {name} does not exist yet; pods wait for it"
+    if name in snapshot.sharing_groups:
         return None
     if len(group.spec.resource_claims) >= MAX_CLAIMS:
-        text = f"PodGroup {workload.pod_group} has {MAX_CLAIMS} claims already, which is the limit"
+        text = f"PodGroup {name} has {MAX_CLAIMS} claims already, which is the limit"
         return Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP, f"{text}; {_LISTED}"
-    text = f"PodGroup {workload.pod_group} does not share this claim, and its claims are immutable"
+    text = f"PodGroup {name} does not share this claim, and its claims are immutable"
     advice = "name another group in the pod template"
     return Reason.CLAIM_NOT_IN_POD_GROUP, f"{text}: {advice}; {_LISTED}"

@@ -124,15 +124,23 @@ class Consumers:
     """By UID of a pod that is in a PodGroup: the group's name."""
     ahead: frozenset[str] = frozenset()
     """UIDs of the pending pods whose entries in the claim's list claimctl wrote."""
+    relisted: bool = True
+    """Whether kube-controller-manager lists a finished pod again that was taken out."""
 
     @classmethod
-    def of(cls, pods: Iterable[Pod], written: Container[str] = frozenset()) -> Consumers:
+    def of(
+        cls,
+        pods: Iterable[Pod],
+        written: Container[str] = frozenset(),
+        *,
+        relisted: bool = True,
+    ) -> Consumers:
         """Sort the pods by state.
 
         Args:
             written: the UIDs of the pods that claimctl listed.
         """
-        table = cls({}, {}, {}, {}, {}, {})
+        table = cls({}, {}, {}, {}, {}, {}, relisted=relisted)
         for pod in pods:
             uid, bound = pod.metadata.uid, is_bound(pod)
             if is_done(pod):
@@ -163,6 +171,8 @@ class Consumers:
     def tombstones(self) -> dict[str, Reference]:
         """The tombstones that finished pods need, by UID. KCM never adds a pod that is being
         deleted."""
+        if not self.relisted:
+            return {}
         finished = (pod.metadata for pod in self.finished.values() if not pod.metadata.deleting)
         return {meta.uid: tombstone(meta) for meta in finished}
 

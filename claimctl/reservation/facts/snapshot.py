@@ -52,6 +52,9 @@ class Rules:
     kcm_looks_at_claims: bool = True
     """Whether KCM looks at every claim when it starts, and at a claim that changes. KCM up to 1.33
     only looks at the claims of a pod that changes (kubernetes/kubernetes#132334)."""
+    kcm_lists_finished_pods: bool = True
+    """Whether KCM lists a finished pod again that was taken out, so that it needs a tombstone (up
+    to Kubernetes 1.37)."""
     dead_reference_seconds: float = 10.0
     """How long claimctl waits for KCM to remove a dead pod."""
     list_ahead: bool = False
@@ -294,7 +297,8 @@ class Snapshot:
     def table_of(self, pods: tuple[Pod, ...]) -> Consumers:
         """The table of these pods, of the cache or of a live LIST."""
         listed = (reference.uid for reference in self.references if is_pod(reference))
-        return Consumers.of(pods, self.written_uids.intersection(listed))
+        written = self.written_uids.intersection(listed)
+        return Consumers.of(pods, written, relisted=self.rules.kcm_lists_finished_pods)
 
     @cached_property
     def asked_to_reallocate(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from claimctl.reservation.facts.pods import claim_names
@@ -52,7 +52,7 @@ class WorkloadState:
     names_claim: bool = True
     """Whether the pod template names the claim by resourceClaimName."""
     pod_group: str = ""
-    """The PodGroup that the pod template names, or ''."""
+    """The PodGroup that the pod template names, or else the pods; or ''."""
     injects: bool = False
     """Whether the workload allows claimctl to put a PodGroup into its pod template."""
     confirmed: bool = False
@@ -125,6 +125,22 @@ def observe(
         by_pods=by_pods,
         problem=verdict.problem,
     )
+
+
+def with_group_of_pods(state: WorkloadState, pods: Iterable[Pod]) -> WorkloadState:
+    """The state with the PodGroup of the workload's pods, if the pod template names none.
+
+    The Job controller makes a PodGroup for a Job, and sets it on the pods alone (WorkloadWithJob,
+    KEP-5547).
+    """
+    if state.pod_group or not state.pod_owners:
+        return state
+    names = {
+        pod.spec.group_name
+        for pod in pods
+        if (owner := pod.metadata.controller()) and owner.uid in state.pod_owners
+    }
+    return replace(state, pod_group=min(filter(None, names), default=""))
 
 
 def _phase(verdict: Verdict, *, idle: bool | None) -> WorkloadPhase:

@@ -13,6 +13,7 @@ from claimctl.reservation.facts.membership import gone_groups
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
+    is_pod_group,
     is_tombstone,
     is_workload,
 )
@@ -177,6 +178,18 @@ class _Draft:
             for uid, entry in self.tombstones.items():
                 if self.pods.groups.get(uid) not in self.snapshot.listed_groups:
                     yield entry
+        if self.snapshot.frozen and not self.snapshot.shared:
+            yield from self._grouped_pods()
+
+    def _grouped_pods(self) -> Iterator[Reference]:
+        """The pods that a kubelet refuses when a plan has taken their PodGroup out of the list: the
+        bound ones, and those that a scheduler may bind because the group is still listed."""
+        pods, given_up = self.pods, self.holds.given_up.uids
+        listed = {entry.name for entry in self.snapshot.no_pods if is_pod_group(entry)}
+        for uid, name in pods.groups.items():
+            pod = pods.bound.get(uid) or (pods.pending.get(uid) if name in listed else None)
+            if pod is not None and uid not in given_up:
+                yield pod.reference
 
 
 def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:

@@ -34,6 +34,7 @@ from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
+from claimctl.wire.podgroups import SchedulingPolicy
 from claimctl.wire.pods import Pod
 
 QUIET_SECONDS, BUSY_SECONDS = 0.1, 1.0
@@ -102,9 +103,20 @@ def _is_simple(snapshot: Snapshot, pod: Pod) -> bool:
     """
     spec = pod.spec
     known = spec.scheduler_name in ("", *snapshot.rules.known_schedulers)
-    grouped = pod.metadata.uid in snapshot.consumers.groups or spec.workload_ref is not None
+    grouped = not _is_listed_alone(snapshot, pod) or spec.workload_ref is not None
     volumes = any(volume.may_be_unbound for volume in spec.volumes)
     return known and not grouped and not volumes and not spec.scheduling_gates
+
+
+def _is_listed_alone(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether schedulers list the pod itself: it has no PodGroup, or one without this claim.
+
+    A gang waits for all its pods, and an unknown group may have the claim.
+    """
+    name = pod.spec.group_name
+    known = (group.spec for group in snapshot.groups if group.metadata.name == name)
+    basic = any((spec.scheduling_policy or SchedulingPolicy()).gang is None for spec in known)
+    return not name or (basic and name not in snapshot.listed_groups)
 
 
 def scheduler_busy_left(snapshot: Snapshot) -> float:
@@ -114,8 +126,10 @@ def scheduler_busy_left(snapshot: Snapshot) -> float:
     waits for a second or more. What is listed meanwhile keeps the claim allocated. A hold is late
     by a second after the allocation at most, also if pods come and go all the time.
     """
-    pending = snapshot.consumers.pending
+    pending, groups = snapshot.consumers.pending, snapshot.consumers.groups
     waiting, crowded = pending.keys() - snapshot.listed_uids, len(pending) > snapshot.rules.crowd
+    if groups:  # a scheduler does not write the pods of these groups
+        waiting = {uid for uid in waiting if groups.get(uid) not in snapshot.listed_groups}
     if not waiting or crowded or not snapshot.lists_each_pod:
         return 0.0
     ages, memory = snapshot.memory.arrivals.pod_age, snapshot.memory

@@ -21,10 +21,10 @@ def disagreement(snapshot: Snapshot) -> Skew | None:
     names = snapshot.sharing_groups
     if not names or not snapshot.dialect.groups:
         return None
-    # 1. The scheduler or KCM lists pods of the group one by one.
+    # 1. The scheduler or KCM lists pods of the group one by one. An upgrade lists them, too.
     grouped = snapshot.consumers.groups
     pods = {entry.uid for entry in snapshot.references if is_pod(entry)}
-    pods = {uid for uid in pods if grouped.get(uid) in names}
+    pods = {uid for uid in pods if grouped.get(uid) in names} - snapshot.written_uids
     if alone := [pod.metadata.name for pod in snapshot.pods if pod.metadata.uid in pods]:
         text = f"pods of the PodGroup are listed one by one, first {min(alone)}"
         advice = "DRAWorkloadResourceClaims seems to be off in the scheduler or in KCM"

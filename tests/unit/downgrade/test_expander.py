@@ -8,12 +8,15 @@ import pytest
 from kube_in_process.storage.requests import Fault
 
 from claimctl.downgrade.expander import Attempt, Expander
+from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.records import announced
-from claimctl.wire.reservations import DowngradedClaim
+from claimctl.reservation.facts.references import LIMIT
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlanSpec
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
 from tests.unit.downgrade.live_pods import list_pods_of
 
+UPGRADE = DowngradePlanSpec(upgrade_to="1.37")
 VM = {"apiGroup": "example.com", "resource": "vms", "name": "vm", "uid": "v-1"}
 
 
@@ -166,3 +169,59 @@ async def test_an_answer_that_cannot_be_read_is_a_success() -> None:
     on.server.upon("patch", "resourceclaims", spoil)
     record = await on.expand()
     assert (record.state, on.server.listed()) == ("Expanded", ["pods/a"])
+
+
+GROUP = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g-1"}
+
+
+async def beside(on: Expanding) -> Attempt:
+    """A try to list the pods beside the PodGroup, before an upgrade."""
+    client = on.server.client
+    claim = await client.get(claims_under(UPGRADE), "slice", NAMESPACE)
+    pods = await list_pods_of(client, [claim])
+    begun = DowngradedClaim(namespace=NAMESPACE, name="slice", uid=claim.metadata.uid)
+    expander = Expander(client, on.server.clock, on.store)
+    return await expander.list_beside_groups(begun, claim, pods)
+
+
+async def test_pods_are_listed_beside_their_group_before_an_upgrade() -> None:
+    on = Expanding.of(TRAIN, GROUP, pods=("a", "b"))
+    attempt = await beside(on)
+    assert on.server.listed() == ["deployments/train", "podgroups/g", "pods/a", "pods/b"]
+    assert (attempt.again, attempt.record.state) == (False, "")
+
+
+async def test_a_list_that_has_no_room_beside_the_group_is_left_as_it_is() -> None:
+    """Without the group, the pods fit."""
+    names = tuple(f"p{number}" for number in range(LIMIT - 1))
+    on = Expanding.of(TRAIN, GROUP, pods=names)
+    attempt = await beside(on)
+    assert on.server.listed() == ["deployments/train", "podgroups/g"]
+    assert (attempt.again, attempt.record.state) == (False, "")
+
+
+async def test_too_many_pods_are_refused_before_anything_is_written() -> None:
+    names = tuple(f"p{number}" for number in range(LIMIT))
+    on = Expanding.of(TRAIN, GROUP, pods=names)
+    attempt = await beside(on)
+    assert on.server.listed() == ["deployments/train", "podgroups/g"]
+    assert (attempt.record.state, attempt.record.reason) == ("Refused", "TooManyConsumers")
+
+
+@pytest.mark.parametrize(
+    ("fault", "again", "state"),
+    [
+        (Fault(status=409, reason="Conflict"), True, ""),
+        (Fault(hang=True), True, ""),
+        (Fault(status=404, reason="NotFound"), False, "Unchanged"),
+        (Fault(status=403, reason="Forbidden"), False, "Failed"),
+    ],
+    ids=["changed", "no answer", "gone", "forbidden"],
+)
+async def test_a_list_that_cannot_be_written_beside_the_group(
+    fault: Fault, again: bool, state: str
+) -> None:
+    on = Expanding.of(TRAIN, GROUP)
+    on.server.upon("patch", "resourceclaims", lambda _: fault)
+    attempt = await beside(on)
+    assert (attempt.again, attempt.record.state) == (again, state)

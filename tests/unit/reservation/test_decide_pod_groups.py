@@ -58,6 +58,29 @@ def test_the_hold_is_added_beside_the_group_and_no_pod_is_listed() -> None:
     assert condition(on, "Consistent") == ("True", "Consistent")
 
 
+def frozen(*listed: Reference) -> Stage:
+    on = stage(claim(*listed), ACTIVE)
+    on.frozen = True
+    return on
+
+
+def test_frozen_for_an_upgrade_the_pods_are_listed_beside_their_group() -> None:
+    on = frozen(GROUP, WORKLOAD)
+    on.put(running("a", group="train"), pending("b", group="train"), pending("c", group="other"))
+    assert lists(on.settle(seconds=60)) == [
+        ((GROUP, WORKLOAD, pod_ref("a"), pod_ref("b")), False),
+    ]
+
+
+def test_frozen_for_an_upgrade_a_pod_that_waits_for_its_gone_group_is_not_listed() -> None:
+    on = frozen(WORKLOAD, pod_ref("a"))
+    on.groups = {}
+    on.put(running("a", group="train"), pending("b", group="train"))
+    assert on.settle(seconds=60) == []
+    on.put(running("b", group="train"))  # a scheduler was binding it when its group went
+    assert lists(on.settle(seconds=60)) == [((WORKLOAD, pod_ref("a"), pod_ref("b")), False)]
+
+
 def test_an_idle_workload_is_released_by_fence_and_settle() -> None:
     on = stage(claim(GROUP, WORKLOAD), IDLE)
     assert on.settle(seconds=59) == []

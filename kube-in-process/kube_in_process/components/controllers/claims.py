@@ -221,7 +221,7 @@ class ClaimController(Component[Task]):
 
     def _needs_work(self, pod: Object) -> bool:
         """Whether a claim must be generated, or an allocated claim does not list this bound pod."""
-        if deleting(pod):
+        if deleting(pod) or self._stays_out(pod):
             return False
         for each in pod_claims(pod, self._group(pod)):
             if each.claim is None:
@@ -229,6 +229,9 @@ class ClaimController(Component[Task]):
             if each.claim and node_name(pod) and self._unlisted(pod, each) is not None:
                 return True
         return False
+
+    def _stays_out(self, pod: Object) -> bool:
+        return ended(pod) and not self.context.features.kcm_puts_finished_pods_back
 
     def _group(self, pod: Object) -> Object | None:
         if not group_name(pod) or not self.context.features.kcm_pod_groups:
@@ -259,7 +262,7 @@ class ClaimController(Component[Task]):
 
     def _sync_pod(self, space: str, plain: str) -> None:
         pod = self.views["pods"].get(space, plain)
-        if pod is None or deleting(pod):
+        if pod is None or deleting(pod) or self._stays_out(pod):
             return
         group = self._group(pod)
         if not ended(pod):

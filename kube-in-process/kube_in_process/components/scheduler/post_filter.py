@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kube_in_process.components.objects import key_of, uid
 from kube_in_process.components.pods import is_group, node_name, reserved_for
 from kube_in_process.components.scheduler.planning import Unschedulable
 from kube_in_process.errors import StatusError
 from kube_in_process.objects import Object
+from kube_in_process.options import Features
 from kube_in_process.runtime.local import ApiFor
 from kube_in_process.runtime.views import Views
 
@@ -17,12 +20,13 @@ class PostFilter:
     """Deallocates a claim that lists nothing, or nothing but this pod.
 
     It also removes the reference of the pod's PodGroup if no pod of the group is scheduled, and
-    nothing else is listed. Then the allocation stays until the next pod is refused.
+    nothing else is listed. Up to 1.36, the allocation then stays until the next pod is refused.
     """
 
-    def __init__(self, api: ApiFor, views: Views) -> None:
+    def __init__(self, api: ApiFor, views: Views, features: Callable[[], Features]) -> None:
         self._api = api
         self._views = views
+        self._features = features
 
     def run(self, pod: Object, refusal: Unschedulable) -> str:
         """Return the text for the condition."""
@@ -34,7 +38,8 @@ class PostFilter:
                 return "deallocation of ResourceClaim completed"
         for each in refusal.claims:
             if each.group is not None and self._idle(each.group) and _only_group(each.seen):
-                self._write(each.seen)
+                gone = self._features().post_filter_deallocates_groups
+                self._write(each.seen, **({"allocation": None} if gone else {}))
                 return UNRESERVED
         return "still not schedulable"
 

@@ -90,7 +90,7 @@ class Scheduler(Component[Task]):
         pods.index("node", on_node)
         pods.index("group", group_key)
         self._planner = Planner(self.context, self.views, self._commitments)
-        self._post_filter = PostFilter(self.api, self.views)
+        self._post_filter = PostFilter(self.api, self.views, lambda: self.context.features)
         self._binder = Binder(self.context, self.api, self.views, self._written)
         self._evictor = Evictor(self)
         pods.subscribe(self._pod_changed)

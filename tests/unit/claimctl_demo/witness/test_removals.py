@@ -105,6 +105,31 @@ def test_a_pod_that_the_scheduler_does_not_list_may_not_be_listed(spec: dict[str
     assert rules(past.claim(held(OWN, listed), by=US)) == [LISTED_UNFIT]
 
 
+@pytest.mark.parametrize(
+    ("policy", "claims", "faults"),
+    [
+        ({"basic": {}}, [], []),
+        ({"basic": {}}, ["slice"], [LISTED_UNFIT]),
+        ({"gang": {"minCount": 2}}, [], [LISTED_UNFIT]),
+    ],
+    ids=["another claim", "the claim", "a gang"],
+)
+def test_a_pod_of_a_group_may_be_listed_if_the_scheduler_lists_it_by_itself(
+    policy: dict[str, Any], claims: list[str], faults: list[str]
+) -> None:
+    past, listed = waiting(schedulingGroup={"podGroupName": "train"})
+    body = {
+        "metadata": {"namespace": "ml", "name": "train"},
+        "spec": {
+            "schedulingPolicy": policy,
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": name} for name in claims],
+        },
+    }
+    where = Address("scheduling.k8s.io", "podgroups", "ml", "train")
+    past.store.put(where, body, Author("kcm", "create"))
+    assert rules(past.claim(held(OWN, listed), by=US)) == faults
+
+
 def test_the_scheduler_may_list_a_pod_again() -> None:
     past, listed = waiting()
     past.claim(held(OWN, listed), by=US).claim(held(OWN), by=SCHEDULER)

@@ -19,6 +19,7 @@ from claimctl.kube.informer import Change
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.wire.claims import Reference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservationStatus
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
@@ -28,9 +29,12 @@ from tests.support.builders import (
     NOW,
     claim,
     deployment_ref,
+    finished,
     group_ref,
     pod_ref,
     reservation,
+    running,
+    tomb,
 )
 from tests.support.hand_clock import HandClock
 
@@ -212,3 +216,26 @@ def test_nothing_waits_for_the_version_of_the_last_write_but_a_reconcile_that_ca
     assert not fresh.was_last(RESOURCECLAIMS, meta("12"))
     assert lags(fresh, meta("10"))
     assert not fresh.was_last(RESOURCECLAIMS, meta("11"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "learned"),
+    [
+        ((), (pod_ref("a"),), True),
+        ((), (pod_ref("b"),), False),
+        ((), (tomb("a"),), False),
+        ((pod_ref("a"),), (pod_ref("a"), pod_ref("b")), False),
+    ],
+    ids=["a finished pod", "a running pod", "a tombstone", "a finished pod was listed before"],
+)
+def test_a_finished_pod_that_is_listed_again_shows_that_it_needs_a_tombstone(
+    before: tuple[Reference, ...], after: tuple[Reference, ...], learned: bool
+) -> None:
+    """By 1.38, KCM does not do it; the API server may be newer than KCM."""
+    observations = Observations(HandClock())
+    old, new = claim(*before), claim(*after, version="11")
+    change = Change(RESOURCECLAIMS, NAMESPACE, CLAIM, old, new, relist=False)
+    observations.list_changed(change, [finished("a"), running("b")])
+    assert observations.kcm_listed_finished_pod is learned
+    observations.cluster_changed()
+    assert not observations.kcm_listed_finished_pod

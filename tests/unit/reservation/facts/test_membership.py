@@ -141,6 +141,12 @@ def test_a_pod_needs_no_entry_of_its_own(snapshot: Snapshot, pod: Pod, expected:
     assert (pod.spec.group_name in snapshot.listed_groups) is expected
 
 
+def job(*, workload: WorkloadState = NO_GROUP, status: Any = None, **facts: Any) -> Snapshot:
+    held = Held(reservation(kind="Job", status=status), workload)
+    known = {"rules": PODGROUP, **facts}
+    return Snapshot(NOW, NAMESPACE, CLAIM, claim(), (held,), **known)
+
+
 FULL = pod_group("train", *(f"claim-{number}" for number in range(MAX_CLAIMS)))
 
 
@@ -153,6 +159,22 @@ FULL = pod_group("train", *(f"claim-{number}" for number in range(MAX_CLAIMS)))
             seen(workload=WorkloadState(WorkloadPhase.ENDED, "uid-train")), None, id="it has ended"
         ),
         pytest.param(seen(), Reason.NO_SCHEDULING_GROUP, id="the template names no group"),
+        pytest.param(
+            job(), Reason.NO_SCHEDULING_GROUP, id="the Job's template and pods name no group"
+        ),
+        pytest.param(
+            job(workload=NAMES, groups=(pod_group(),)), None, id="the Job's pods share the claim"
+        ),
+        pytest.param(
+            job(status=held_status(pod_group_name="train"), groups=(pod_group(),)),
+            None,
+            id="the Job's pods shared the claim, and will again",
+        ),
+        pytest.param(
+            seen(status=held_status(pod_group_name="train"), groups=(pod_group(),)),
+            Reason.NO_SCHEDULING_GROUP,
+            id="the Deployment's template named a group before",
+        ),
         pytest.param(
             seen(workload=NAMES), Reason.POD_GROUP_PENDING, id="the group does not exist yet"
         ),

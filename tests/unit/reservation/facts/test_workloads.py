@@ -11,9 +11,10 @@ from claimctl.reservation.facts.workloads import (
     named_claims,
     observe,
     orphaned_replica_sets_of,
+    with_group_of_pods,
 )
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
-from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.workloads import (
     Deployment,
     Job,
@@ -24,7 +25,7 @@ from claimctl.wire.workloads import (
     StatefulSet,
     Workload,
 )
-from tests.support.builders import NOW
+from tests.support.builders import NOW, owned, running
 
 TEMPLATE = PodTemplateSpec(
     spec=PodSpec(
@@ -141,3 +142,22 @@ def test_a_workload_that_is_gone_has_ended_only_without_heirs() -> None:
     assert WorkloadState(WorkloadPhase.ABSENT).ended
     assert not WorkloadState(WorkloadPhase.ABSENT, orphaned_replica_sets=("rs",)).ended
     assert not WorkloadState(WorkloadPhase.UNSEEN).ended
+
+
+@pytest.mark.parametrize(
+    ("template", "pods", "expected"),
+    [
+        ("", [], ""),
+        ("", [owned(running("a"), "uid-train")], ""),
+        ("", [owned(running("a", group="made"), "uid-train")], "made"),
+        ("", [owned(running("a", group="made"), "another")], ""),
+        ("train", [owned(running("a", group="made"), "uid-train")], "train"),
+    ],
+    ids=["no pods", "no group", "the group of its pods", "pods of others", "the template"],
+)
+def test_the_group_of_a_workload(template: str, pods: list[Pod], expected: str) -> None:
+    """The Job controller sets the group on pods, and not in the template."""
+    state = WorkloadState(
+        WorkloadPhase.ACTIVE, "uid-train", pod_group=template, pod_owners=frozenset({"uid-train"})
+    )
+    assert with_group_of_pods(state, pods).pod_group == expected

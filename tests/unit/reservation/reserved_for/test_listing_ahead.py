@@ -26,6 +26,7 @@ from claimctl.reservation.reserved_for.listing_ahead import (
 )
 from claimctl.reservation.users.waiting import STUCK_SECONDS
 from claimctl.wire.claims import Reference
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
 from tests.support.builders import (
     NOW,
@@ -38,6 +39,7 @@ from tests.support.builders import (
     owned,
     pending,
     pod,
+    pod_group,
     pod_ref,
     reservation,
     running,
@@ -107,6 +109,25 @@ def test_a_later_pod_is_listed_when_it_comes() -> None:
     assert lists(on) == []
     on.come(*new("b"))
     assert lists(on) == [("train", "b")]
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ([pod_group("team", "another-claim")], [("train", "b")]),
+        ([pod_group("team", "another-claim", gang=True)], []),
+        ([pod_group("team")], []),
+        ([], []),
+    ],
+    ids=["a group without the claim", "a gang", "a group with the claim", "an unknown group"],
+)
+def test_a_pod_is_listed_unless_its_group_may_share_the_claim(
+    groups: list[PodGroup], expected: list[tuple[str, ...]]
+) -> None:
+    on = stage(WORKLOAD)
+    on.groups = {group.metadata.name: group for group in groups}
+    on.come(owned(pending("b", group="team")))
+    assert lists(on) == expected
 
 
 def test_pods_are_listed_in_the_order_of_their_arrival() -> None:

@@ -29,6 +29,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    written_by_claimctl,
 )
 
 
@@ -90,6 +91,13 @@ def seen(
 def test_disagreement(snapshot: Snapshot, reason: Reason | None) -> None:
     told = disagreement(snapshot)
     assert (told[0] if told else None) == reason
+
+
+def test_a_pod_that_claimctl_listed_for_an_upgrade_says_nothing_about_the_scheduler() -> None:
+    listed = seen(running("a", group="train"), listed=(pod_ref("a"),))
+    assert listed.claim is not None
+    ours = written_by_claimctl(listed.claim, [pod_ref("a").uid])
+    assert disagreement(replace_state(listed, claim=ours)) is None
 
 
 def test_a_pod_that_has_not_started_is_looked_at_again_in_time() -> None:

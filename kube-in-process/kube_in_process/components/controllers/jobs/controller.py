@@ -19,6 +19,7 @@ from kube_in_process.components.controllers.jobs.count import (
     tracked,
 )
 from kube_in_process.components.controllers.jobs.finish import finish, verdict
+from kube_in_process.components.controllers.jobs.groups import drop_group, pod_in_group
 from kube_in_process.components.controllers.jobs.indexed_pods import free_indexes, give_index
 from kube_in_process.components.controllers.jobs.indexes import (
     by_index,
@@ -195,6 +196,7 @@ class JobController(Component[Task]):
         """Delete surplus pods first; create missing ones after the backoff."""
         if job["spec"].get("suspend"):
             self._stop(job, counted, counted.active, untrack=True)
+            drop_group(self, job)
             return
         wanted = _wanted(job, counted)
         surplus = _surplus(job, counted, wanted)[:AT_A_TIME]
@@ -240,7 +242,7 @@ class JobController(Component[Task]):
         return remaining(failures, finished_at(failed), first, now)
 
     def _create(self, job: Object, counted: Counted, pod: Object) -> None:
-        if create_pod(self, job, pod) is not None:
+        if create_pod(self, job, pod_in_group(self, job, pod)) is not None:
             counted.running += 1
 
     # The status, in two steps
