@@ -11,6 +11,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.release_work import ReleaseWanted, state_off
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
@@ -20,39 +21,70 @@ pytestmark = pytest.mark.cluster(HOLD_136)
 OWN_GRACE = 2
 LIVING_SECONDS = 35.0
 RESTARTED_SECONDS = 60.0
-GHOSTS = 20
+MANY = 100
+DEAD = 20
 
 
-@pytest.mark.core
-@pytest.mark.cluster(replace(HOLD_136, devices_per_node=GHOSTS))
-async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_seconds(
-    stage: Stage,
-) -> None:
-    """The witness of devices says that each was unprepared before."""
+async def hold_deaf_workloads(stage: Stage, count: int) -> list[Pod]:
+    """Hold a claim for each of some Deployments of one pod, which ignores SIGTERM."""
     await stage.started()
-    names = [f"train-{number}" for number in range(GHOSTS)]
+    names = [f"train-{number}" for number in range(count)]
     for name in names:
         await stage.create(RESOURCECLAIMS, manifests.claim(name))
         body = make_deaf(manifests.deployment(name, claim=name), OWN_GRACE)
         await stage.create(DEPLOYMENTS, body)
         held = manifests.reservation(name, workload=name, claim=name)
         await stage.create(CLAIMRESERVATIONS, held)
-    await stage.until_running(GHOSTS)
+    await stage.until_running(count)
     for name in names:
         await stage.until_condition("Reserved", "True", "Reserved", name=name)
-    pods = await stage.running()
-    for name in names:
-        await stage.delete(DEPLOYMENTS, name)
-    first = stage.clock.monotonic()
+    return list(await stage.running())
+
+
+def claim_of(pod: Pod) -> str:
+    (used,) = pod.spec.resource_claims
+    assert used.resource_claim_name
+    return used.resource_claim_name
+
+
+async def end_by_force(stage: Stage, pods: list[Pod]) -> dict[str, float]:
+    """Delete the workloads, and their pods by force; returns when, by claim."""
+    ended = {}
     for pod in pods:
+        claim = claim_of(pod)
+        # before the garbage collector has begun to delete the pod
+        await stage.delete(DEPLOYMENTS, claim)
         await stage.site.force_delete(pod.metadata.name)
-    begin = stage.clock.monotonic()
-    for name in names:
-        await stage.until_released(name, within=LIVING_SECONDS + OWN_GRACE)
-    took = stage.clock.monotonic() - begin
-    longest = took + begin - first
-    print(f"{GHOSTS} devices: free {took:.1f} s after the last deletion, {longest:.1f} s at most")
-    assert took <= LIVING_SECONDS + OWN_GRACE
+        ended[claim] = stage.clock.monotonic()
+    return ended
+
+
+async def still_allocated(stage: Stage) -> set[str]:
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    return {each.metadata.name for each in claims if each.status.allocation is not None}
+
+
+@pytest.mark.cluster(replace(HOLD_136, devices_per_node=MANY))
+@pytest.mark.parametrize(
+    "count",
+    [
+        pytest.param(20, marks=pytest.mark.core),
+        pytest.param(MANY, marks=[pytest.mark.alone, pytest.mark.long]),
+    ],
+)
+async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_seconds(
+    stage: Stage, count: int
+) -> None:
+    """The witness of devices says that each was unprepared before."""
+    ended = await end_by_force(stage, await hold_deaf_workloads(stage, count))
+    took: dict[str, float] = {}
+    while len(took) < count:
+        held, now = await still_allocated(stage), stage.clock.monotonic()
+        took |= {each: now - ended[each] for each in ended.keys() - held - took.keys()}
+        late = {each for each in held if now - ended[each] > LIVING_SECONDS + OWN_GRACE}
+        assert not late, f"{len(late)} of {count} claims are not free in time"
+        await asyncio.sleep(stage.site.look_seconds)
+    print(f"{count} devices: free {min(took.values()):.1f} to {max(took.values()):.1f} s after")
 
 
 async def lose_with_a_ghost(stage: Stage) -> str:
@@ -67,29 +99,37 @@ async def lose_with_a_ghost(stage: Stage) -> str:
     return node
 
 
-async def say_off(stage: Stage, node: str) -> int:
-    found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
-    wanted = ReleaseWanted("slice", False, None, Output.TABLE, node_is_off=node)
+async def say_off(stage: Stage, claim: str, node: str) -> int:
+    found = await explain(stage.client, NAMESPACE, claim, stage.clock.now())
+    wanted = ReleaseWanted(claim, False, None, Output.TABLE, node_is_off=node)
     return await state_off(stage.client, found, wanted)
 
 
 @pytest.mark.alone
 @pytest.mark.long
-async def test_a_dead_node_keeps_the_device_until_somebody_says_that_it_is_off(
+@pytest.mark.cluster(replace(HOLD_136, devices_per_node=DEAD))
+async def test_dead_nodes_keep_each_device_until_somebody_says_that_they_are_off(
     stage: Stage,
 ) -> None:
-    node = await lose_with_a_ghost(stage)
-    await stage.until_condition("Released", "False", "ForceDeletedPods")
+    pods = await hold_deaf_workloads(stage, DEAD)
+    nodes = {claim_of(pod): pod.spec.node_name for pod in pods}
+    for node in set(nodes.values()):
+        await machines(stage).lose(node)
+    await end_by_force(stage, pods[:1])
+    name, node = next(iter(nodes.items()))
     with pytest.raises(CommandFailed, match="is ready"):
-        await say_off(stage, node)
+        await say_off(stage, name, node)
+    await end_by_force(stage, pods[1:])
     await asyncio.sleep(2 * LIVING_SECONDS)
-    assert await stage.allocated()
-    found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+    assert await still_allocated(stage) == nodes.keys()
+    found = await explain(stage.client, NAMESPACE, name, stage.clock.now())
     (obstacle,) = found.obstacles
     assert f"--node-is-off {node}" in obstacle.message
-    machines(stage).switch_off(node)
-    assert await say_off(stage, node) == 0
-    await stage.until_released()
+    for node in set(nodes.values()):
+        machines(stage).switch_off(node)
+    for name, node in nodes.items():
+        assert await say_off(stage, name, node) == 0
+        await stage.until_released(name)
 
 
 @pytest.mark.alone
