@@ -15,6 +15,7 @@ from claimctl.cli.formats import FactsOption, Output
 
 if TYPE_CHECKING:
     from claimctl.cli.documents import Document
+    from claimctl_demo.real_nodes.cluster import NodeCluster
     from claimctl_demo.real_servers.plane import ControlPlane
     from claimctl_demo.story.play import PlayReport
     from claimctl_demo.story.report import Printer, Report
@@ -54,6 +55,18 @@ AssetsOption = Annotated[
         "kube-controller-manager and kube-scheduler. A stand-in plays the kubelets.",
     ),
 ]
+NodesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--nodes",
+        metavar="N",
+        min=1,
+        max=3,
+        help="With --assets: play on N real nodes with containers. DIR has kubelet, too. Needs "
+        "root, containerd and runc.",
+        show_default=False,
+    ),
+]
 VersionOption = Annotated[
     Versions | None,
     typer.Option(
@@ -89,10 +102,11 @@ EXAMPLES = (
 )
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter per flag
     dialect: DialectOption = None,
     kubernetes_version: VersionOption = None,
     assets: AssetsOption = None,
+    nodes: NodesOption = None,
     files: FilesOption = None,
     html: HtmlOption = None,
     output: FactsOption = Output.TABLE,
@@ -117,10 +131,14 @@ def command(
     chosen = _dialect(dialect, kubernetes_version)
     if assets is not None:
         _check_for_assets(dialect, version, files)
+    elif nodes is not None:
+        raise UsageError("--nodes: real nodes need real programs; name their folder with --assets")
+    if assets is not None and nodes is not None and (code := _played_inside(assets)) is not None:
+        return code
     try:
         with progress("playing", prints=True):
             if assets is not None:
-                return _on_real_programs(assets, dialect or Dialects.HOLD, results)
+                return _on_real_programs(assets, nodes, dialect or Dialects.HOLD, results)
             if files:
                 version = version or Versions.V1_36.value
                 return asyncio.run(_manifests(files, chosen or Dialects.HOLD, version, results))
@@ -213,24 +231,47 @@ def _check_for_assets(
         raise UsageError("--filename: manifests are played without --assets only; leave it out")
 
 
-def _on_real_programs(assets: Path, dialect: Dialects, results: Results) -> int:
+def _played_inside(assets: Path) -> int | None:
+    """Run this command in namespaces of its own, as nodes need; None if it runs there already."""
+    import sys
+
+    from claimctl_demo.real_nodes import enclosure
+    from claimctl_demo.real_nodes.needs import find_tools
+    from claimctl_demo.real_servers.programs import CannotStart
+
+    if enclosure.inside():
+        return None
+    try:
+        find_tools(assets)
+        return enclosure.enclosed("claimctl.cli.main", sys.argv[1:])
+    except CannotStart as error:
+        raise CommandFailed(f"--nodes: {error}") from error
+
+
+def _on_real_programs(assets: Path, nodes: int | None, dialect: Dialects, results: Results) -> int:
     """Start the servers before the event loop, so that Ctrl-C during the start stops them."""
     import asyncio
 
     from claimctl_demo.real_servers.programs import CannotStart
-    from claimctl_demo.story.real import real_plane
+    from claimctl_demo.story.real import real_cluster, real_plane
 
+    groups = dialect is Dialects.PODGROUP
     try:
-        with real_plane(assets, pod_groups=dialect is Dialects.PODGROUP) as plane:
+        if nodes is not None:
+            with real_cluster(assets, nodes, pod_groups=groups) as cluster:
+                return asyncio.run(_real_story(cluster.plane, dialect, results, cluster))
+        with real_plane(assets, pod_groups=groups) as plane:
             return asyncio.run(_real_story(plane, dialect, results))
     except CannotStart as error:
         raise CommandFailed(f"--assets: {error}") from error
 
 
-async def _real_story(plane: ControlPlane, dialect: Dialects, results: Results) -> int:
+async def _real_story(
+    plane: ControlPlane, dialect: Dialects, results: Results, nodes: NodeCluster | None = None
+) -> int:
     from claimctl_demo.story.show import play_real
 
-    report = await play_real(plane, dialect.value, results.printer())
+    report = await play_real(plane, dialect.value, results.printer(), nodes)
     results.story(report)
     return exit_code(report)
 

@@ -1,7 +1,7 @@
 """The stage on real control planes: the story with the programs in a folder.
 
-etcd, the API server, kube-controller-manager and the scheduler are real. A stand-in plays the
-nodes, their devices and their kubelets.
+etcd, the API server, kube-controller-manager and the scheduler are real. The nodes are real, too
+(``machines``), or a stand-in plays them with their devices and kubelets.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
 from claimctl_demo.documents import DocumentClient
+from claimctl_demo.real_nodes.cluster import NodeCluster
+from claimctl_demo.real_nodes.cluster import running as running_nodes
+from claimctl_demo.real_nodes.needs import find_tools
 from claimctl_demo.real_servers.features import resource_api
 from claimctl_demo.real_servers.history import History
-from claimctl_demo.real_servers.kubelet import Kubelets
-from claimctl_demo.real_servers.nodes import Fleet
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running
 from claimctl_demo.real_servers.programs import find_programs
+from claimctl_demo.story.machines import Machines, NodeUser, RealNodes, StandIns
 from claimctl_demo.story.stage import CONTROLLER, Stage, StoryFailed, set_up
 from claimctl_demo.witness.witness import Violation
 
@@ -44,31 +46,46 @@ def real_plane(assets: Path, *, pod_groups: bool) -> Iterator[ControlPlane]:
     Raises:
         CannotStart: the programs cannot be used, or a server does not start.
     """
-    wanted = Wanted(
+    programs = find_programs(assets)
+    with tempfile.TemporaryDirectory(prefix="claimctl-demo-") as directory:
+        plane = ControlPlane(programs, Path(directory), _wanted(pod_groups=pod_groups))
+        with running(plane):
+            yield plane
+
+
+@contextmanager
+def real_cluster(assets: Path, count: int, *, pod_groups: bool) -> Iterator[NodeCluster]:
+    """Start a cluster with so many real nodes. Only for a process inside the ``enclosure``.
+
+    Raises:
+        CannotStart: the machine lacks something, or a server does not start.
+    """
+    cluster = NodeCluster(find_tools(assets), _wanted(pod_groups=pod_groups), count)
+    with running_nodes(cluster):
+        yield cluster
+
+
+def _wanted(*, pod_groups: bool) -> Wanted:
+    return Wanted(
         pod_groups=pod_groups,
         history=True,
         # Other tests check that the controller needs no more than its own role.
         users={CONTROLLER: "system:masters"},
     )
-    programs = find_programs(assets)
-    with tempfile.TemporaryDirectory(prefix="claimctl-demo-") as directory:
-        plane = ControlPlane(programs, Path(directory), wanted)
-        with running(plane):
-            yield plane
 
 
 @dataclass(slots=True)
 class RealScene:
-    """A real control plane with its history and the stand-in for kubelets."""
+    """A real control plane with its history and its nodes."""
 
     plane: ControlPlane
     recorded: History
-    kubelets: Kubelets
+    machines: Machines
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     @property
     def failures(self) -> Sequence[object]:
-        """Servers that have ended, and errors of the stand-in."""
+        """Servers that have ended, and errors of what plays the nodes."""
         ended = [
             f"{name} has ended: {server.last_error()}"
             for name, server in self.plane.servers.items()
@@ -93,34 +110,34 @@ class RealScene:
             raise StoryFailed(text) from None
 
     def findings(self) -> list[Violation]:
-        """Violations that the stand-in for kubelets saw."""
-        found = []
-        for each in self.kubelets.findings:
-            namespace, _, claim = each.claim.partition("/")
-            message = f"pod {each.pod}: {each.message} ({each.claim})"
-            found.append(Violation(each.rule, 0, namespace, claim, (each.pod,), message))
-        return found
+        """Violations that were seen on the nodes."""
+        return self.machines.violations(self.recorded.revisions)
 
 
 @asynccontextmanager
-async def really_staged(plane: ControlPlane) -> AsyncIterator[tuple[Stage, RealScene]]:
+async def really_staged(
+    plane: ControlPlane, nodes: NodeCluster | None = None
+) -> AsyncIterator[tuple[Stage, RealScene]]:
     """The stage on a running control plane; torn down in reverse order.
+
+    Args:
+        nodes: the cluster with its nodes; None if a stand-in plays three.
 
     Raises:
         StoryFailed: the nodes cannot be registered, or the controller does not become leader.
     """
     async with AsyncExitStack() as stack:
         admin = await _connected(stack, plane.files.kubeconfig())
-        fleet = Fleet(plane.programs.version, count=3)
-        kubelets = Kubelets(admin, fleet, pod_groups=plane.wanted.pod_groups)
-        scene = RealScene(plane, plane.history({"claimctl": CONTROLLER}), kubelets)
+        user = DocumentClient(admin) if nodes is None else NodeUser(admin)
+        machines = StandIns.of(plane, admin) if nodes is None else RealNodes(nodes, user)
+        scene = RealScene(plane, plane.history({"claimctl": CONTROLLER}), machines)
         stack.push_async_callback(_end, scene.tasks)
         scene.tasks.append(asyncio.create_task(scene.recorded.run(), name="history"))
         await _join(scene)
         clock = LoopClock()
         stage = Stage(
             scene,
-            DocumentClient(admin),
+            user,
             Client(admin, clock),
             plane.files.url,
             patience=_PATIENCE,
@@ -138,7 +155,7 @@ async def _connected(stack: AsyncExitStack, kubeconfig: Path) -> HttpTransport:
 
 async def _join(scene: RealScene) -> None:
     joined = asyncio.Event()
-    scene.tasks.append(asyncio.create_task(scene.kubelets.run(joined), name="kubelets"))
+    scene.tasks.append(asyncio.create_task(scene.machines.run(joined), name="nodes"))
     try:
         async with asyncio.timeout(_JOIN_SECONDS):
             await joined.wait()

@@ -8,13 +8,18 @@ from contextlib import contextmanager
 
 from kube_in_process.options import ClusterOptions
 
+from claimctl_demo.real_nodes.cluster import NodeCluster
 from claimctl_demo.real_servers.plane import ControlPlane
+from claimctl_demo.story.machines import RealNodes
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.real import really_staged
 from claimctl_demo.story.report import Printer, Report
 from claimctl_demo.story.stage import staged
 from claimctl_demo.story.story import Plot, Story
 from claimctl_demo.story.timelines import embedded_timelines, timelines
+
+_NOT_ON_NODES = ("rescheduled", "avoided", "resized")
+"""Steps that need nodes with the CPUs that they say."""
 
 
 @contextmanager
@@ -27,28 +32,38 @@ def _timed(report: Report, printer: Printer) -> Iterator[None]:
     printer.end(report)
 
 
-async def play_real(plane: ControlPlane, dialect: str, printer: Printer) -> Report:
-    """Play the story on a running control plane."""
-    part = Part(dialect, ".".join(map(str, plane.programs.version)))
+async def play_real(
+    plane: ControlPlane, dialect: str, printer: Printer, nodes: NodeCluster | None = None
+) -> Report:
+    """Play the story on a running control plane, with its real nodes or with a stand-in."""
+    version = ".".join(map(str, plane.programs.version))
+    part = Part(dialect, version, skipped=() if nodes is None else _NOT_ON_NODES)
+    plot = Plot.of_real(part) if nodes is None else Plot.of_nodes(part)
     report = Report((part,), played_on=f"Kubernetes {plane.programs.text}")
     with _timed(report, printer):
-        for line in _introduction(plane, part):
+        for line in _introduction(plane, part, nodes):
             printer.head(line)
-        async with really_staged(plane) as (stage, scene):
-            await Story(stage, Plot.of_real(part), report, printer).play()
+        async with really_staged(plane, nodes) as (stage, scene):
+            await Story(stage, plot, report, printer).play()
             await stage.look_closely()
-            report.timelines[part] = timelines(scene.history(), 0.0, stage.clock.now())
+            found = timelines(scene.history(), 0.0, stage.clock.now())
+            if isinstance(scene.machines, RealNodes):
+                found = scene.machines.with_preparations(found)
+            report.timelines[part] = found
         report.violations += stage.witness.violations + scene.findings()
         report.errors += [str(error) for error in scene.failures]
     return report
 
 
-def _introduction(plane: ControlPlane, part: Part) -> tuple[str, ...]:
+def _introduction(plane: ControlPlane, part: Part, nodes: NodeCluster | None) -> tuple[str, ...]:
     programs = f"etcd, API server, controller manager and scheduler of {plane.programs.text}"
-    return (
-        part.heading,
-        f"A real control plane: {programs}. A stand-in plays nodes, their devices and kubelets",
-    )
+    if nodes is None:
+        played = (
+            f"A real control plane: {programs}. A stand-in plays nodes, their devices and kubelets"
+        )
+    else:
+        played = f"A real cluster: {programs}, and {nodes.count} nodes with kubelets and containers"
+    return part.heading, played
 
 
 async def play(parts: Sequence[Part], printer: Printer) -> Report:

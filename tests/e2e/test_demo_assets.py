@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from claimctl_demo.real_nodes.needs import find_tools
 from claimctl_demo.real_servers.programs import API_SERVER, CannotStart, find_programs
 from tests.e2e.commands import Answer, claimctl
 from tests.support.scripts import folder_of, write
@@ -35,6 +36,29 @@ def test_options_that_mean_nothing_beside_assets_are_bad_input(
     done = run("demo", "--assets", str(tmp_path), *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error: {flag}: ")
+    assert done.err.count("\n") == 1
+
+
+def test_nodes_without_programs_are_bad_input() -> None:
+    done = run("demo", "--nodes", "2")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "error: --nodes: real nodes need real programs; name their folder with --assets\n"
+    )
+
+
+@pytest.mark.parametrize("count", ["0", "4"])
+def test_a_number_of_nodes_that_is_not_possible_is_bad_input(count: str, tmp_path: Path) -> None:
+    done = run("demo", "--assets", str(tmp_path), "--nodes", count)
+    assert (done.code, done.out) == (2, "")
+    assert "'--nodes'" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_what_nodes_lack_is_one_line(tmp_path: Path) -> None:
+    done = run("demo", "--assets", str(tmp_path), "--nodes", "1")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: --nodes: ")
     assert done.err.count("\n") == 1
 
 
@@ -67,6 +91,14 @@ def _dialects() -> list[str]:
     return ["hold", "podgroup"] if version >= (1, 36) else ["hold"]
 
 
+def can_have_nodes() -> bool:
+    try:
+        find_tools(Path(os.environ.get(ASSETS, "/nowhere")))
+    except CannotStart:
+        return False
+    return True
+
+
 @pytest.mark.skipif(ASSETS not in os.environ, reason=f"{ASSETS} names no programs")
 @pytest.mark.parametrize("dialect", _dialects())
 def test_the_story_comes_true_on_real_programs(dialect: str, tmp_path: Path) -> None:
@@ -80,3 +112,14 @@ def test_the_story_comes_true_on_real_programs(dialect: str, tmp_path: Path) -> 
     text = page.read_text()
     assert len(re.findall(r"<h3>[A-Z]: claim ", text)) >= 5
     assert "Played on Kubernetes v1." in text
+
+
+@pytest.mark.skipif(not can_have_nodes(), reason=f"{ASSETS} has no kubelet, or nodes cannot run")
+def test_the_story_comes_true_on_real_nodes(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    flags = ("--nodes", "2", "-o", "json", "--html", str(page))
+    done = run("demo", "--assets", os.environ[ASSETS], *flags, seconds=600)
+    assert (done.code, done.err) == (0, ""), done.out + done.err
+    report = json.loads(done.out)
+    assert (report["ok"], report["violations"]) == (True, 0)
+    assert "prepared on node-" in page.read_text()

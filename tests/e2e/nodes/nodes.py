@@ -6,11 +6,11 @@ from typing import Any
 
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
 from claimctl_demo.real_nodes.drivers import Knobs
+from claimctl_demo.real_nodes.pods import DEAF
 from claimctl_demo.witness.devices import Call, Use, uses_of
 from tests.e2e import manifests
 from tests.e2e.harness import Stage
 from tests.e2e.nodes.machines import NodeMachines
-from tests.e2e.nodes.places import DEAF
 from tests.e2e.real_cluster import RealSite
 
 
