@@ -24,6 +24,7 @@ from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, Wor
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     EVENTS,
+    PODGROUPS,
     PODS,
     REPLICASETS,
     RESOURCECLAIMS,
@@ -106,12 +107,26 @@ async def _findings_of(
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
     maker = await maker_of(client, pod)
     owner = f"{maker.kind.lower()}/{maker.name}" if maker is not None else ""
-    findings = PodFindings(pod, tuple(uses), owner=owner)
+    findings = PodFindings(
+        pod, tuple(uses), owner=owner, group_gone=await _is_group_gone(client, pod)
+    )
     if findings.state in ("Waiting", "Starting"):
         findings = replace(findings, warnings=await _warnings(client, pod))
     if findings.state == "Waiting":
         findings = replace(findings, rivals=await _rivals(client, findings))
     return findings
+
+
+async def _is_group_gone(client: Client, pod: Pod) -> bool:
+    """Whether the pod's PodGroup does not exist; False without the right to read it."""
+    if pod.spec.group_name:
+        try:
+            await client.get(PODGROUPS, pod.spec.group_name, pod.metadata.namespace)
+        except NotFound:
+            return True
+        except (Forbidden, UnreadableObject):
+            return False
+    return False
 
 
 def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from claimctl.cli.documents import Names, Part
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.group_troubles import taken_away, waiting_for_group
 from claimctl.reschedule.plan.refusals import AVOIDS, is_braked
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_bound
@@ -54,6 +55,15 @@ class PodFindings:
     """Notes of Warning events about the pod, the latest last."""
     owner: str = ""
     """The workload of the pod, as kind/name."""
+    group_gone: bool = False
+    """Whether the pod's PodGroup does not exist."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether all claims of the pod list the pod itself."""
+        claims = [use.explanation.view.claim for use in self.uses if use.explanation is not None]
+        lists = [{entry.uid for entry in claim.status.reserved_for} for claim in claims]
+        return all(self.pod.metadata.uid in uids for uids in lists)
 
     @property
     def state(self) -> str:
@@ -76,7 +86,7 @@ class PodFindings:
             case "Starting":
                 return tuple(_starting(self))
             case "Running":
-                return tuple(_resizing(self))
+                return (*_lost_group(self), *_resizing(self))
             case "Failed":
                 return tuple(_refusal(self))
         return ()
@@ -99,11 +109,13 @@ def _waiting(findings: PodFindings) -> Iterator[tuple[str, str]]:
     for use in findings.uses:
         yield from _blocking_claim(findings.pod, use)
     scheduled = find_condition(findings.pod.status.conditions, "PodScheduled")
+    notes = (*findings.warnings, scheduled.message if scheduled is not None else "")
+    yield from waiting_for_group(findings.pod, notes, gone=findings.group_gone)
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message or "the scheduler says no more"
         if avoids:
             yield "Avoids", f"nodes that refused pods of its owner: {avoids}"
-    elif not any(use.problem for use in findings.uses):
+    elif not findings.group_gone and not any(use.problem for use in findings.uses):
         name = findings.pod.spec.scheduler_name or "default-scheduler"
         yield "NotScheduledYet", f"scheduler {name} has not said anything about the pod"
 
@@ -129,9 +141,14 @@ def _starting(findings: PodFindings) -> Iterator[tuple[str, str]]:
         if use.explanation is not None and use.explanation.view.claim.status.allocation is None:
             text = f"the pod has a node, and claim {use.claim} is not allocated: the kubelet waits"
             yield "StrandedPod", text
+    yield from _lost_group(findings)
     yield from (("Warning", note) for note in findings.warnings[-3:])
     if not findings.warnings:
         yield "Starting", f"the kubelet of {findings.pod.spec.node_name} starts the pod"
+
+
+def _lost_group(findings: PodFindings) -> Iterator[tuple[str, str]]:
+    yield from taken_away(findings.pod, gone=findings.group_gone, listed=findings.listed)
 
 
 def _refusal(findings: PodFindings) -> Iterator[tuple[str, str]]:
@@ -154,10 +171,15 @@ def _resizing(findings: PodFindings) -> Iterator[tuple[str, str]]:
 def _advice(findings: PodFindings) -> Iterator[str]:
     meta, node = findings.pod.metadata, findings.pod.spec.node_name
     command = f"claimctl reschedule --policy-config-file FILE --why {meta.namespace}/{meta.name}"
+    delete = f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}"
     wait, why = "Wait a moment, and look again.", f"See what is done about it: {command}"
     known = {
-        "StrandedPod": f"Delete the pod: kubectl -n {meta.namespace} delete pod {meta.name}",
+        **dict.fromkeys(("StrandedPod", "PodGroupTakenAway"), delete),
         **dict.fromkeys(("ClaimReleasing", "NotScheduledYet", "Starting", "ClaimNotMade"), wait),
+        "PodGroupMissing": "Create the PodGroup, or run `claimctl upgrade status` if it was deleted"
+        " for an upgrade.",
+        "SharedClaimRace": wait,
+        "GangSharesClaim": "Let one pod start before the others, or upgrade the scheduler.",
         **dict.fromkeys(("Braked", "Avoids"), why),
         "ResizeDeferred": f"See who could leave, if a policy has DeferredResizes: {command}",
         "ResizeInfeasible": f"Ask for a size that the node has: kubectl describe node {node}",
