@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from claimctl.controller.caches.informers import workload_resource
 from claimctl.controller.keys import WorkloadKey
@@ -128,9 +128,12 @@ def announce(
     held = next(known for known in snapshot.reservations if known.name == reservation.metadata.name)
     for announcement in announcements(reservation.status, status):
         about = reservation_subject(held)
-        for subject in _subjects(announcement, held, snapshot.claim) or (about,):
-            related = about if subject != about else None
-            events.record(subject, related=related, **asdict(announcement))
+        subjects = _subjects(announcement, held, snapshot.claim)
+        note = f"ClaimReservation {held.name}: {announcement.note}"
+        for subject in subjects:
+            events.record(subject, related=about, **asdict(replace(announcement, note=note)))
+        if announcement.type == "Warning" or not subjects:
+            events.record(about, **asdict(announcement))
 
 
 def _subjects(

@@ -119,6 +119,8 @@ async def cluster(options: ClusterOptions, directory: Path) -> AsyncIterator[Clu
         async with _on_real_cluster(real, options) as served:
             yield served
         return
+    # before there is a Lease to renew: it takes seconds on a busy machine
+    await asyncio.to_thread(warm.folder)
     async with staged(options) as stage:
         kubeconfig = directory / "kubeconfig"
         write_kubeconfig(kubeconfig, Access(stage.url))

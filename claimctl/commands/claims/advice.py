@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
-from claimctl.reservation.assessment.retention import Action
-from claimctl.reservation.facts.reasons import Reason
+from claimctl.reservation.assessment.retention import Action, RetentionDecision
+from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.wire.reservations import WorkloadRef
@@ -33,10 +33,7 @@ _ABOUT_THE_HOLD = {
 }
 """Advice that holds whether the claim is allocated or not."""
 _ABOUT_THE_RELEASE = {
-    Reason.FORCE_DELETED_PODS: (
-        "Wait until the node's kubelet has ended the pod. If the node is off for good, say so: "
-        "claimctl release CLAIM --node-is-off NODE."
-    ),
+    Reason.FORCE_DELETED_PODS: "Wait until the kubelet of its node has ended the vanished pod.",
     Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
     Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
     Reason.UNKNOWN_REFERENCES: "Ask the owner of that reference to remove it; claimctl never does.",
@@ -76,6 +73,7 @@ def _matters(explanation: Explanation) -> Iterator[str]:
         yield from (
             _ABOUT_THE_RELEASE[reason] for reason in reasons if reason in _ABOUT_THE_RELEASE
         )
+        yield from _of_nodes_that_are_off(explanation, reasons)
     for retention in explanation.assessment.retentions:
         ref, phase = retention.held.reservation.spec.workload_ref, retention.held.workload.phase
         kept = retention.blocker is not None and retention.blocker.reason is Reason.RETENTION
@@ -84,6 +82,15 @@ def _matters(explanation: Explanation) -> Iterator[str]:
                 f"{ref.kind} {ref.name} does not exist any more. If nobody needs the devices, "
                 f"free them: {to_release(explanation)}"
             )
+
+
+def _of_nodes_that_are_off(explanation: Explanation, reasons: list[Reason]) -> Iterator[str]:
+    """What to say of a node that no kubelet ends pods on any more."""
+    if Reason.FORCE_DELETED_PODS in reasons:
+        ghosts = explanation.assessment.snapshot.ghosts
+        for node in sorted({ghost.node_name for ghost in ghosts if ghost.node_name}):
+            command = f"{to_release(explanation)} --node-is-off {node}"
+            yield f"If node {node} is off for good, say so: {command}"
 
 
 def _pod_that_waits(explanation: Explanation) -> Iterator[str]:
@@ -151,6 +158,8 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
             ends = _to_end_use(explanation, list(_reasons(explanation)))
             commands = (line.split(": ", 1)[1] for line in ends)
             yield from (f"To free its devices, end its pods: {command}" for command in commands)
+            if any(_stays_idle(retention) for retention in explanation.assessment.retentions):
+                yield f"Then free them at once: {to_release(explanation)}"
     elif view.workloads:
         yield (
             "No ClaimReservation names it: the writer of the workload's reference has to remove it."
@@ -158,9 +167,14 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
     elif view.listed_pods:
         yield "No workload holds it: the cluster frees its devices when the last pod is gone."
     else:
-        yield (
-            "Nothing holds it: delete the claim to free its devices, or start a pod that uses it."
-        )
+        command = f"kubectl -n {view.namespace} delete resourceclaim {view.name}"
+        yield f"Nothing holds it. To free its devices, delete it: {command}"
+
+
+def _stays_idle(retention: RetentionDecision) -> bool:
+    """Whether the claim stays held for a time, or for good, when its workload wants no pods."""
+    spec = retention.held.reservation.spec
+    return spec.retention_policy != RetentionPolicy.WHILE_RUNNING or spec.idle_timeout_seconds > 0
 
 
 def workload_advice(findings: WorkloadFindings) -> list[str]:

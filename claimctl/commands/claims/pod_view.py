@@ -188,11 +188,11 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     for use in findings.uses:
         if use.problem and use.claim:
             yield f"Create claim {use.claim} in namespace {meta.namespace}."
-    for rival in findings.rivals:
-        if rival.idle:
-            command = f"claimctl release {rival.name} -n {rival.namespace}"
-            yield f"Free devices that are held idle: {command}"
-    for busy in [rival for rival in findings.rivals if not rival.idle][:1]:
+    idle = [rival for rival in findings.rivals if rival.idle]
+    for rival in idle:
+        command = f"claimctl release {rival.name} -n {rival.namespace}"
+        yield f"Free devices that are held idle: {command}"
+    for busy in findings.rivals[: 0 if idle else 1]:
         where = f"{busy.name} -n {busy.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"
 

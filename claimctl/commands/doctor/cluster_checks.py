@@ -224,8 +224,9 @@ def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
             text = f"cannot be served ({ready.reason}): {ready.message}"
             yield Finding("reservations", text, meta.namespace, meta.name)
         elif ready is not None and ready.status == "False":
-            see = f"see `claimctl explain crsv/{meta.name} -n {meta.namespace}`"
-            text = f"not ready ({ready.reason}): {ready.message}; {see}"
+            text = f"not ready ({ready.reason}): {ready.message}"
+            if ready.reason not in _WITHOUT_CLAIM:
+                text = f"{text}; see `claimctl explain crsv/{meta.name} -n {meta.namespace}`"
             yield Finding("reservations", text, meta.namespace, meta.name)
         elif meta.uid in observed.behind:
             text = "its status is older than its spec: the controller does not act on it"
@@ -233,6 +234,8 @@ def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
 
 
 _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
+_WITHOUT_CLAIM = (Reason.CLAIM_NOT_FOUND, Reason.TEMPLATE_NOT_FOUND, Reason.TEMPLATE_INVALID)
+"""There is nothing more to explain than the message says."""
 
 
 def _rights(observed: ObservedCluster) -> Iterator[Finding]:

@@ -199,7 +199,8 @@ def _by_workload(
     if unreachable is not None and unreachable.action is Action.RELEASE:
         return unreachable
     if held.workload.is_over and policy is RetentionPolicy.MANUAL:
-        text = f"retentionPolicy {spec.retention_policy}: `claimctl release` frees it"
+        command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
+        text = f"retentionPolicy {spec.retention_policy}: `{command}` frees it"
         wanted = present.hold(Reason.RETENTION, text)
     elif held.workload.wants_nothing:
         wanted = _by_idle_time(snapshot, present, policy)

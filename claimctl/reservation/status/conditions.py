@@ -23,29 +23,32 @@ from claimctl.reservation.users.ghosts import MOST
 from claimctl.text import listed
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.placement import selects
-from claimctl.wire.reservations import ForceDeletedPod
+from claimctl.wire.reservations import ClaimReservationSpec, ForceDeletedPod
 
 _ADVICE = {
-    Reason.CLAIM_NOT_FOUND: "the ResourceClaim does not exist; create it or name a template",
-    Reason.TEMPLATE_NOT_FOUND: "the ResourceClaimTemplate does not exist; create it",
+    Reason.CLAIM_NOT_FOUND: "ResourceClaim {claim} does not exist; create it or name a template",
+    Reason.TEMPLATE_NOT_FOUND: "ResourceClaimTemplate {template} does not exist; create it",
     Reason.NOT_ALLOCATED: (
-        "the claim is not allocated; the scheduler allocates it for the next pod that uses it"
+        "ResourceClaim {claim} is not allocated; the scheduler allocates it for the next pod that "
+        "uses it"
     ),
     Reason.PENDING: "the reference is about to be written",
-    Reason.WORKLOAD_NOT_FOUND: "the workload of workloadRef does not exist",
-    Reason.WORKLOAD_ENDED: "the workload will create no more pods",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "the kind of workloadRef is not known",
+    Reason.WORKLOAD_NOT_FOUND: (
+        "{workload} does not exist; create it, or delete the ClaimReservation"
+    ),
+    Reason.WORKLOAD_ENDED: "{workload} will create no more pods",
+    Reason.WORKLOAD_KIND_UNSUPPORTED: "claimctl does not know the kind of {workload}",
     Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
-        "the workload's pod template does not name the claim by resourceClaimName"
+        "the pod template of {workload} does not name ResourceClaim {claim} by resourceClaimName"
     ),
-    Reason.CLAIM_NOT_NAMED_BY_POD: "no pod of the workload has named the claim yet",
+    Reason.CLAIM_NOT_NAMED_BY_POD: "no pod of {workload} has named ResourceClaim {claim} yet",
     Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
-        "the claim was created without spec.reservedFor, so its pods stay listed one by one; "
-        "delete it and let claimctl create it: set spec.resourceClaimTemplateName"
+        "ResourceClaim {claim} was created without spec.reservedFor, so its pods stay listed one "
+        "by one; delete it and let claimctl create it: set spec.resourceClaimTemplateName"
     ),
-    Reason.ALREADY_RESERVED_FOR: "the claim was created for another workload",
+    Reason.ALREADY_RESERVED_FOR: "ResourceClaim {claim} was created for another workload",
     Reason.WORKLOAD_RECREATED: (
-        "the claim was created for an earlier incarnation of the workload; recreate it"
+        "ResourceClaim {claim} was created for an earlier incarnation of {workload}; recreate it"
     ),
     Reason.HOLD_YIELDED: "the list is full and a pod waits, so the hold gave up its place",
     Reason.DEVICE_TAINTED: (
@@ -53,10 +56,10 @@ _ADVICE = {
         "gets another device"
     ),
     Reason.FROZEN: "a DowngradePlan asks to add no workload references",
-    Reason.CLAIM_DELETED: "the claim is being deleted",
+    Reason.CLAIM_DELETED: "ResourceClaim {claim} is being deleted",
     Reason.FULL: f"all {LIMIT} places of status.reservedFor are taken",
-    Reason.RELEASING: "the claim is being released",
-    Reason.IDLE: "the workload wanted no pods for idleTimeoutSeconds",
+    Reason.RELEASING: "ResourceClaim {claim} is being released",
+    Reason.IDLE: "{workload} wanted no pods for idleTimeoutSeconds",
     Reason.REALLOCATED: "no pod could use the devices where they are, so they were given up",
     Reason.WITHDRAWN: "the ClaimReservation was deleted",
     Reason.RELEASE_REQUESTED: "a user asked for the release",
@@ -158,9 +161,18 @@ def shorten(message: str) -> str:
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
 
 
-def _sentence(reason: str) -> str:
-    """The reason as a sentence. Another version of claimctl may have written one unknown here."""
-    return _ADVICE.get(Reason(reason), "") if reason in _REASONS else ""
+def _sentence(reason: str, spec: ClaimReservationSpec) -> str:
+    """The reason as a sentence that names the objects of the reservation.
+
+    Another version of claimctl may have written a reason that is unknown here.
+    """
+    if reason not in _REASONS:
+        return ""
+    return _ADVICE.get(Reason(reason), "").format(
+        claim=spec.resource_claim_name,
+        template=spec.resource_claim_template_name,
+        workload=f"{spec.workload_ref.kind} {spec.workload_ref.name}",
+    )
 
 
 def _reserved_state(facts: Assessment, retention: RetentionDecision) -> ConditionState:
@@ -174,7 +186,7 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
         return ConditionState(ConditionType.RESERVED, True, reason, message)
-    message = _sentence(reason)
+    message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
@@ -291,10 +303,11 @@ def _ways_out(snapshot: Snapshot) -> str:
 def _released_state(
     facts: Assessment, decision: Decision, retention: RetentionDecision
 ) -> ConditionState:
-    status, allocated = retention.held.reservation.status, facts.snapshot.allocated
+    reservation, allocated = retention.held.reservation, facts.snapshot.allocated
+    status, spec = reservation.status, reservation.spec
     if status.release is not None and not allocated:
         # another version of claimctl may have begun the release, for a reason unknown here
-        text = f"released: {_sentence(status.release.reason) or status.release.reason}"
+        text = f"released: {_sentence(status.release.reason, spec) or status.release.reason}"
         return ConditionState(ConditionType.RELEASED, True, status.release.reason, text)
     before = find_condition(status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not allocated:
@@ -302,7 +315,7 @@ def _released_state(
     if facts.releasing is not None and retention.action is Action.RELEASE:
         return _releasing_state(decision, before)
     reason = Reason.HELD if retention.is_listed else retention.reason
-    text = retention.blocker.message if retention.blocker else _sentence(reason)
+    text = retention.blocker.message if retention.blocker else _sentence(reason, spec)
     return ConditionState(ConditionType.RELEASED, False, reason, text)
 
 

@@ -131,7 +131,8 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
     )
     where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
     if by_signs and signs is not None and not has_ended(ghost, age, signs):
-        left, text = _until_signs(ghost, age, signs)
+        command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
+        left, text = _until_signs(ghost, age, signs, command)
         if left is not None:
             left = max(left, fixed - age)
         return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", left)
@@ -142,14 +143,18 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
 
 
 def _until_signs(
-    ghost: ForceDeletedPod, age: float, signs: SignsOfLife
+    ghost: ForceDeletedPod, age: float, signs: SignsOfLife, command: str
 ) -> tuple[float | None, str]:
-    """When the signs of life should be complete, and in words; None while the node is silent."""
+    """When the signs of life should be complete, and in words; None while the node is silent.
+
+    Args:
+        command: what releases the claim.
+    """
     silent = min(age, signs.renewals[-1]) if signs.renewals else age
     if silent > SILENT_SECONDS:
         return None, (
             "its node shows no sign of life, so nothing has ended it; it counts as running until "
-            f"the node is back, or until 'claimctl release --node-is-off {ghost.node_name}'"
+            f"the node is back, or until `{command} --node-is-off {ghost.node_name}`"
         )
     left = max(seconds_until_ended(ghost, age, signs), 0.0) + 2 * RENEWAL_SECONDS
     own = f"its grace period of {_own_grace(ghost):g} s"

@@ -93,7 +93,7 @@ def test_trouble_is_a_warning_and_the_rest_is_not() -> None:
             [],
             [("Consistent", "False", "StrandedPod")],
             False,
-            ["ResourceClaim", "Deployment"],
+            ["ResourceClaim", "Deployment", "ClaimReservation"],
             id="a problem",
         ),
     ],
@@ -105,11 +105,17 @@ def test_objects_on_which_something_is_told(
 
     class Recorder:
         def record(
-            self, regarding: ObjectReference, *, related: ObjectReference | None, **_: str
+            self,
+            regarding: ObjectReference,
+            *,
+            note: str,
+            related: ObjectReference | None = None,
+            **_: str,
         ) -> None:
             told.append(regarding.kind)
             leads_to = related or regarding
             assert (leads_to.kind, leads_to.name) == ("ClaimReservation", made.metadata.name)
+            assert note.startswith(f"ClaimReservation {made.metadata.name}: ") is bool(related)
 
     active = WorkloadState(WorkloadPhase.ACTIVE, uid="uid-train", wants=1)
     made = reservation(status=status_with(*old), deleting=deleting)

@@ -46,6 +46,7 @@ async def test_pods_that_no_workload_wants_are_named_in_the_command() -> None:
     assert advice(await explained(server)) == (
         "Nothing is wrong.",
         "To free its devices, end its pods: kubectl -n ml delete pod a b c d e f g",
+        "Then free them at once: claimctl release slice -n ml",
     )
     release = {"metadata": {"annotations": {RELEASE_ANNOTATION: uid_of(server)}}}
     server.admin.patch("claimreservations", NAMESPACE, "train", release)

@@ -47,6 +47,7 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
         "What to do:",
         "  Nothing is wrong.",
         "  To free its devices, end its pods: kubectl -n ml scale deployment/train --replicas=0",
+        "  Then free them at once: claimctl release slice -n ml",
     ]
 
 

@@ -108,8 +108,8 @@ async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step
     condition = {
         "type": "Ready",
         "status": "False",
-        "reason": "ClaimNotFound",
-        "message": "claim nosuch does not exist",
+        "reason": "ClaimNotNamedByPodTemplate",
+        "message": "the pod template does not name it",
         "lastTransitionTime": "2026-03-01T12:00:00Z",
     }
     made.reservation("wrong", claim="nosuch", status={"conditions": [condition]})
@@ -117,7 +117,7 @@ async def test_a_reservation_that_reserves_nothing_is_a_problem_with_a_next_step
     (finding,) = findings(ObservedCluster("hold", reservations=reservations))
     assert (finding.check, finding.object, finding.verdict) == ("reservations", "wrong", "problem")
     assert finding.message == (
-        "not ready (ClaimNotFound): claim nosuch does not exist; "
+        "not ready (ClaimNotNamedByPodTemplate): the pod template does not name it; "
         "see `claimctl explain crsv/wrong -n ml`"
     )
 

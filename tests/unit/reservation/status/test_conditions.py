@@ -8,6 +8,7 @@ from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.meta import find_condition
 from tests.support.builders import claim, node, pod_ref, running
 from tests.support.claim_cases import ACTIVE, WORKLOAD, condition, stage
+from tests.support.stage import Stage
 
 
 def test_a_bound_pod_on_a_claim_without_allocation_is_reported_as_stranded() -> None:
@@ -36,6 +37,21 @@ def test_the_status_of_a_finished_release_says_that_the_workload_has_ended() -> 
     assert condition(on, "Released") == ("True", "WorkloadEnded")
     cleared = [write for write in on.writes if isinstance(write, WriteStatus)][-2:]
     assert [write.status.release is None for write in cleared] == [False, True]
+
+
+def test_messages_name_the_objects_of_the_reservation() -> None:
+    without_claim = stage(None, ACTIVE)
+    without_claim.settle(seconds=1)
+    assert "ResourceClaim slice does not exist" in _message(without_claim, "Ready")
+    without_workload = stage(claim(allocated=False), WorkloadState(WorkloadPhase.ABSENT))
+    without_workload.settle(seconds=1)
+    assert "Deployment train does not exist" in _message(without_workload, "Ready")
+
+
+def _message(on: Stage, type_: str) -> str:
+    shown = find_condition(on.reservations["train-slice"][0].status.conditions, type_)
+    assert shown is not None
+    return shown.message
 
 
 def test_a_hold_that_is_about_to_be_written_is_pending() -> None:

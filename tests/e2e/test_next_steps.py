@@ -1,0 +1,323 @@
+"""Every printed next step, run in the state that prints it: it helps, and does no harm."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from kube_in_process.options import ClusterOptions, Preset, Timings
+
+from claimctl_demo.story import objects
+from claimctl_demo.story.acts import Acts
+from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, Workload
+from tests.e2e.commands import Cluster, cluster
+from tests.e2e.next_steps import follow
+
+pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
+
+TRAIN = Workload("ml", "train", "slice", 2)
+RESERVED = Workload("ml", "train", "slice", 2, reserve=True)
+BYSTANDER = Workload("prod", "other", "beside", 1)
+SCARCE = ClusterOptions(
+    preset=Preset.PLAIN, nodes=1, devices_per_node=2, timings=Timings(node_monitor_grace=1.0)
+)
+"""Two devices: one for the bystander."""
+RELEASE = "claimctl release slice -n ml"
+TIMEOUT = "claimctl.io/idle-timeout-seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of the cluster, and where its reader looks first.
+
+    Attributes:
+        printed: the commands that the text and those after it print, in the order in which they
+            are run.
+            comes: what is so after they were run.
+        instead: printed commands that are a way of their own, and are not run.
+        options: of the cluster.
+        shortens_grace: whether a command states what ends the grace of vanished pods. The witness
+            knows no such statement.
+    """
+
+    name: str
+    build: Callable[[Cluster, Acts], Awaitable[None]]
+    look: str
+    printed: tuple[str, ...]
+    comes: Callable[[Cluster, Acts], bool]
+    instead: tuple[str, ...] = ()
+    options: ClusterOptions = SCARCE
+    shortens_grace: bool = False
+
+
+def _is_free(_: Cluster, acts: Acts) -> bool:
+    return acts.allocation(TRAIN) is None
+
+
+def _is_held(_: Cluster, acts: Acts) -> bool:
+    return acts.allocation(TRAIN) is not None and len(acts.workloads(TRAIN)) == 1
+
+
+def _all_runs(_: Cluster, acts: Acts) -> bool:
+    return acts.all_run(TRAIN)
+
+
+def _eval_runs(_: Cluster, acts: Acts) -> bool:
+    return any(pod.status.phase == "Running" for pod in acts.stage.world.pods_in("ml"))
+
+
+def _is_gone(_: Cluster, acts: Acts) -> bool:
+    return acts.claim(TRAIN) is None
+
+
+async def _held(_: Cluster, acts: Acts) -> None:
+    await acts.held(TRAIN)
+    await acts.recorded(TRAIN)
+
+
+async def _idle(_: Cluster, acts: Acts) -> None:
+    await acts.held(TRAIN, idleTimeoutSeconds=3600)
+    await acts.change(TRAIN, {"replicas": 0})
+    await acts.stage.until(lambda: not acts.pods(TRAIN), "its pods are gone")
+
+
+async def _job(_: Cluster, acts: Acts) -> None:
+    await acts.reserve(TRAIN, JOB)
+    await acts.stage.user.create(objects.job(TRAIN, at_once=2, run_seconds=600))
+    await acts.runs(TRAIN)
+    await acts.held_again(TRAIN)
+
+
+async def _abandoned(_: Cluster, acts: Acts) -> None:
+    await acts.held(TRAIN, retentionPolicy="Manual")
+    await acts.recorded(TRAIN)
+    await acts.stage.user.delete(DEPLOYMENT, "ml", "train")
+    await acts.stage.until(lambda: not acts.pods(TRAIN), "its pods are gone")
+
+
+async def _annotated(acts: Acts, **annotations: str) -> None:
+    body = objects.deployment(TRAIN)
+    body["metadata"]["annotations"] = annotations
+    await acts.claim_made("ml", "slice")
+    await acts.stage.user.create(body)
+    await acts.runs(TRAIN)
+
+
+async def _wrong_claim(_: Cluster, acts: Acts) -> None:
+    await _annotated(acts, **{"claimctl.io/reserve": "nosuch"})
+
+
+async def _wrong_timeout(_: Cluster, acts: Acts) -> None:
+    await _annotated(acts, **{"claimctl.io/reserve": "*", TIMEOUT: "soon"})
+
+
+async def _not_reserved(_: Cluster, acts: Acts) -> None:
+    await _annotated(acts)
+
+
+async def _starved(_: Cluster, acts: Acts) -> None:
+    """A pod waits for the device that a workload holds idle."""
+    await _idle(_, acts)
+    await acts.claim_made("ml", "eval-gpu")
+    spec = objects.deployment(Workload("ml", "eval", "eval-gpu"))["spec"]["template"]["spec"]
+    meta = {"namespace": "ml", "name": "eval"}
+    body = {"apiVersion": "v1", "kind": POD[1], "metadata": meta, "spec": spec}
+    await acts.stage.user.create(body)
+    pods = acts.stage.world.pods_in
+    await acts.stage.until(
+        lambda: any(pod.status.conditions for pod in pods("ml")), "the scheduler has refused it"
+    )
+
+
+async def _asked(served: Cluster, acts: Acts) -> None:
+    """A release that waits for the pods of its workload."""
+    await acts.held(TRAIN)
+    await acts.recorded(TRAIN)
+    assert (await served.claimctl("release", "slice", "-n", "ml")).code == 0
+
+
+async def _leaked(served: Cluster, acts: Acts) -> None:
+    await served.create_allocated("slice")
+
+
+async def _without_claim(_: Cluster, acts: Acts) -> None:
+    await acts.stage.user.create(objects.deployment(TRAIN))
+    await acts.stage.user.create(objects.reservation(TRAIN, DEPLOYMENT))
+    made = acts.stage.world.reservations
+    await acts.stage.until(
+        lambda: any(each.status.conditions for each in made.values()), "it has a status"
+    )
+
+
+async def _node_is_off(served: Cluster, acts: Acts) -> None:
+    """A pod was force-deleted from a node that is silent."""
+    await acts.held(TRAIN, forceDeletedPodGraceSeconds=3600)
+    (node,) = acts.nodes(TRAIN)
+    served.embedded.lose_node(node)
+    await acts.stage.user.delete(DEPLOYMENT, "ml", "train")
+    await acts.stage.until(
+        lambda: all(pod.metadata.deleting for pod in acts.pods(TRAIN)), "its pods are to go"
+    )
+    for pod in acts.pods(TRAIN):
+        served.embedded.force_delete("ml", pod.metadata.name)
+    reservations = acts.stage.world.reservations
+    await acts.stage.until(
+        lambda: any(
+            len(each.status.force_deleted_pods) == TRAIN.pods for each in reservations.values()
+        ),
+        "the pods count as force-deleted",
+    )
+
+
+STATES = (
+    State(
+        "a claim that is well",
+        _held,
+        "claimctl explain slice -n ml",
+        ("kubectl -n ml scale deployment/train --replicas=0", RELEASE),
+        _is_free,
+    ),
+    State(
+        "a claim of a Job",
+        _job,
+        "claimctl explain slice -n ml",
+        ("""kubectl -n ml patch job/train -p '{"spec":{"suspend":true}}'""", RELEASE),
+        _is_free,
+    ),
+    State(
+        "a claim that is held idle",
+        _idle,
+        "claimctl explain slice -n ml",
+        (RELEASE,),
+        _is_free,
+    ),
+    State(
+        "a claim of a workload that is gone",
+        _abandoned,
+        "claimctl explain slice -n ml",
+        (RELEASE,),
+        _is_free,
+    ),
+    State(
+        "the same as doctor says it",
+        _abandoned,
+        "claimctl doctor -n ml",
+        (RELEASE,),
+        _is_free,
+    ),
+    State(
+        "an annotation that names no claim of its pods",
+        _wrong_claim,
+        "claimctl explain deployment/train -n ml",
+        ("kubectl -n ml annotate deployment/train --overwrite 'claimctl.io/reserve=*'",),
+        _is_held,
+    ),
+    State(
+        "the same from the claim",
+        _wrong_claim,
+        "claimctl explain slice -n ml",
+        ("kubectl -n ml annotate deployment/train --overwrite 'claimctl.io/reserve=*'",),
+        _is_held,
+    ),
+    State(
+        "an annotation with a wrong number",
+        _wrong_timeout,
+        "claimctl explain slice -n ml",
+        (f"kubectl -n ml annotate deployment/train {TIMEOUT}-",),
+        _is_held,
+    ),
+    State(
+        "a workload that nobody reserves for",
+        _not_reserved,
+        "claimctl explain deployment/train -n ml",
+        ("kubectl -n ml annotate deployment/train 'claimctl.io/reserve=*'",),
+        _is_held,
+    ),
+    State(
+        "a pod that waits for a device that is held idle",
+        _starved,
+        "claimctl explain eval-gpu -n ml",
+        ("claimctl explain pod/eval -n ml", RELEASE),
+        _eval_runs,
+    ),
+    State(
+        "a release that waits for pods",
+        _asked,
+        "claimctl explain slice -n ml",
+        ("kubectl -n ml scale deployment/train --replicas=0",),
+        _is_free,
+    ),
+    State(
+        "the same as doctor says it",
+        _asked,
+        "claimctl doctor -n ml",
+        (
+            "claimctl explain slice -n ml",
+            "kubectl -n ml scale deployment/train --replicas=0",
+        ),
+        _is_free,
+        instead=("claimctl release --cancel slice -n ml",),
+    ),
+    State(
+        "a release that is taken back",
+        _asked,
+        "claimctl doctor -n ml",
+        ("claimctl release --cancel slice -n ml",),
+        _is_held,
+        instead=("claimctl explain slice -n ml",),
+    ),
+    State(
+        "devices that nobody holds",
+        _leaked,
+        "claimctl explain slice -n ml",
+        ("claimctl doctor orphans -n ml",),
+        lambda served, acts: not _is_free(served, acts),
+    ),
+    State(
+        "a reservation of a claim that does not exist",
+        _without_claim,
+        "claimctl doctor -n ml",
+        (),
+        _is_gone,
+    ),
+    State(
+        "pods that vanished from a node that is off",
+        _node_is_off,
+        "claimctl explain slice -n ml",
+        ("claimctl release slice -n ml --node-is-off node-1",),
+        _is_free,
+        options=replace(SCARCE, nodes=2, devices_per_node=1),
+        shortens_grace=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: f"{state.name}: {state.look}")
+async def test_it_helps_and_does_no_harm(state: State, tmp_path: Path) -> None:
+    async with cluster(state.options, tmp_path) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("prod")
+        await acts.room("ml")
+        await acts.held(BYSTANDER)
+        await state.build(served, acts)
+        played, text = await follow(served, state.look, state.instead)
+        assert tuple(played) == state.printed, text
+        await served.stage.until(lambda: state.comes(served, acts), state.name)
+        acts.expect_held(BYSTANDER)
+        if state.shortens_grace:
+            served.stage.witness.violations.clear()
+
+
+async def test_without_a_controller_the_steps_only_look(tmp_path: Path) -> None:
+    async with cluster(SCARCE, tmp_path) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        await served.stage.dismiss_controller()
+        await acts.claim_made("ml", "slice")
+        await acts.stage.user.create(objects.deployment(RESERVED))
+        await acts.runs(TRAIN)
+        played, text = await follow(served, "claimctl explain slice -n ml")
+        assert "claimctl doctor" in played, text
+        assert _all_runs(served, acts)
