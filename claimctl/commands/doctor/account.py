@@ -1,9 +1,12 @@
-"""The controller as its Deployment shows it, and the rights of its ServiceAccount."""
+"""The installation: the controller as its Deployment and its Lease show it, and its rights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.controller.dialect.api_versions import Served, look
+from claimctl.controller.dialect.probe import parse_version
 from claimctl.controller.preflight import Right, wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, Forbidden
@@ -11,6 +14,7 @@ from claimctl.wire.access_reviews import ACCESS_OF_OTHERS
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
+from claimctl.wire.seams import Clock
 
 SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
 """The labels of the controller's Deployment, however it was installed."""
@@ -84,6 +88,39 @@ async def account_of(client: Client) -> ControllerAccount | None:
         wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
         ready=deployment.status.ready_replicas,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What serves claims in the cluster, as far as the user may read it."""
+
+    kubernetes: tuple[int, int]
+    served: Served
+    account: ControllerAccount | None
+    """None if there is no Deployment, or if it may not be read."""
+    refused: str
+    """Why ``account`` may not be read; '' if it may."""
+    election: Election
+
+    @property
+    def served_versions(self) -> dict[str, tuple[str, ...]]:
+        """The versions by API group, or by resource and group."""
+        return {
+            "resource.k8s.io": tuple(self.served.claims),
+            "podgroups.scheduling.k8s.io": tuple(self.served.groups),
+        }
+
+
+async def read_installation(client: Client, clock: Clock) -> Installation:
+    version, served = parse_version(await client.get_raw("/version")), await look(client)
+    account, refused = None, ""
+    try:
+        account = await account_of(client)
+    except Forbidden:
+        refused = "you may not list Deployments in all namespaces"
+    where = account.namespace if account else INSTALLED
+    elected = await election(client, clock.now(), where)
+    return Installation(version, served, account, refused, elected)
 
 
 async def missing_rights_of(

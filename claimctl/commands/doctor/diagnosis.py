@@ -25,21 +25,22 @@ def diagnosis(examination: Examination) -> tuple[Finding, ...]:
 
 
 def _cluster(examination: Examination) -> Iterator[Finding]:
-    major, minor = examination.version
-    if not any(examination.version):
+    there = examination.there
+    major, minor = there.kubernetes
+    if not any(there.kubernetes):
         yield Finding(
             "kubernetes", "the server's version is not known", verdict=CheckVerdict.UNKNOWN
         )
-    elif examination.version < OLDEST:
+    elif there.kubernetes < OLDEST:
         yield Finding("kubernetes", f"{major}.{minor}: claimctl needs 1.32 or newer")
     else:
         yield Finding("kubernetes", f"{major}.{minor}", verdict=CheckVerdict.OK)
-    if examination.served.claims:
-        versions = ", ".join(examination.served.claims)
+    if there.served.claims:
+        versions = ", ".join(there.served.claims)
         yield Finding("resource.k8s.io", versions, verdict=CheckVerdict.OK)
     else:
         yield Finding("resource.k8s.io", "not served: the cluster has no DRA; enable it")
-    groups = ", ".join(examination.served.groups) or "not served"
+    groups = ", ".join(there.served.groups) or "not served"
     yield Finding("podgroups", groups, verdict=CheckVerdict.FACT)
 
 
@@ -60,14 +61,15 @@ def _installation(examination: Examination) -> Iterator[Finding]:
     if not examination.missing_crds:
         yield Finding("installation", "the CRDs are served", verdict=CheckVerdict.OK)
         return
-    part = "--image IMAGE" if examination.account is None else "--component crds"
+    part = "--image IMAGE" if examination.there.account is None else "--component crds"
     names = ", ".join(examination.missing_crds)
     text = f"these CRDs are missing: {names}; install them: `claimctl install {part}`"
     yield Finding("installation", text)
 
 
 def _controller(examination: Examination) -> Iterator[Finding]:
-    election, account = examination.election, examination.account
+    there = examination.there
+    election, account = there.election, there.account
     if election.state is State.ACTING:
         yield Finding("controller", election.message, verdict=CheckVerdict.OK)
     elif not election.readable:
@@ -76,8 +78,8 @@ def _controller(examination: Examination) -> Iterator[Finding]:
         )
     else:
         yield Finding("controller", f"{election.message}; {_PODS}")
-    if examination.account_refused:
-        text = f"not checked: {examination.account_refused}"
+    if there.refused:
+        text = f"not checked: {there.refused}"
         yield Finding("deployment", text, verdict=CheckVerdict.UNKNOWN)
     elif account is None:
         text = "no Deployment has the controller's labels: not installed, or outside of the cluster"

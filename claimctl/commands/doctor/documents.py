@@ -35,12 +35,9 @@ def diagnosis_of(seen: Examination, findings: Sequence[Finding]) -> Diagnosis:
     return Diagnosis(
         dialect=seen.observed.dialect or None,
         reasons=tuple(seen.detection.reasons if seen.detection else (seen.dialect_unknown,)),
-        kubernetes_version=".".join(map(str, seen.version)),
-        served_versions={
-            "resource.k8s.io": tuple(seen.served.claims),
-            "podgroups.scheduling.k8s.io": tuple(seen.served.groups),
-        },
-        controller=by_names(seen.election, LeaseState),
+        kubernetes_version=".".join(map(str, seen.there.kubernetes)),
+        served_versions=seen.there.served_versions,
+        controller=by_names(seen.there.election, LeaseState),
         checks=tuple(findings),
         findings=tuple(finding for finding in findings if finding.verdict is CheckVerdict.PROBLEM),
     )
@@ -86,17 +83,13 @@ def version_of(server: Versions | None) -> Version:
 
 
 def _server(versions: Versions) -> ServerVersions:
-    verdict, message = versions.skew
+    (verdict, message), there = versions.skew, versions.there
     return ServerVersions(
-        kubernetes=".".join(map(str, versions.kubernetes)),
-        served_versions={
-            "resource.k8s.io": tuple(versions.served.claims),
-            "podgroups.scheduling.k8s.io": tuple(versions.served.groups),
-            "claimctl.io": tuple(versions.crds),
-        },
+        kubernetes=".".join(map(str, there.kubernetes)),
+        served_versions={**there.served_versions, "claimctl.io": versions.crds},
         crds_from=versions.crds_release or None,
-        controller=by_names(versions.controller, ControllerImage) if versions.controller else None,
-        lease=by_names(versions.election, LeaseState),
+        controller=by_names(there.account, ControllerImage) if there.account else None,
+        lease=by_names(there.election, LeaseState),
         dialect=versions.dialect or None,
         skew=SkewState(verdict=verdict, message=message),
     )

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.claims.controller_health import INSTALLED
 from claimctl.commands.claims.explanation import recorded_dialect
 from claimctl.commands.doctor.account import (
     ControllerAccount,
-    account_of,
+    Installation,
     missing_rights_of,
     own_name,
+    read_installation,
 )
 from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
@@ -23,8 +24,8 @@ from claimctl.commands.doctor.cluster_checks import (
     uids,
 )
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
-from claimctl.controller.dialect.api_versions import Served, look, resources
-from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
+from claimctl.controller.dialect.api_versions import resources
+from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
 from claimctl.kube.client import Client
@@ -60,17 +61,12 @@ _CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS)
 class Examination:
     """Everything that ``doctor`` found out about a cluster."""
 
-    version: tuple[int, int]
-    served: Served
+    there: Installation
     detection: Detection | None
     """None if the user's rights do not show the dialect."""
     dialect_unknown: str
     """Why ``detection`` is None."""
     missing_crds: tuple[str, ...]
-    election: Election
-    account: ControllerAccount | None
-    """The controller as its Deployment shows it; None if there is none or it may not be read."""
-    account_refused: str
     observed: ObservedCluster
 
 
@@ -82,34 +78,22 @@ async def examine(
     Raises:
         KubeError: a request failed for another reason than a missing right.
     """
-    version = parse_version(await client.get_raw("/version"))
-    served = await look(client)
+    there = await read_installation(client, clock)
     detection, unknown = await _detect(client, override)
     reader = _Reader(client, namespace)
-    account, refused = None, ""
-    try:
-        account = await account_of(client)
-    except Forbidden:
-        refused = "you may not list Deployments in all namespaces"
-    where = account.namespace if account else INSTALLED
-    elected = await election(client, clock.now(), where)
     observed = await _observe(reader, clock, detection)
     own = await resources(client, f"/apis/{_CRDS[0].api_version}")
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED
-    if account is not None or not missing:
-        asked = account or ControllerAccount(INSTALLED)
-        lacking, rights_refused = await _rights(client, asked, detection, version)
+    if there.account is not None or not missing:
+        asked = there.account or ControllerAccount(INSTALLED)
+        lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
     return Examination(
-        version=version,
-        served=served,
+        there=there,
         detection=detection,
         dialect_unknown=unknown,
         missing_crds=missing,
-        election=elected,
-        account=account,
-        account_refused=refused,
         observed=reader.completed(observed, lacking, rights_refused),
     )
 

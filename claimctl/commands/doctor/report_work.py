@@ -61,7 +61,7 @@ async def _steps(session: Session, namespace: str, bundle: Bundle) -> AsyncItera
             bundle.problems.append(f"{name}: {error}")
 
 
-async def _versions(session: Session, namespace: str, bundle: Bundle) -> None:
+async def _versions(session: Session, _: str, bundle: Bundle) -> None:
     known = await versions(session.client, session.clock)
     bundle.files["version.txt"] = "\n".join(version_work.lines(known)) + "\n"
 

@@ -37,21 +37,21 @@ def lines(server: Versions | None) -> list[str]:
     client = f"claimctl {__version__} (Python {platform.python_version()})"
     if server is None:
         return [client]
-    major, minor = server.kubernetes
-    controller = server.controller
+    there = server.there
+    (major, minor), controller = there.kubernetes, there.account
     shown = "no Deployment that you may read has the controller's labels"
     if controller is not None:
         ready = f"{controller.ready} of {controller.wanted} pods ready"
         shown = f"{', '.join(controller.images)} ({ready})"
     crds = ", ".join(f"claimctl.io/{version}" for version in server.crds) or "not installed"
     release = f", of claimctl {server.crds_release}" if server.crds_release else ""
-    claims = ", ".join(server.served.claims) or "not served"
+    claims = ", ".join(there.served.claims) or "not served"
     facts = [
         ("Client", client),
         ("Kubernetes", f"{major}.{minor}, resource.k8s.io {claims}"),
         ("CRDs", f"{crds}{release}"),
         ("Controller", shown),
-        ("Lease", server.election.message),
+        ("Lease", there.election.message),
         ("Mode", server.dialect or "not recorded; see claimctl doctor"),
         ("Skew", server.skew[1]),
     ]

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl import __version__
-from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.claims.explanation import recorded_dialect
-from claimctl.commands.doctor.account import ControllerAccount, account_of
-from claimctl.controller.dialect.api_versions import Served, look
-from claimctl.controller.dialect.probe import parse_version
+from claimctl.commands.doctor.account import Installation, read_installation
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.wire.meta import ObjectHeader
@@ -42,21 +39,18 @@ class Skew(StrEnum):
 class Versions:
     """What runs in the cluster, as far as the user may read it."""
 
-    kubernetes: tuple[int, int]
-    served: Served
+    there: Installation
     crds: tuple[str, ...]
     """The served versions of claimctl.io; empty if claimctl is not installed."""
     crds_release: str
     """The version of claimctl that the CRDs are from; '' if it may not be read."""
-    controller: ControllerAccount | None
-    election: Election
     dialect: str
     """The dialect that a controller recorded in a ClaimReservation; '' if there is none."""
 
     @property
     def releases(self) -> dict[str, str]:
         """The versions of claimctl's parts that are known."""
-        images = self.controller.images if self.controller else ()
+        images = self.there.account.images if self.there.account else ()
         tags = [release for release in map(release_of, images) if release]
         texts = {"client": __version__, "crds": self.crds_release, "controller": (*tags, "")[0]}
         return {part: text for part, text in texts.items() if text}
@@ -85,20 +79,10 @@ async def versions(client: Client, clock: Clock) -> Versions:
     Raises:
         KubeError: a request failed for another reason than a missing right.
     """
-    kubernetes = parse_version(await client.get_raw("/version"))
-    served = await look(client)
-    try:
-        controller = await account_of(client)
-    except Forbidden:
-        controller = None
-    where = controller.namespace if controller else INSTALLED
     return Versions(
-        kubernetes=kubernetes,
-        served=served,
+        there=await read_installation(client, clock),
         crds=await _crd_versions(client),
         crds_release=await _release_of_crds(client),
-        controller=controller,
-        election=await election(client, clock.now(), where),
         dialect=recorded_dialect((await client.list_if_allowed(CLAIMRESERVATIONS)).items),
     )
 

@@ -7,7 +7,7 @@ from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl import __version__
 from claimctl.commands.claims.controller_health import Election, State
-from claimctl.commands.doctor.account import ControllerAccount
+from claimctl.commands.doctor.account import ControllerAccount, Installation
 from claimctl.commands.doctor.versions import Skew, Versions, release_of, versions
 from claimctl.controller.dialect.api_versions import Served
 from tests.support.claim_server import Server
@@ -31,12 +31,15 @@ def test_an_images_tag_may_be_a_version(image: str, release: str) -> None:
 
 def made(image: str = "", crds: str = "") -> Versions:
     return Versions(
-        kubernetes=(1, 36),
-        served=Served(("v1",)),
+        there=Installation(
+            kubernetes=(1, 36),
+            served=Served(("v1",)),
+            account=ControllerAccount("claimctl-system", images=(image,)) if image else None,
+            refused="",
+            election=Election(State.ACTING, ""),
+        ),
         crds=("v1alpha1",),
         crds_release=crds,
-        controller=ControllerAccount("claimctl-system", images=(image,)) if image else None,
-        election=Election(State.ACTING, ""),
         dialect="hold",
     )
 
@@ -67,14 +70,14 @@ async def test_everything_is_read_from_the_cluster() -> None:
     server.claim()
     server.reservation(status={"dialect": "native"})
     found = await versions(server.client, server.clock)
-    assert (found.kubernetes, found.crds, found.crds_release) == (
+    assert (found.there.kubernetes, found.crds, found.crds_release) == (
         (1, 36),
         ("v1alpha1",),
         __version__,
     )
-    assert found.controller is not None
-    assert (found.controller.deployment, found.controller.ready) == ("keeper", 1)
-    assert (found.election.state, found.dialect) == (State.ACTING, "native")
+    assert found.there.account is not None
+    assert (found.there.account.deployment, found.there.account.ready) == ("keeper", 1)
+    assert (found.there.election.state, found.dialect) == (State.ACTING, "native")
 
 
 async def test_what_may_not_be_read_or_is_not_there_is_left_out() -> None:
@@ -85,5 +88,5 @@ async def test_what_may_not_be_read_or_is_not_there_is_left_out() -> None:
 
     server.handler.fault = hook
     found = await versions(server.client, server.clock)
-    assert (found.crds, found.crds_release, found.controller) == ((), "", None)
+    assert (found.crds, found.crds_release, found.there.account) == ((), "", None)
     assert found.skew[0] is Skew.UNKNOWN
