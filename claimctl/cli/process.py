@@ -8,7 +8,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -26,18 +25,6 @@ from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import TelemetrySettings as TelemetrySettings
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """The settings of a controller process. With ``bind_address`` "" it has no health server."""
-
-    access: Access
-    settings: Settings
-    telemetry: TelemetrySettings
-    bind_address: str = ""
-    certificate: tuple[Path, Path] | None = None
-    """The files with the certificate and the key of the health server; None means plain HTTP."""
 
 
 def who_am_i(pod_uid: str = "") -> str:
@@ -59,30 +46,36 @@ def changed(settings: Settings) -> dict[str, object]:
     return {key: values[key] for key in sorted(values)}
 
 
-async def serve(launch: Launch) -> signal.Signals | None:
+async def serve(
+    access: Access,
+    settings: Settings,
+    exports: TelemetrySettings,
+    bind_address: str = "",
+    certificate: tuple[Path, Path] | None = None,
+) -> signal.Signals | None:
     """Run a controller until a signal; returns the signal.
+
+    Args:
+        bind_address: of the health server; with "" there is none.
+        certificate: the files with its certificate and key; None means plain HTTP.
 
     Raises:
         ConfigError, BindError: bad input.
         NotReady, NotSynced, DialectUnknown, LeadershipLost, KubeError: see ``Manager.run``.
     """
-    connection = load_connection(
-        launch.access.kubeconfig, launch.access.context, launch.access.as_user
-    )
+    connection = load_connection(access.kubeconfig, access.context, access.as_user)
     async with AsyncExitStack() as stack:
-        telemetry = stack.enter_context(exporting(launch.telemetry))
+        telemetry = stack.enter_context(exporting(exports))
         transport = await stack.enter_async_context(HttpTransport(connection))
-        manager = Manager(launch.settings, transport, LoopClock(), telemetry)
+        manager = Manager(settings, transport, LoopClock(), telemetry)
         probes = Probes(
             live={"manager": lambda: manager.healthy},
             ready={"caches": lambda: manager.ready},
             metrics=telemetry.registry,
         )
-        await stack.enter_async_context(
-            health_server(launch.bind_address, probes, launch.certificate)
-        )
+        await stack.enter_async_context(health_server(bind_address, probes, certificate))
         # bad input has ended the process by now, with one line
-        known = changed(launch.settings)
+        known = changed(settings)
         log.info("starting", version=__version__, server=connection.server, **known)
         stop = Stop()
         stop.listen()

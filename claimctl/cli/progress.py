@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -20,12 +20,28 @@ PAUSE_SECONDS = 10.0
 """Without a terminal, numbers are printed so often."""
 
 
-class Progress(Protocol):
+class Progress:
+    """Lines on stderr."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._said = ""
+        self._counted_at = now()
+
     def say(self, text: str) -> None:
         """Print a line, unless it is the last one again."""
+        if text != self._said:
+            self._said = text
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
     def count(self, what: str, done: int, total: int) -> None:
         """Show how many of ``total`` are done; ``what`` says what happens to them."""
+        if self._now() - self._counted_at >= PAUSE_SECONDS:
+            self._counted_at = self._now()
+            self.say(f"{what}: {done} of {total}")
 
 
 @contextmanager
@@ -48,10 +64,11 @@ def progress(
     if live is None:
         live = sys.stderr.isatty() and (not prints or sys.stdout.isatty())
     if not live:
-        yield _Lines(now)
+        yield Progress(now)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     class Bar(BarColumn):
         def render(self, task: object) -> object:  # type: ignore[override]  # nothing to count yet
@@ -65,37 +82,18 @@ def progress(
         TimeElapsedColumn(),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=prints) as bars:
-        yield _Live(bars, bars.add_task(waiting, total=None, count=""))
+    with Bars(*columns, console=console, transient=True, redirect_stdout=prints) as bars:
+        yield _Live(now, bars, bars.add_task(waiting, total=None, count=""))
 
 
-class _Lines:
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._said = ""
-        self._counted_at = now()
-
-    def say(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
-            print(text, file=sys.stderr, flush=True)
-
-    def count(self, what: str, done: int, total: int) -> None:
-        if self._now() - self._counted_at >= PAUSE_SECONDS:
-            self._counted_at = self._now()
-            self.say(f"{what}: {done} of {total}")
-
-
-class _Live:
-    def __init__(self, bars: Bars, task: TaskID) -> None:
+class _Live(Progress):
+    def __init__(self, now: Callable[[], float], bars: Bars, task: TaskID) -> None:
+        super().__init__(now)
         self._bars = bars
         self._task = task
-        self._said = ""
 
-    def say(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
-            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def _print(self, text: str) -> None:
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def count(self, what: str, done: int, total: int) -> None:
         self._bars.update(

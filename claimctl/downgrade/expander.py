@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from claimctl.downgrade.claims import write_list
-from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand
+from claimctl.downgrade.expansion import Expanded, ExpansionRefused, expand_recorded
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
     announced,
@@ -84,7 +84,9 @@ class Expander:
             claim: the claim, read before ``pods`` were listed.
             uncertain: UIDs of references that an earlier write may have removed.
         """
-        expansion = self._decide(record, claim, pods)
+        expansion = expand_recorded(
+            claim, pods, record, on_record=self.on_record, tombstones=self.tended
+        )
         if not isinstance(expansion, Expanded):
             return Attempt(expanded_record(record, claim, expansion, uncertain))
         if expansion.ahead:
@@ -173,16 +175,3 @@ class Expander:
         )
         pending = snapshot.consumers.pending.values()
         return max((binding_seconds(snapshot, pod) for pod in pending), default=0.0)
-
-    def _decide(
-        self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
-    ) -> Expansion:
-        return expand(
-            claim,
-            pods.of(claim),
-            on_record=self.on_record,
-            again=True,
-            opened_by=record.replaced_references,
-            tombstones=self.tended,
-            unreadable=pods.unreadable,
-        )

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done, is_finished
 from claimctl.reservation.facts.references import (
     LIMIT,
@@ -26,7 +27,7 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import DowngradePlanSpec
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlanSpec
 from claimctl.wire.resources import RESOURCECLAIMS, Resource, read_as
 from claimctl.wire.unreadable import Unreadable
 
@@ -125,7 +126,6 @@ def expand(
     pods: Collection[Pod],
     *,
     on_record: Collection[str] = (),
-    again: bool = False,
     opened_by: Iterable[Reference] = (),
     tombstones: bool = True,
     unreadable: Iterable[Unreadable] = (),
@@ -137,8 +137,6 @@ def expand(
         pods: the pods that name the claim or that its list names, from a live LIST that began
             after the claim was read. A listed pod that is not among them is gone.
         on_record: UIDs of the references that the statuses of reservations record for this claim.
-        again: an earlier run removed the workload references. Missing pods are then added even
-            if the list has no workload reference any more.
         opened_by: references that an earlier run removed. A scheduler that saw one of them may
             bind a pending pod without a write to the claim.
         tombstones: whether to keep tombstones, because a controller runs that will remove them
@@ -161,7 +159,7 @@ def expand(
         or unread.uid in uids
     ]
     unlisted = {unread.uid for unread in uncertain} - uids
-    if not workloads and not (again and (missing or unlisted)):
+    if not workloads and not missing and not unlisted:
         return Unchanged(pods=sum(map(is_pod, listed)), by_pods=True)
     if uncertain:
         text = f"{uncertain[0].describe()}: correct or delete it first, it may use the claim"
@@ -176,6 +174,25 @@ def expand(
         count = sum(map(is_pod, reserved_for))
         return ExpansionRefused(obstacle, _explain(obstacle, claim, unknown, count), count)
     return Expanded(reserved_for, workloads, ahead)
+
+
+def expand_recorded(
+    claim: ResourceClaim,
+    pods: PodsOfClaims,
+    record: DowngradedClaim | None,
+    *,
+    on_record: Collection[str] = (),
+    tombstones: bool = True,
+) -> Expansion:
+    """The same by a LIST of pods, for a claim whose references an earlier run may have removed."""
+    return expand(
+        claim,
+        pods.of(claim),
+        on_record=on_record,
+        opened_by=record.replaced_references if record is not None else (),
+        tombstones=tombstones,
+        unreadable=pods.unreadable,
+    )
 
 
 def _missing(

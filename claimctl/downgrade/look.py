@@ -7,9 +7,10 @@ judgement needs stay in memory.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from claimctl.downgrade.crossing import OLD, OldObjects, read_old_objects
+from claimctl.downgrade.crossing import OLD, read_old_objects
 from claimctl.downgrade.expansion import claims_under, workload_references
 from claimctl.downgrade.plans import PlanRefused, find
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
@@ -50,7 +51,9 @@ async def look(
     Raises:
         KubeError: claims or pods cannot be read.
     """
-    plan = await _plan(client)
+    plan = None
+    with suppress(PlanRefused):  # the cluster does not know DowngradePlans
+        plan = await find(client)
     gathering = _Facts(plan)
     resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
     records = gathering.records
@@ -63,7 +66,10 @@ async def look(
             gathering.add(claim, pods, on_record)
     gathering.add_unreadable(seen.unreadable)
     if gathering.waiting:
-        gathering.add_refused(await _pods_refused(client))
+        events = await client.list_if_allowed(EVENTS, field_selector=f"reason={PREPARE_FAILED}")
+        gathering.add_refused({event.regarding.uid for event in events.items})
+    upgrades = plan is not None and plan.spec.upgrade_to
+    crosses = upgrades and client.served(PODGROUPS).version == OLD
     return Look(
         served=served,
         why=why,
@@ -74,29 +80,8 @@ async def look(
         last=gathering.last,
         kubelets=gathering.kubelets,
         believed_off=believed_off,
-        old=await _old_objects(client, plan),
+        old=await read_old_objects(client) if crosses else None,
     )
-
-
-async def _old_objects(client: Client, plan: DowngradePlan | None) -> OldObjects | None:
-    upgrades = plan is not None and plan.spec.upgrade_to
-    if not upgrades or client.served(PODGROUPS).version != OLD:
-        return None
-    return await read_old_objects(client)
-
-
-async def _plan(client: Client) -> DowngradePlan | None:
-    """The plan; None if there is none, or if the cluster does not know DowngradePlans."""
-    try:
-        return next(iter(await find(client)), None)
-    except PlanRefused:
-        return None
-
-
-async def _pods_refused(client: Client) -> frozenset[str]:
-    """UIDs of the pods that a kubelet has refused; empty if the caller may not list Events."""
-    events = await client.list_if_allowed(EVENTS, field_selector=f"reason={PREPARE_FAILED}")
-    return frozenset(event.regarding.uid for event in events.items)
 
 
 @dataclass

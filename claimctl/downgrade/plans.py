@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -51,14 +51,14 @@ async def controller_runs(client: Client, clock: Clock) -> bool:
     return any(is_held(lease, clock.now()) for lease in leases.items)
 
 
-async def find(client: Client) -> tuple[DowngradePlan, ...]:
-    """List the plans.
+async def find(client: Client) -> DowngradePlan | None:
+    """The plan, of which there is at most one.
 
     Raises:
         PlanRefused: the cluster does not know DowngradePlans.
     """
     try:
-        return (await client.list(DOWNGRADEPLANS)).items
+        return next(iter((await client.list(DOWNGRADEPLANS)).items), None)
     except NotFound:
         raise PlanRefused(
             "the cluster does not serve DowngradePlans (claimctl.io/v1alpha1): install the CRDs "
@@ -75,7 +75,7 @@ async def begin(client: Client, spec: DowngradePlanSpec) -> DowngradePlan:
         PlanRefused: a plan for other claims exists, or the plan is being deleted.
         NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
-    for plan in await find(client):
+    if (plan := await find(client)) is not None:
         refuse_another(plan, spec)
         return await _next_run(client, plan, spec)
     await require_namespaces(client, spec.namespaces)
@@ -106,19 +106,18 @@ async def begin_restore(client: Client, parallelism: int | None) -> DowngradePla
     Raises:
         PlanRefused: the plan is being deleted.
     """
-    for plan in await find(client):
-        if plan.metadata.deleting:
-            raise PlanRefused(_in_the_way(plan))
-        spec = replace(plan.spec, action=RESTORE, parallelism=parallelism)
-        return await _next_run(client, plan, spec)
-    return None
+    if (plan := await find(client)) is None:
+        return None
+    if plan.metadata.deleting:
+        raise PlanRefused(_in_the_way(plan))
+    spec = replace(plan.spec, action=RESTORE, parallelism=parallelism)
+    return await _next_run(client, plan, spec)
 
 
 async def preview_restore(client: Client, clock: Clock, dialect: str) -> DowngradePlanStatus | None:
     """The status that the way back would reach; None if there is no plan. Writes nothing."""
-    for plan in await find(client):
-        return await restore.preview(client, plan, clock, dialect)
-    return None
+    plan = await find(client)
+    return None if plan is None else await restore.preview(client, plan, clock, dialect)
 
 
 async def end(client: Client) -> None:
@@ -127,17 +126,18 @@ async def end(client: Client) -> None:
     Raises:
         PlanRefused: another client wrote the plan meanwhile.
     """
-    for plan in await find(client):
-        meta = plan.metadata
-        overtaken = PlanRefused(f"another client wrote DowngradePlan {meta.name}: run again")
-        if plan.status.phase != PlanPhase.RESTORED or plan.spec.action != RESTORE:
-            raise overtaken
-        try:
-            await client.delete(
-                DOWNGRADEPLANS, meta.name, uid=meta.uid, resource_version=meta.resource_version
-            )
-        except Conflict:
-            raise overtaken from None
+    if (plan := await find(client)) is None:
+        return
+    meta = plan.metadata
+    overtaken = PlanRefused(f"another client wrote DowngradePlan {meta.name}: run again")
+    if plan.status.phase != PlanPhase.RESTORED or plan.spec.action != RESTORE:
+        raise overtaken
+    try:
+        await client.delete(
+            DOWNGRADEPLANS, meta.name, uid=meta.uid, resource_version=meta.resource_version
+        )
+    except Conflict:
+        raise overtaken from None
 
 
 async def _next_run(
@@ -174,15 +174,14 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
     Raises:
         NoSuchNamespace: there is no plan yet, and one of the namespaces does not exist.
     """
-    try:
+    known = None
+    with suppress(PlanRefused):  # no CRDs: nothing is recorded yet, and a preview records nothing
         known = await find(client)
-    except PlanRefused:
-        known = ()  # no CRDs: nothing is recorded yet, and a preview records nothing
-    for plan in known if spec.upgrade_to else ():
-        refuse_another(plan, spec)
-    if not known:
+    if known is None:
         await require_namespaces(client, spec.namespaces)
-    earlier = known[0].status if known else DowngradePlanStatus()
+    elif spec.upgrade_to:
+        refuse_another(known, spec)
+    earlier = known.status if known is not None else DowngradePlanStatus()
     return await prepare.preview(client, DowngradePlan(spec=spec, status=earlier))
 
 

@@ -23,7 +23,7 @@ import msgspec
 
 from claimctl.downgrade.crossing import remove_own_groups
 from claimctl.downgrade.expander import Attempt, Expander
-from claimctl.downgrade.expansion import Unchanged, claims_under, expand
+from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -125,14 +125,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     async for chunk, pods in with_pods(client, _due(records, claims)):
         for claim in chunk:
             record = records[claim.metadata.uid]
-            expansion = expand(
-                claim,
-                pods.of(claim),
-                on_record=on_record,
-                again=True,
-                opened_by=record.replaced_references,
-                unreadable=pods.unreadable,
-            )
+            expansion = expand_recorded(claim, pods, record, on_record=on_record)
             records[record.uid] = expanded_record(
                 record, claim, expansion, uncertain.get(record.uid, ())
             )
@@ -377,15 +370,8 @@ class _Preparation(PlanRun):
         async for chunk, pods in with_pods(self.client, expanded):
 
             def differs(claim: ResourceClaim, pods: PodsOfClaims = pods) -> bool:
-                record = self.records[claim.metadata.uid]
-                expansion = expand(
-                    claim,
-                    pods.of(claim),
-                    again=True,
-                    opened_by=record.replaced_references if or_bound_later else (),
-                    unreadable=pods.unreadable,
-                )
-                return not isinstance(expansion, Unchanged)
+                record = self.records[claim.metadata.uid] if or_bound_later else None
+                return not isinstance(expand_recorded(claim, pods, record), Unchanged)
 
             before = {claim.metadata.uid: claim for claim in chunk if differs(claim)}
             # a pod that was listed after the claim was read, and before the LIST, is no difference

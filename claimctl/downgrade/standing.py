@@ -12,7 +12,7 @@ from claimctl.downgrade.expansion import (
     Expansion,
     ExpansionObstacle,
     ExpansionRefused,
-    expand,
+    expand_recorded,
     names_of,
     scale_command,
     unknown_references,
@@ -105,14 +105,7 @@ def stand(
         record: the plan's record of this claim.
         on_record: UIDs of the references that the statuses of reservations record.
     """
-    expansion = expand(
-        claim,
-        pods.of(claim),
-        on_record=on_record,
-        again=True,
-        opened_by=record.replaced_references if record is not None else (),
-        unreadable=pods.unreadable,
-    )
+    expansion = expand_recorded(claim, pods, record, on_record=on_record)
     bound, meta = bound_pods(claim, pods), claim.metadata
     judged = _judge(claim, expansion, plan or NO_PLAN, record)
     is_new = plan is not None and judged[0] is Standing.TO_PREPARE and record is None

@@ -203,6 +203,9 @@ def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
     return any(standing.uid not in prepared for standing in due)
 
 
+_NO_USE = ": no claim depends on the feature"
+
+
 def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
     upgrade_to = look.plan.spec.upgrade_to if look.plan is not None else ""
     command = PREPARE_COMMAND if look.plan is None else prepare_command(look.plan.spec)
@@ -229,13 +232,8 @@ def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -
             restore = UPGRADE_RESTORE_COMMAND if upgrade_to else RESTORE_COMMAND
             return f"run `{restore}` until it exits 0", restore
         case DowngradeStep.DONE:
-            return _done(look), ""
-
-
-def _done(look: Look) -> str:
-    if look.plan is None:
-        return "nothing is left to do: no claim depends on the feature"
-    return f"nothing is left to do; `{RESTORE_COMMAND}` is the way back"
+            back = f"; `{RESTORE_COMMAND}` is the way back"
+            return f"nothing is left to do{back if look.plan else _NO_USE}", ""
 
 
 # -- components
@@ -243,8 +241,13 @@ def _done(look: Look) -> str:
 
 def _components(look: Look) -> Iterable[ComponentReport]:
     yield _api_server(look)
-    yield _scheduler(look)
-    yield _controller_manager(look)
+    yield _seen_component(look, ComponentName.SCHEDULER, Component.SCHEDULER)
+    if look.groups or Component.CONTROLLER_MANAGER in look.last:
+        manager = Component.CONTROLLER_MANAGER
+        yield _seen_component(look, ComponentName.CONTROLLER_MANAGER, manager)
+    else:
+        now = "does the same with and without this feature"
+        yield ComponentReport(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
     if not look.kubelets:
         now = "no bound pod uses a claim of this feature"
         yield ComponentReport(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now)
@@ -257,47 +260,28 @@ def _belief(look: Look, part: ComponentName) -> Switch:
 
 
 def _api_server(look: Look) -> ComponentReport:
+    part = ComponentName.API_SERVER
     if look.served is None:
-        switch = _belief(look, ComponentName.API_SERVER)
-        return ComponentReport(ComponentName.API_SERVER, switch, look.why)
+        return ComponentReport(part, _belief(look, part), look.why)
     if look.served:
-        now = f"keeps the feature's fields: {look.why}"
-        return ComponentReport(ComponentName.API_SERVER, Switch.ON, now)
-    return ComponentReport(
-        ComponentName.API_SERVER, Switch.OFF, f"drops the feature's fields: {look.why}"
-    )
+        return ComponentReport(part, Switch.ON, f"keeps the feature's fields: {look.why}")
+    return ComponentReport(part, Switch.OFF, f"drops the feature's fields: {look.why}")
 
 
-def _scheduler(look: Look) -> ComponentReport:
-    return _seen_component(
-        look,
-        ComponentName.SCHEDULER,
-        Component.SCHEDULER,
-        {
-            True: "shares claims without listing their pods; it puts a workload or PodGroup back",
-            False: "lists each pod that it schedules",
-        },
-    )
+_ACTS = {
+    Component.SCHEDULER: (
+        "lists each pod that it schedules",
+        "shares claims without listing their pods; it puts a workload or PodGroup back",
+    ),
+    Component.CONTROLLER_MANAGER: (
+        "lists each bound pod that a list lacks",
+        "puts the PodGroup back into a list that lacks a bound pod",
+    ),
+}
+"""What a component does without the feature, and with it."""
 
 
-def _controller_manager(look: Look) -> ComponentReport:
-    if not look.groups and Component.CONTROLLER_MANAGER not in look.last:
-        now = "does the same with and without this feature"
-        return ComponentReport(ComponentName.CONTROLLER_MANAGER, Switch.OFF, now)
-    return _seen_component(
-        look,
-        ComponentName.CONTROLLER_MANAGER,
-        Component.CONTROLLER_MANAGER,
-        {
-            True: "puts the PodGroup back into a list that lacks a bound pod",
-            False: "lists each bound pod that a list lacks",
-        },
-    )
-
-
-def _seen_component(
-    look: Look, part: ComponentName, component: Component, acts: Mapping[bool, str]
-) -> ComponentReport:
+def _seen_component(look: Look, part: ComponentName, component: Component) -> ComponentReport:
     """What a component did last. A sighting with the feature on outweighs the administrator's word
     only if it is a PodGroup that is listed now."""
     last = look.last.get(component)
@@ -310,7 +294,9 @@ def _seen_component(
             part, Switch.OFF, f"switched off, as you say; before, it {last.what}"
         )
     seen = f"it {last.what} ({last.claim}, {last.when:%Y-%m-%dT%H:%M:%SZ})"
-    return ComponentReport(part, Switch.ON if last.on else Switch.OFF, f"{acts[last.on]}: {seen}")
+    return ComponentReport(
+        part, Switch.ON if last.on else Switch.OFF, f"{_ACTS[component][last.on]}: {seen}"
+    )
 
 
 def _contradicts(last: Sighting, look: Look) -> bool:
@@ -324,19 +310,15 @@ def _contradicts(last: Sighting, look: Look) -> bool:
 
 
 def _kubelet(node: str, look: Look) -> ComponentReport:
-    kubelet = look.kubelets[node]
+    kubelet, part = look.kubelets[node], ComponentName.KUBELETS
     if kubelet.refused:
         now = f"refuses pods that are not listed: {kubelet.refused}; see its events"
-        return ComponentReport(ComponentName.KUBELETS, Switch.OFF, now, node, refuses=True)
+        return ComponentReport(part, Switch.OFF, now, node, refuses=True)
     if not kubelet.unlisted:
         now = f"starts each of its {kubelet.pods} pods with and without the feature: all are listed"
-        return ComponentReport(
-            ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now, node
-        )
+        return ComponentReport(part, _belief(look, part), now, node)
     now = (
         f"without the feature it would refuse {kubelet.unlisted} of its {kubelet.pods} pods when "
         f"their sandboxes are made anew, first {listed([kubelet.first])}"
     )
-    if kubelet.running:
-        return ComponentReport(ComponentName.KUBELETS, Switch.ON, now, node)
-    return ComponentReport(ComponentName.KUBELETS, _belief(look, ComponentName.KUBELETS), now, node)
+    return ComponentReport(part, Switch.ON if kubelet.running else _belief(look, part), now, node)

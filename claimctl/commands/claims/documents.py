@@ -17,13 +17,13 @@ from claimctl.cli.documents import (
     utc,
 )
 from claimctl.commands.claims.advice import UNREADABLE, advice, workload_advice
+from claimctl.commands.claims.claim_text import until
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import State, Trouble
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import ReasonMeaning
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
-from claimctl.commands.claims.waiting import until
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason

@@ -59,7 +59,9 @@ async def run(client: Client, now: datetime, wanted: ClaimsWanted, output: Outpu
     missing: list[str] = []
     shown = in_order(await gather(client, wanted, missing), wanted.sort_by)
     if shown or not missing:
-        empty = "" if shown else await _none(client, wanted)
+        empty = "" if shown else await none_found(client, wanted.namespace)
+        if wanted.idle and empty and "there is" not in empty:
+            empty = "No devices are held without a pod."
         made = table(shown, now, wanted, empty)
         render(output, made, list_of(shown, now), head=wanted.head)
     others = await others_than(client, wanted.namespace) if missing and not shown else ""
@@ -236,11 +238,6 @@ def _idle(view: ClaimView, now: datetime) -> tuple[str, str]:
 
 def _nodes(nodes: tuple[str, ...]) -> str:
     return nodes[0] + (f"+{len(nodes) - 1}" if len(nodes) > 1 else "") if nodes else ""
-
-
-async def _none(client: Client, wanted: ClaimsWanted) -> str:
-    text = await none_found(client, wanted.namespace)
-    return "No devices are held without a pod." if wanted.idle and "there is" not in text else text
 
 
 async def none_found(client: Client, namespace: str) -> str:

@@ -11,14 +11,12 @@ from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.workloads import WorkloadState, observe
-from claimctl.wire.base import Wire
-from claimctl.wire.claims import ResourceClaimStatus
 from claimctl.wire.coordination import Event
-from claimctl.wire.meta import ManagedObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import (
@@ -29,62 +27,28 @@ from claimctl.wire.resources import (
     REPLICASETS,
     RESOURCECLAIMS,
     WORKLOADS,
-    Resource,
+    read_as,
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import template_of
 
-_WHOLE_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+_WHOLE_PODS = read_as(PODS, SchedulingPod)
 """With the fields that tell why a node refused a pod."""
+_WHOLE_CLAIMS = read_as(RESOURCECLAIMS, SchedulingClaim)
+"""With the classes of devices that they ask for."""
 
 SHOWN = 3
 """How many waiting pods of a workload are explained."""
 
 
-class _Exact(Wire, frozen=True, kw_only=True):
-    device_class_name: str = ""
-
-
-class _Request(Wire, frozen=True, kw_only=True):
-    device_class_name: str = ""
-    exactly: _Exact = _Exact()
-    first_available: tuple[_Exact, ...] = ()
-
-    def classes(self) -> set[str]:
-        inner = (self.exactly, *self.first_available)
-        return {self.device_class_name, *(request.device_class_name for request in inner)} - {""}
-
-
-class _Devices(Wire, frozen=True, kw_only=True):
-    requests: tuple[_Request, ...] = ()
-
-
-class _RequestingSpec(Wire, frozen=True, kw_only=True):
-    devices: _Devices = _Devices()
-
-
-class _Requesting(Wire, frozen=True, kw_only=True):
-    """A claim with the classes of devices that it asks for."""
-
-    metadata: ManagedObjectMeta = ManagedObjectMeta()
-    spec: _RequestingSpec = _RequestingSpec()
-    status: ResourceClaimStatus = ResourceClaimStatus()
-
-    @property
-    def classes(self) -> frozenset[str]:
-        """The device classes; v1 has them below ``exactly``, v1beta1 in the request itself."""
-        return frozenset(
-            name for request in self.spec.devices.requests for name in request.classes()
-        )
-
-
-_REQUESTING = Resource(
-    RESOURCECLAIMS.group,
-    RESOURCECLAIMS.version,
-    RESOURCECLAIMS.plural,
-    RESOURCECLAIMS.kind,
-    _Requesting,
-)
+def device_classes(claim: SchedulingClaim) -> frozenset[str]:
+    """What the claim asks for; v1 has the classes below ``exactly``, v1beta1 in the request."""
+    requests = [
+        part
+        for request in claim.spec.devices.requests
+        for part in (request, request.exactly, *request.first_available)
+    ]
+    return frozenset(part.device_class_name for part in requests if part) - {""}
 
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
@@ -189,17 +153,17 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
     if not waiting:
         return ()
     place = findings.pod.metadata.namespace
-    every = await _everywhere(client, _REQUESTING, place)
+    every = await _everywhere(client, _WHOLE_CLAIMS, place)
     own = [
         claim
         for claim in every
         if claim.metadata.namespace == place and claim.metadata.name in waiting
     ]
-    wanted = frozenset(name for claim in own for name in claim.classes)
+    wanted = frozenset(name for claim in own for name in device_classes(claim))
     uids = {
         claim.metadata.uid
         for claim in every
-        if claim.status.allocation is not None and claim.classes & wanted
+        if claim.status.allocation is not None and device_classes(claim) & wanted
     }
     claims = [
         claim

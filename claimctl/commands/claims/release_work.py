@@ -236,14 +236,6 @@ async def _annotate(
     await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
-def _promise(explanation: Explanation) -> str:
-    """What happens next, as far as the Lease shows that there is a controller."""
-    election = explanation.election
-    if election is None or election.state == "Acting":
-        return "the controller frees its devices now"
-    return f"a controller frees its devices when it acts ({election.message})"
-
-
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     """The request, and what happens next, as text."""
     view = explanation.view
@@ -261,6 +253,9 @@ def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
             *controller_health.advice(explanation.troubles),
         ]
     if not obstacles:
-        return [head, f"nothing blocks it: {_promise(explanation)}"]
+        election, next_ = explanation.election, "the controller frees its devices now"
+        if election is not None and election.state != "Acting":
+            next_ = f"a controller frees its devices when it acts ({election.message})"
+        return [head, f"nothing blocks it: {next_}"]
     stays = [] if dry_run else [_stays(view)]
     return [head, "it waits until nothing blocks it any more:", *obstacles, *stays]

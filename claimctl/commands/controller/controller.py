@@ -180,19 +180,16 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = False,
 ) -> int:
     """Run the controller: hold claims for workloads and release them when the workloads end."""
-    from claimctl.commands.controller.work import Flags, run_controller
+    from claimctl.commands.controller.work import run_controller
 
     configure(log_format, log_level, final=True)
     return run_controller(
-        Flags(
-            access=Access(kubeconfig, context, as_user=as_user),
-            bind_address=bind_address,
-            certificate=tls_cert_file,
-            key=tls_private_key_file,
-            trace_console=trace_console,
-            pod_uid=pod_uid,
-            identity=identity,
-        ),
+        Access(kubeconfig, context, as_user=as_user),
+        bind_address,
+        (tls_cert_file, tls_private_key_file),
+        trace_console=trace_console,
+        pod_uid=pod_uid,
+        identity=identity,
         leader_elect=leader_elect,
         lease_namespace=lease_namespace,
         lease_name=lease_name,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
-from claimctl.cli.process import Launch, container_of, serve, who_am_i
+from claimctl.cli.process import container_of, serve, who_am_i
 from claimctl.controller.dialect.probe import DialectUnknown
 from claimctl.controller.manager import NotSynced
 from claimctl.controller.preflight import NotReady
@@ -19,33 +18,26 @@ from claimctl.kube.leases import LeadershipLost
 from claimctl.telemetry.settings import TelemetrySettingError, from_environment
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The flags that are no settings of the controller itself."""
-
-    access: Access
-    bind_address: str
-    certificate: Path | None
-    key: Path | None
-    trace_console: bool
-    pod_uid: str
-    identity: str
-
-
-def run_controller(flags: Flags, **settings: Any) -> int:
+def run_controller(
+    access: Access,
+    bind_address: str,
+    certificate: tuple[Path | None, Path | None],
+    *,
+    trace_console: bool,
+    pod_uid: str,
+    identity: str,
+    **settings: Any,
+) -> int:
     """Run until a signal; the exit code. ``settings`` are those of ``Settings``."""
-    if (flags.certificate is None) != (flags.key is None):
+    file, key = certificate
+    if (file is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together: give both")
-    pair = (flags.certificate, flags.key) if flags.certificate and flags.key else None
+    pair = (file, key) if file and key else None
+    who, container = identity or who_am_i(pod_uid), container_of(pod_uid)
     try:
-        checked = Settings.checked(
-            identity=flags.identity or who_am_i(flags.pod_uid),
-            container=container_of(flags.pod_uid),
-            **settings,
-        )
-        telemetry = from_environment(trace_console=flags.trace_console)
-        launch = Launch(flags.access, checked, telemetry, flags.bind_address, pair)
-        received = asyncio.run(serve(launch))
+        checked = Settings.checked(identity=who, container=container, **settings)
+        telemetry = from_environment(trace_console=trace_console)
+        received = asyncio.run(serve(access, checked, telemetry, bind_address, pair))
     except (BadSettings, TelemetrySettingError) as error:
         raise UsageError(str(error)) from error
     except (NotReady, NotSynced, DialectUnknown, LeadershipLost) as error:

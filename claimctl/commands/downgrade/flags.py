@@ -1,4 +1,4 @@
-"""Shared by the commands of a downgrade: options, the progress bar, the table, the document."""
+"""The flags that the commands of a downgrade and of an upgrade share."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import namespace_names
@@ -56,8 +56,11 @@ def prepare(
     """Carry the plan out, or say what it would do; the exit code."""
 
     async def work(session: Session) -> tuple[PlanResult, Report | None]:
-        result = await within(timeout, session, spec, dry_run=dry_run)
-        return result, None if dry_run else await next_step(session)
+        async with time_limit(timeout, dry_run=dry_run):
+            if dry_run:
+                return PlanResult(await plans.preview(session.client, spec)), None
+            result = await write_plan(session, spec)
+        return result, await next_step(session)
 
     result, report = in_session(access, work)
     shown = document(
@@ -98,27 +101,6 @@ def claim_name(text: str) -> ClaimName:
     except typer.BadParameter as error:
         error.param_hint = "'--skip'"
         raise
-
-
-async def within(
-    seconds: float | None, session: Session, spec: DowngradePlanSpec, *, dry_run: bool
-) -> PlanResult:
-    """The result, if it is there in time.
-
-    Raises:
-        CommandFailed: the time is over, there is another plan, or the controller does not carry
-            this one out.
-        UsageError: a namespace does not exist.
-    """
-    try:
-        async with time_limit(seconds, dry_run=dry_run):
-            if dry_run:
-                return PlanResult(await plans.preview(session.client, spec))
-            return await write_plan(session, spec)
-    except plans.PlanRefused as refused:
-        raise CommandFailed(str(refused)) from None
-    except plans.NoSuchNamespace as missing:
-        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:

@@ -1,4 +1,4 @@
-"""Shared by the commands of a downgrade: options, the progress bar, the table, the document."""
+"""Shared by the commands of a downgrade: the progress bar, the table, the document."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from claimctl.cli.documents import by_names
-from claimctl.cli.errors import CommandFailed
+from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
 from claimctl.commands.downgrade.documents import ClaimOutcome, DowngradeReport
+from claimctl.controller.dialect.probe import DialectUnknown
 from claimctl.downgrade.ledger import Progress
+from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 
 
@@ -30,10 +32,12 @@ class PlanResult:
 
 @asynccontextmanager
 async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[None]:
-    """End the work within when the time of ``--timeout`` is over.
+    """End the work within when the time of ``--timeout`` is over, and report why it cannot be done.
 
     Raises:
-        CommandFailed: the time is over.
+        CommandFailed: the time is over, there is another plan, the controller does not carry this
+            one out, or the dialect of the cluster is not known.
+        UsageError: a namespace does not exist.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -41,6 +45,10 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
     except TimeoutError:
         stays = "" if dry_run else "; the plan stays, and another run continues it"
         raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
+    except (PlanRefused, DialectUnknown) as refused:
+        raise CommandFailed(str(refused)) from None
+    except NoSuchNamespace as missing:
+        raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import CommandFailed, ExitCode
+from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
@@ -16,7 +16,7 @@ from claimctl.commands.downgrade.report import (
     table,
     time_limit,
 )
-from claimctl.controller.dialect.probe import DialectProbe, DialectUnknown
+from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
@@ -30,7 +30,8 @@ def restore(
     """Let the references return, or say which would; the exit code."""
 
     async def work(session: Session) -> PlanResult | None:
-        return await within(timeout, session, parallelism, dry_run=dry_run)
+        async with time_limit(timeout, dry_run=dry_run):
+            return await (preview(session) if dry_run else carry_out(session, parallelism))
 
     result = in_session(access, work)
     if result is None:
@@ -40,22 +41,6 @@ def restore(
     render(output, table(result, claims, "No reference is on record."), document(result))
     _conclude(result, claims)
     return exit_code(result.status)
-
-
-async def within(
-    seconds: float | None, session: Session, parallelism: int | None, *, dry_run: bool
-) -> PlanResult | None:
-    """The result, if it is there in time; None if there is no plan.
-
-    Raises:
-        CommandFailed: the time is over, the dialect of the cluster is not known, or the controller
-            does not carry the plan out.
-    """
-    try:
-        async with time_limit(seconds, dry_run=dry_run):
-            return await (preview(session) if dry_run else carry_out(session, parallelism))
-    except (plans.PlanRefused, DialectUnknown) as error:
-        raise CommandFailed(str(error)) from None
 
 
 async def preview(session: Session) -> PlanResult | None:
@@ -68,7 +53,7 @@ async def carry_out(session: Session, parallelism: int | None) -> PlanResult | N
     """Let the references return; after an upgrade, the controller has to make PodGroups first."""
     result = await _carry_out(session, parallelism)
     for _ in range(UPGRADE_TRIES):
-        plan = next(iter(await plans.find(session.client)), None) if result is not None else None
+        plan = await plans.find(session.client) if result is not None else None
         if plan is None or not plan.spec.upgrade_to:
             break
         await session.clock.sleep(UPGRADE_PAUSE_SECONDS)

@@ -7,7 +7,7 @@ import re
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
@@ -37,11 +37,8 @@ def prepare_upgrade(
     spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=parallelism)
 
     async def work(session: Session) -> tuple[PlanResult, OldObjects]:
-        try:
-            async with time_limit(timeout, dry_run=dry_run):
-                return await _prepare(session, spec, dry_run=dry_run)
-        except plans.PlanRefused as refused:
-            raise CommandFailed(str(refused)) from None
+        async with time_limit(timeout, dry_run=dry_run):
+            return await _prepare(session, spec, dry_run=dry_run)
 
     result, old = in_session(access, work)
     claims = result.status.claims

@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
     from claimctl.commands.install.choice import choose, print_choice
-    from claimctl.commands.install.work import InstallPlan, install
+    from claimctl.commands.install.work import install
 
     choice = choose(components, namespace, image, runbook_url, (reschedule, schedule, evict))
     if choice.needs_image and not image:
@@ -78,4 +78,4 @@ def command(  # noqa: PLR0913 - one parameter per flag
     if not output.for_people:
         print_choice(choice, output)
         return
-    install(access, InstallPlan(choice, seconds=timeout if wait else 0, dry_run=dry_run))
+    install(access, choice, seconds=timeout if wait else 0, dry_run=dry_run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import typer
 
@@ -21,32 +20,20 @@ ANSWER_SECONDS = 60
 """How long all requests together may take, without the time of --wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstallPlan:
-    """The flags of one installation. With ``seconds`` 0 the command does not wait."""
-
-    choice: Choice
-    seconds: float
-    dry_run: bool
-
-
-def install(access: Access, plan: InstallPlan) -> None:
-    """Apply the manifests, and wait for the controller if that is wanted."""
-
-    async def work(session: Session) -> None:
-        await _carry_out(session, plan, documents)
-
+def install(access: Access, choice: Choice, *, seconds: float, dry_run: bool) -> None:
+    """Apply the manifests, and wait for the controller for so long; 0: not at all."""
     try:
-        documents = chosen(plan.choice)
-        in_session(access, work)
+        in_session(access, _carry_out, None, chosen(choice), seconds, dry_run=dry_run)
     except (InstallFailed, NotOurs, ManifestsMissing, NotServed, ApiError) as error:
         raise CommandFailed(str(error)) from error
     except TimeoutError as error:
         raise CommandFailed(f"the server did not answer within {ANSWER_SECONDS} s") from error
 
 
-async def _carry_out(session: Session, plan: InstallPlan, documents: list[Object]) -> None:
-    suffix = " (dry run)" if plan.dry_run else ""
+async def _carry_out(
+    session: Session, documents: list[Object], seconds: float, *, dry_run: bool
+) -> None:
+    suffix = " (dry run)" if dry_run else ""
 
     def tell(applied: Applied) -> None:
         """Print a result as kubectl does."""
@@ -55,9 +42,9 @@ async def _carry_out(session: Session, plan: InstallPlan, documents: list[Object
     installer = Installer(session.transport, session.clock, tell)
     async with asyncio.timeout(ANSWER_SECONDS):
         await installer.check(documents)
-        await installer.apply(documents, dry_run=plan.dry_run)
-    if plan.seconds:
+        await installer.apply(documents, dry_run=dry_run)
+    if seconds:
         with progress("waiting until the controller is available"):
-            async with asyncio.timeout(plan.seconds + ANSWER_SECONDS):
-                await installer.wait(documents, plan.seconds)
+            async with asyncio.timeout(seconds + ANSWER_SECONDS):
+                await installer.wait(documents, seconds)
         typer.echo("claimctl is installed and runs", err=True)

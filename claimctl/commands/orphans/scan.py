@@ -7,7 +7,7 @@ are read last, as close to a write as possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from claimctl.commands.orphans.judge import references_to_read
@@ -66,19 +66,25 @@ async def scan_claims(
     # of a pod its UID, and what decisions need of one that names a claim
     pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
     listed = clock.monotonic()
+    users: dict[ClaimKey, list[Pod]] = {}
+    for _, pod in pods.items:
+        for name in sorted(claim_names(pod)) if pod is not None else ():
+            users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
     all_pods = _AllPods(
-        _users(pod for _, pod in pods.items if pod is not None),
+        users,
         frozenset((*(uid for uid, _ in pods.items), *(unread.uid for unread in pods.unreadable))),
         pods.unreadable,
     )
     reservations = await client.list_if_served(CLAIMRESERVATIONS, namespace)
-    reserved = _Reserved(
-        {
-            ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
-            for reservation in reservations.items
-        },
-        reservations.unreadable,
-    )
+    reserved = {
+        ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
+        for reservation in reservations.items
+    }
+
+    def may_be_reserved(key: ClaimKey) -> bool:
+        unread = (may_concern(it, key.namespace, key.name, None) for it in reservations.unreadable)
+        return key in reserved or any(unread)
+
     reader, now = OwnerReader(client), clock.now()
     by_namespace: dict[str, dict[str, ResourceClaim]] = {}
     for claim in everything.items:
@@ -88,7 +94,7 @@ async def scan_claims(
             claim,
             all_pods.live_list(claim),
             now,
-            reserved=reserved.may_name(_key(claim)),
+            reserved=may_be_reserved(_key(claim)),
             others=by_namespace[claim.metadata.namespace],
         )
         for claim in claims
@@ -121,30 +127,8 @@ class _AllPods:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reserved:
-    """The claims that reservations name, and the reservations that cannot be read."""
-
-    keys: set[ClaimKey]
-    unreadable: tuple[Unreadable, ...]
-
-    def may_name(self, key: ClaimKey) -> bool:
-        return key in self.keys or any(
-            may_concern(unread, key.namespace, key.name, None) for unread in self.unreadable
-        )
-
-
 def _key(claim: ResourceClaim) -> ClaimKey:
     return ClaimKey.of(claim.metadata)
-
-
-def _users(pods: Iterable[Pod]) -> dict[ClaimKey, list[Pod]]:
-    """The pods by each claim that they name."""
-    users: dict[ClaimKey, list[Pod]] = {}
-    for pod in pods:
-        for name in sorted(claim_names(pod)):
-            users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
-    return users
 
 
 class OwnerReader:

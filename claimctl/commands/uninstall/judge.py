@@ -11,7 +11,7 @@ from functools import partial
 
 from claimctl.commands.orphans.judge import judge, own_holds, snapshot_of
 from claimctl.commands.orphans.model import GRACE_SECONDS, Cause, Orphan, ScannedClaim, WatchTimes
-from claimctl.commands.uninstall.model import AnnotatedWorkload, Leftover, Scan, Why
+from claimctl.commands.uninstall.model import Leftover, Scan, Why
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.downgrade.records import is_carried_out
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
@@ -79,7 +79,8 @@ def leftovers(
                 workload.meta,
                 workload.resource.kind,
                 Why.ANNOTATED,
-                _describe_annotations(workload),
+                f"has the annotations {listed(sorted(workload.annotations))}; if it comes back, "
+                "remove it where the manifest is kept",
             )
             for workload in scan.workloads
         ),
@@ -162,11 +163,6 @@ def notes(scan: Scan) -> tuple[str, ...]:
 
 
 _MAY_HAVE_OURS = (RESOURCECLAIMS.kind, CLAIMRESERVATIONS.kind, PODGROUPS.kind)
-
-
-def _describe_annotations(workload: AnnotatedWorkload) -> str:
-    names = listed(sorted(workload.annotations))
-    return f"has the annotations {names}; if it comes back, remove it where the manifest is kept"
 
 
 # -- ClaimReservations

@@ -13,6 +13,7 @@ the steps follows from the objects, and a run that was interrupted is continued 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -188,7 +189,9 @@ class Uninstall:
         )
         if seen != self._seen:
             self._seen, self._changed = seen, now
-            self._report(_progress(left))
+            kinds = sorted(Counter(leftover.kind for leftover in left).items())
+            counts = ", ".join(f"{count} {kind}" for kind, count in kinds)
+            self._report(f"left: {counts}" if left else "nothing is left")
         if now - self._began >= self._wanted.timeout:
             return True
         waits = any(map(passes, left))
@@ -239,28 +242,21 @@ class Uninstall:
 
     async def _take_out(self, scan: Scan) -> None:
         """Take holds and tombstones without a ClaimReservation out of claims that stay."""
-        loose = [claim for claim in scan.claims if not claim.reserved and _has_ours(claim)]
+        loose = []
+        for scanned in scan.claims:
+            tombstones = any(map(is_tombstone, scanned.claim.status.reserved_for))
+            if not scanned.reserved and (tombstones or own_holds(scanned.claim)):
+                loose.append(scanned)
         if not loose:
             return
         detected = await self._detect()
         rules = self._wanted.settings.rules(detected.dialect, detected.version)
-        closed = {
-            loose_claim.claim.metadata.uid: self._closed_age(loose_claim) for loose_claim in loose
-        }
-        writes = {
-            loose_claim.claim.metadata.uid: without_hold(
-                loose_claim, scan.groups, rules, closed[loose_claim.claim.metadata.uid]
-            )
-            or without_old_tombstones(loose_claim)
-            for loose_claim in loose
-        }
-
-        async def write(scanned: ScannedClaim) -> None:
-            wanted = writes[scanned.claim.metadata.uid]
-            if wanted is not None:
-                await self._writer.write_list(scanned, wanted)
-
-        await self._writer.for_all(write, loose)
+        writes = []
+        for scanned in loose:
+            write = without_hold(scanned, scan.groups, rules, self._closed_age(scanned))
+            if (write := write or without_old_tombstones(scanned)) is not None:
+                writes.append((scanned, write))
+        await self._writer.for_all(self._writer.write_list, writes)
 
     def _closed_age(self, scanned: ScannedClaim) -> float:
         """For how many seconds this run has seen no pod listed ahead in the claim's list."""
@@ -333,14 +329,3 @@ _FREED = frozenset((Why.HOLD, Why.TOMBSTONES, *CAUSES))
 def _for_controller(scan: Scan) -> bool:
     """Whether something is left that only a controller takes away."""
     return scan.served and bool(scan.reservations or guarded_groups(scan))
-
-
-def _has_ours(scanned: ScannedClaim) -> bool:
-    listed_here = scanned.claim.status.reserved_for
-    return bool(own_holds(scanned.claim)) or any(map(is_tombstone, listed_here))
-
-
-def _progress(left: tuple[Leftover, ...]) -> str:
-    kinds = [leftover.kind for leftover in left]
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
-    return f"left: {counts}" if left else "nothing is left"

@@ -20,7 +20,7 @@ from claimctl.commands.install.components import ManifestsMissing
 from claimctl.commands.install.objects import NotOurs, Objects, name_of
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
 from claimctl.commands.uninstall.deletion import present
-from claimctl.commands.uninstall.model import Leftover, UninstallReport
+from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import StillRuns, stop_controller, stop_rescheduler
 from claimctl.commands.uninstall.successor import NoSuccessor
@@ -164,7 +164,7 @@ def table(result: UninstallResult, state: str) -> Table:
                 leftover.name,
                 state,
                 leftover.reason,
-                _time(leftover),
+                duration(leftover.after) if leftover.after else "",
                 leftover.message,
             )
             for leftover in result.left
@@ -172,10 +172,6 @@ def table(result: UninstallResult, state: str) -> Table:
         names=tuple(resource_name(leftover.kind, leftover.name) for leftover in result.left),
         empty="Nothing of claimctl is left that would block anything.",
     )
-
-
-def _time(leftover: Leftover) -> str:
-    return duration(leftover.after) if leftover.after else ""
 
 
 def document(result: UninstallResult, wanted: UninstallWanted, *, dry_run: bool) -> UninstallReport:

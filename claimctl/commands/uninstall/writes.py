@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
@@ -19,10 +19,11 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.wire.base import to_plain
+from claimctl.wire.base import Object, to_plain
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS, Resource
 
 T = TypeVar("T")
 
@@ -54,13 +55,7 @@ class UninstallWriter:
     async def remove_annotations(self, workload: AnnotatedWorkload) -> None:
         """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
         meta, gone = workload.meta, dict.fromkeys(workload.annotations)
-        await self._client.merge_patch(
-            workload.resource,
-            meta.name,
-            {"metadata": {"annotations": gone}},
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
+        await self._patch(workload.resource, meta, {"metadata": {"annotations": gone}})
         annotations = ", ".join(
             f"{key}={value}" for key, value in sorted(workload.annotations.items())
         )
@@ -87,16 +82,12 @@ class UninstallWriter:
         if not gone or scanned.reserved:
             return
         owners = [to_plain(owner) for owner in meta.owner_references if owner.uid not in gone]
-        await self._client.merge_patch(
-            RESOURCECLAIMS,
-            meta.name,
-            {"metadata": {"ownerReferences": owners or None}},
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
+        patch = {"metadata": {"ownerReferences": owners or None}}
+        await self._patch(RESOURCECLAIMS, meta, patch)
         self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
-    async def write_list(self, scanned: ScannedClaim, write: WriteList) -> None:
+    async def write_list(self, wanted: tuple[ScannedClaim, WriteList]) -> None:
+        scanned, write = wanted
         meta, before = scanned.claim.metadata, len(scanned.claim.status.reserved_for)
         await change_list(self._client, RESOURCECLAIMS, scanned.claim, write.reserved_for)
         text = f"list of {before} entries: {len(write.reserved_for)} stay"
@@ -104,14 +95,14 @@ class UninstallWriter:
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata
-        await self._client.merge_patch(
-            PODGROUPS,
-            meta.name,
-            finalizers_patch(meta.finalizers, remove=FINALIZER),
-            meta.namespace,
-            resource_version=meta.resource_version,
-        )
+        await self._patch(PODGROUPS, meta, finalizers_patch(meta.finalizers, remove=FINALIZER))
         self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
+
+    async def _patch(self, resource: Resource[Any], meta: ObjectMeta, patch: Object) -> None:
+        version = meta.resource_version
+        await self._client.merge_patch(
+            resource, meta.name, patch, meta.namespace, resource_version=version
+        )
 
     def note(self, kind: str, namespace: str, name: str, what: str) -> None:
         """Remember and report that something was removed."""

@@ -155,8 +155,8 @@ def test_a_pod_that_a_scheduler_may_be_binding_without_listing_it_is_listed(
 
 def test_a_pod_that_is_being_bound_is_listed_also_when_its_group_was_taken_out_before() -> None:
     held, pods = claim(ref(1), allocation=AllocationResult()), [pod(1), of_group(PENDING, "gang")]
-    assert isinstance(expand(held, pods, again=True), Unchanged)
-    assert expand(held, pods, again=True, opened_by=[GROUP]) == Expanded((ref(1), ref(2)), ())
+    assert isinstance(expand(held, pods), Unchanged)
+    assert expand(held, pods, opened_by=[GROUP]) == Expanded((ref(1), ref(2)), ())
 
 
 def test_pods_that_are_gone_or_done_go_from_the_list() -> None:
@@ -183,21 +183,17 @@ def test_a_tombstone_gives_way_when_living_pods_need_every_place() -> None:
     assert (len(expansion.reserved_for), expansion.pods) == (LIMIT, LIMIT)
 
 
-def test_a_claim_without_workload_reference_is_left_as_it_is() -> None:
-    assert expand(claim(ref(1), ref(2)), [pod(1), pod(3)]) == Unchanged(pods=2, by_pods=True)
-
-
 def test_a_claim_without_allocation_has_nothing_to_expand() -> None:
     assert expand(claim(allocation=None), [pod(1)]) == Unchanged()
 
 
 def test_a_pod_that_came_while_the_list_was_written_is_added_afterwards() -> None:
-    expansion = expand(claim(ref(1), ref(8)), [pod(1), pod(2)], again=True)
+    expansion = expand(claim(ref(1), ref(8)), [pod(1), pod(2)])
     assert expansion == Expanded((ref(1), ref(8), ref(2)), ())
 
 
 def test_looking_again_at_a_complete_list_changes_nothing() -> None:
-    assert expand(claim(ref(1), ref(8)), [pod(1)], again=True) == Unchanged(pods=2, by_pods=True)
+    assert expand(claim(ref(1), ref(8)), [pod(1)]) == Unchanged(pods=2, by_pods=True)
 
 
 def test_a_group_is_expanded_like_a_workload_where_the_claim_is_its_pods_own() -> None:

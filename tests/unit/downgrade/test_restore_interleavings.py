@@ -111,11 +111,11 @@ class WayBack(Scene):
     async def carry_out(self, gate: Gate) -> None:
         """Until the plan is carried out, cannot be, or the connection breaks."""
         found = await plans.find(self.server.client)
-        if not found:
+        if found is None:
             return
         client = Client(gate, self.server.clock, rng=Random(0))
         try:
-            await plans.carry_out(client, found[0], self.server.clock, lambda _: None, "native")
+            await plans.carry_out(client, found, self.server.clock, lambda _: None, "native")
         except (plans.PlanRefused, Unreachable):
             return
 

@@ -190,10 +190,10 @@ class Scene:
         patience = 10 * plans.QUIET_SECONDS
         client = Client(gate, self.server.clock, rng=Random(0), timeout_seconds=patience)
         found = await plans.find(self.server.client)
-        if not found:
+        if found is None:
             return
         try:
-            await plans.carry_out(client, found[0], self.server.clock, lambda _: None)
+            await plans.carry_out(client, found, self.server.clock, lambda _: None)
         except (plans.PlanRefused, Unreachable):
             return
 

@@ -12,8 +12,8 @@ from claimctl.commands.controller import work
 def test_the_flags_of_the_connection_keep_their_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     accesses: list[Access] = []
 
-    def note(flags: work.Flags, **_: object) -> int:
-        accesses.append(flags.access)
+    def note(access: Access, *_: object, **__: object) -> int:
+        accesses.append(access)
         return 0
 
     monkeypatch.setattr(work, "run_controller", note)

@@ -304,7 +304,7 @@ def test_a_claim_that_an_unreadable_pod_may_use_is_not_expanded(
 
 def test_pods_alone_are_no_reason_to_refuse_unless_one_may_be_missing() -> None:
     by_pods, found = claim(pod_ref("bad")), bad(PODS, spec=uses(CLAIM))
-    assert isinstance(expand(by_pods, [], again=True, unreadable=[found]), Unchanged)
+    assert isinstance(expand(by_pods, [], unreadable=[found]), Unchanged)
     by_pods = claim(pod_ref("a"))
     pods = [running("a")]
-    assert isinstance(expand(by_pods, pods, again=True, unreadable=[found]), ExpansionRefused)
+    assert isinstance(expand(by_pods, pods, unreadable=[found]), ExpansionRefused)
