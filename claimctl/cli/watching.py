@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TextIO
 
 from claimctl.kube.client import Client
@@ -30,10 +30,14 @@ async def changes(
     """
     changed = asyncio.Event()
     # the versions are read before the caller's first look: it misses nothing then
-    versions = [await _version_if_any(client, namespace, resource) for resource in watched]
+    starts = []
+    for resource in watched:
+        version = ""
+        with suppress(KubeError):
+            version = await client.version_now(resource, namespace)
+        starts.append((resource, version))
     tasks = [
-        asyncio.create_task(_watch(client, clock, namespace, (resource, version), changed))
-        for resource, version in zip(watched, versions, strict=True)
+        asyncio.create_task(_watch(client, clock, namespace, start, changed)) for start in starts
     ]
     try:
         yield _iterate(clock, changed)
@@ -63,7 +67,7 @@ async def _watch(
     while True:
         try:
             if not version:
-                version = await _version(client, namespace, resource)
+                version = await client.version_now(resource, namespace)
                 changed.set()
             stream = client.watch(resource, namespace, resource_version=version)
             async with aclosing(stream) as events:
@@ -75,22 +79,6 @@ async def _watch(
             version = ""
             await clock.sleep(AGAIN_SECONDS)
             changed.set()
-
-
-async def _version_if_any(client: Client, namespace: str, resource: Resource[Any]) -> str:
-    """The version of the collection now; '' if it cannot be read."""
-    try:
-        return await _version(client, namespace, resource)
-    except KubeError:
-        return ""
-
-
-async def _version(client: Client, namespace: str, resource: Resource[Any]) -> str:
-    """The version of the collection now."""
-    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
-        async for page in pages:
-            return page.resource_version
-    return ""
 
 
 def clear(out: TextIO) -> None:

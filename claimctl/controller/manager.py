@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -179,10 +178,7 @@ class Manager:
 
         An API server gives no bookmark of it before it was asked for a list of that kind.
         """
-        async with aclosing(self._client.pages(resource, limit=1, partial=True)) as pages:
-            async for page in pages:
-                return page.resource_version
-        return ""
+        return await self._client.version_now(resource)
 
     async def _catch_up(self, caches: Caches) -> None:
         """Wait until the caches show everything up to the start of this process.

@@ -87,7 +87,7 @@ class SharedLists:
         uids: set[str] = set()
         unread: list[Unreadable] = []
         version = ""
-        async with aclosing(self._client.pages(PODS, namespace, partial=True)) as pages:
+        async with aclosing(self._client.pages(PODS, namespace)) as pages:
             async for page in pages:
                 version = page.resource_version
                 uids.update(pod.metadata.uid for pod in page.items)

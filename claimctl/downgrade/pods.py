@@ -78,7 +78,7 @@ async def _gather(
     client: Client, namespace: str, gathering: _Gathering, limit: int
 ) -> tuple[PodsOfClaims, int]:
     unreadable: list[Unreadable] = []
-    async for page in client.pages(PODS, namespace, limit=limit, partial=True):
+    async for page in client.pages(PODS, namespace, limit=limit):
         unreadable += page.unreadable
         for pod in page.items:
             gathering.add(pod)

@@ -184,7 +184,9 @@ class Client:
         selectors = {"label_selector": label_selector, "field_selector": field_selector}
         every = self.collect(resource, lambda item: item, namespace, limit=limit, **selectors)
         listing = await every
-        return listing if partial else self._whole(resource, namespace, listing)
+        for unread in () if partial else listing.unreadable:
+            raise UnreadableObject("GET", self.served(resource).path(namespace), unread)
+        return listing
 
     async def collect(
         self,
@@ -202,7 +204,7 @@ class Client:
         items: list[U] = []
         unreadable: list[Unreadable] = []
         version = ""
-        pages = self.pages(resource, namespace, limit=limit, partial=True, **selectors)
+        pages = self.pages(resource, namespace, limit=limit, **selectors)
         try:
             async with aclosing(pages) as read:
                 async for page in read:
@@ -237,19 +239,15 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         limit: int = PAGE,
-        partial: bool = False,
         version: str = "",
     ) -> AsyncGenerator[Listing[T], None]:
-        """Yield the pages of one consistent quorum read.
+        """Yield the pages of one consistent quorum read, with ``unreadable`` objects.
 
         Args:
             version: if given, read the objects as they were at this version instead.
             limit: the number of objects a page; 0 means a single page.
-            partial: return objects that cannot be decoded in ``unreadable``. The caller must look
-                there.
 
         Raises:
-            UnreadableObject: an object cannot be decoded, and ``partial`` is false.
             Gone: a page token expired before the next page was requested; start over.
         """
         # limit=0 means 'no limit'; the server needs the limit again beside each token
@@ -258,10 +256,14 @@ class Client:
         query = (*always, *exact) if version else always
         while True:
             page = await self._page(resource, namespace, query)
-            yield page if partial else self._whole(resource, namespace, page)
+            yield page
             if not page.continue_token:
                 return
             query = (*always, ("continue", page.continue_token))
+
+    async def version_now(self, resource: Resource[Any], namespace: str = "") -> str:
+        """The version of the collection now: a page of one object has it, too."""
+        return (await self._page(resource, namespace, (("limit", "1"),))).resource_version
 
     async def create(
         self,
@@ -541,11 +543,6 @@ class Client:
         call = self._call("PATCH", resource, *where, query=query, body=body)
         call = replace(call, headers={"content-type": kind})
         return self._decode(call, resource, await self._sender.send(call))
-
-    def _whole(self, resource: Resource[T], namespace: str, listing: Listing[T]) -> Listing[T]:
-        for unread in listing.unreadable:
-            raise UnreadableObject("GET", self.served(resource).path(namespace), unread)
-        return listing
 
     def _decode(self, call: Call, resource: Resource[T], body: Body) -> T:
         try:

@@ -313,9 +313,7 @@ class Informer(Generic[T]):
         relist, version = Relist(self._cache), ""
         self._lists += 1
         client = self._client.without_retries(_BEGIN_SECONDS) if begin else self._client
-        pages = client.pages(
-            self.resource, self._namespace, limit=self._page_size, partial=True, version=begin
-        )
+        pages = client.pages(self.resource, self._namespace, limit=self._page_size, version=begin)
         async with aclosing(pages):
             async for page in pages:
                 relist.add(page)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 import typer
 
 from claimctl.cli.access import Access
@@ -43,13 +41,9 @@ async def place_of(session: Session, namespace: str | None) -> str:
 
 async def _may_list_everywhere(client: Client) -> bool:
     try:
-        async with aclosing(client.pages(RESOURCECLAIMS, limit=1, partial=True)) as pages:
-            async for _ in pages:
-                break
-    except Forbidden:
-        return False
-    except KubeError:  # the examination says what is the matter
-        return True
+        await client.version_now(RESOURCECLAIMS)
+    except KubeError as error:  # the examination says what is the matter
+        return not isinstance(error, Forbidden)
     return True
 
 

@@ -67,8 +67,8 @@ async def scan_claims(
     pods = await client.collect(PODS, lambda pod: (pod.metadata.uid, slim_pod(pod)), namespace)
     listed = clock.monotonic()
     users: dict[ClaimKey, list[Pod]] = {}
-    for _, pod in pods.items:
-        for name in sorted(claim_names(pod)) if pod is not None else ():
+    for pod in (pod for _, pod in pods.items if pod is not None):
+        for name in sorted(claim_names(pod)):
             users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
     all_pods = _AllPods(
         users,

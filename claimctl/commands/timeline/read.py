@@ -88,9 +88,7 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
         Gone: the server does not know them any more.
         _Incomplete: the server did not report them all in time.
     """
-    # a LIST has the version of the server, also a page of one object
-    async with aclosing(client.pages(resource, namespace, limit=1, partial=True)) as pages:
-        now = (await anext(pages)).resource_version
+    now = await client.version_now(resource, namespace)
     writes: list[_Write] = []
     stream = client.watch(
         resource, namespace, resource_version=FIRST, timeout_seconds=_WATCH_SECONDS

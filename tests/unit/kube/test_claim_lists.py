@@ -84,7 +84,7 @@ async def by_controller(client: Client, claim: ResourceClaim, wanted: Iterable[R
 async def by_uninstall(client: Client, claim: ResourceClaim, wanted: Iterable[Reference]) -> None:
     write = WriteList(claim.metadata.resource_version, tuple(wanted))
     scanned = ScannedClaim(claim, LiveList("", (), frozenset()), NOW)
-    await writes.UninstallWriter(client, lambda _: None).write_list(scanned, write)
+    await writes.UninstallWriter(client, lambda _: None).write_list((scanned, write))
 
 
 Way = Callable[[Client, ResourceClaim, Iterable[Reference]], Awaitable[None]]
