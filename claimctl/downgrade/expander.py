@@ -7,11 +7,11 @@ a crash between the two writes loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from claimctl.downgrade.claims import write_list
-from claimctl.downgrade.expansion import Expanded, ExpansionRefused, expand_recorded
+from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand_recorded
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
     announced,
@@ -28,7 +28,7 @@ from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, Request
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.users.binding import binding_seconds
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.seams import Clock
 
@@ -84,9 +84,7 @@ class Expander:
             claim: the claim, read before ``pods`` were listed.
             uncertain: UIDs of references that an earlier write may have removed.
         """
-        expansion = expand_recorded(
-            claim, pods, record, on_record=self.on_record, tombstones=self.tended
-        )
+        expansion = self._expansion(record, claim, pods)
         if not isinstance(expansion, Expanded):
             return Attempt(expanded_record(record, claim, expansion, uncertain))
         if expansion.ahead:
@@ -97,18 +95,39 @@ class Expander:
             record = announced(record, claim)
             await self.announce(record)
         try:
-            await write_list(self.client, claim, expansion.reserved_for)
+            refused = await self._write(record, claim, expansion.reserved_for, uncertain)
         except Conflict:
             return Attempt(withdrawn(record, claim, uncertain), True, uncertain)
         except RequestTimeout:
             # The server may have carried out our write, or may still do so.
             return Attempt(record, True, uncertain_uids(record))
+        return refused or Attempt(expanded_record(record, claim, expansion))
+
+    def _expansion(
+        self, record: DowngradedClaim, claim: ResourceClaim, pods: PodsOfClaims
+    ) -> Expansion:
+        known, tended = self.on_record, self.tended
+        return expand_recorded(claim, pods, record, on_record=known, tombstones=tended)
+
+    async def _write(
+        self,
+        record: DowngradedClaim,
+        claim: ResourceClaim,
+        entries: Iterable[Reference],
+        uncertain: Collection[str],
+    ) -> Attempt | None:
+        """Write the list; the attempt of a claim that is gone or whose write is refused.
+
+        Raises:
+            Conflict, RequestTimeout: read the claim and try again.
+        """
+        try:
+            await write_list(self.client, claim, entries)
         except NotFound:
             return Attempt(over(record))
         except (Forbidden, Invalid) as error:
-            left = withdrawn(record, claim, uncertain)
-            return Attempt(failed(left, error.reason, str(error)))
-        return Attempt(expanded_record(record, claim, expansion))
+            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
+        return None
 
     async def list_beside_groups(
         self,
@@ -122,7 +141,7 @@ class Expander:
         Schedulers go on binding pods of a group while its object exists. So the object goes before
         the reference does: a kubelet refuses a pod if neither the pod nor its group is listed.
         """
-        expansion = self._decide(record, claim, pods)
+        expansion = self._expansion(record, claim, pods)
         if isinstance(expansion, ExpansionRefused):
             return Attempt(expanded_record(record, claim, expansion, uncertain))
         listed = {entry.uid: entry for entry in claim.status.reserved_for}
@@ -131,14 +150,10 @@ class Expander:
         if len(entries) == len(listed) or len(entries) > LIMIT:
             return Attempt(record)
         try:
-            await write_list(self.client, claim, entries.values())
+            refused = await self._write(record, claim, entries.values(), uncertain)
         except (Conflict, RequestTimeout):
             return Attempt(record, True, uncertain)
-        except NotFound:
-            return Attempt(over(record))
-        except (Forbidden, Invalid) as error:
-            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
-        return Attempt(record)
+        return refused or Attempt(record)
 
     async def _take_out(
         self,
@@ -150,17 +165,14 @@ class Expander:
     ) -> Attempt:
         """Take the pods out that were listed ahead; the workload references stay."""
         left = [entry for entry in claim.status.reserved_for if entry.uid not in ahead]
+        refused = None
         try:
-            await write_list(self.client, claim, left)
+            refused = await self._write(record, claim, left, uncertain)
         except Conflict:
             return Attempt(record, True, uncertain)
         except RequestTimeout:
             pass  # The server may have carried out our write: wait as if it had.
-        except NotFound:
-            return Attempt(over(record))
-        except (Forbidden, Invalid) as error:
-            return Attempt(failed(withdrawn(record, claim, uncertain), error.reason, str(error)))
-        return Attempt(record, True, uncertain, self.binding_left(claim, pods))
+        return refused or Attempt(record, True, uncertain, self.binding_left(claim, pods))
 
     def binding_left(self, claim: ResourceClaim, pods: PodsOfClaims) -> float:
         """Seconds for which a scheduler may bind pending pods of a claim that is just closed."""
