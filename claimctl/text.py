@@ -49,7 +49,7 @@ def duration(seconds: float) -> str:
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
         return f"{whole}s"
-    _, unit, name, lesser, lesser_name, until = next(one for one in _RANGES if whole < one[0])
+    _, unit, name, lesser, lesser_name, until = next(known for known in _RANGES if whole < known[0])
     rest = whole % unit // lesser if whole < until else 0
     return f"{whole // unit}{name}" + (f"{rest}{lesser_name}" if rest else "")
 

@@ -30,17 +30,17 @@ async def children_left(
         # a kind that is not served has no objects
         if resource is not None:
             listed = await client.list(resource, namespace)
-            objects += [(kind, each) for each in listed.items]
+            objects += [(kind, child) for child in listed.items]
     family, grows = {uid}, True
     while grows:
-        new = {each.metadata.uid for _, each in objects if family & _owners(each)} - family
+        new = {child.metadata.uid for _, child in objects if family & _owners(child)} - family
         family, grows = family | new, bool(new)
-    mine = [(kind, each) for kind, each in objects if each.metadata.uid in family]
+    mine = [(kind, child) for kind, child in objects if child.metadata.uid in family]
     return tuple(
         sorted(
-            f"{kind[1]} {each.metadata.name}"
-            for kind, each in mine
-            if not each.metadata.deleting and _may_make_pods(_rule(kinds, kind), each)
+            f"{kind[1]} {child.metadata.name}"
+            for kind, child in mine
+            if not child.metadata.deleting and _may_make_pods(_rule(kinds, kind), child)
         )
     )
 

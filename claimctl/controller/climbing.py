@@ -55,10 +55,10 @@ class Climber:
             if resource is None or not resource.namespaced:
                 return None
             header = read_as(resource, ObjectHeader)
-            found = await self._client.get(header, reference.name, key.namespace)
+            owner = await self._client.get(header, reference.name, key.namespace)
         except NotFound:
             return None
         except (Forbidden, UnreadableObject) as error:
             log.info("chain ends", kind=reference.kind, name=reference.name, error=str(error))
             return None
-        return found.metadata.controller() if found.metadata.uid == reference.uid else None
+        return owner.metadata.controller() if owner.metadata.uid == reference.uid else None

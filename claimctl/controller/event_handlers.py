@@ -261,7 +261,7 @@ class Triggers:
             return
         for pod in self._caches.pods.items():
             above = self._climber.chains.above(pod) if pod.metadata.namespace == namespace else ()
-            if owner.uid in {each.uid for each in above}:
+            if owner.uid in {upper.uid for upper in above}:
                 self._note_owners(pod)
                 self._enqueue(ClaimKey(namespace, name) for name in sorted(claim_names(pod)))
 

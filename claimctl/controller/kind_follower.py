@@ -116,7 +116,7 @@ class KindFollower:
         await self._write_statuses()
 
     async def _write_statuses(self) -> None:
-        """Say in each WorkloadKind what became of its kind."""
+        """Say in document WorkloadKind what became of its kind."""
         for document in self._caches.kind_rules.items() if self._leads() else ():
             kind, meta = (document.spec.group, document.spec.kind), document.metadata
             status = status_of(document, self._caches.kinds.states.get(kind), self._clock.now())
@@ -149,8 +149,8 @@ class KindFollower:
 
     def _rules(self) -> dict[Kind, WorkloadKind]:
         """The users' WorkloadKinds by kind; of two, the one whose name sorts first."""
-        documents = sorted(self._caches.kind_rules.items(), key=lambda each: each.metadata.name)
-        return {(each.spec.group, each.spec.kind): each for each in reversed(documents)}
+        documents = sorted(self._caches.kind_rules.items(), key=lambda rule: rule.metadata.name)
+        return {(rule.spec.group, rule.spec.kind): rule for rule in reversed(documents)}
 
     def _reserved(self) -> set[Kind]:
         kinds = {kind_of(reservation) for reservation in self._caches.reservations.items()}

@@ -9,7 +9,7 @@ from typing import Any
 from claimctl.controller.dialect.api_versions import look
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.planning import plan
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -72,7 +72,7 @@ async def expect_pinned(stage: Stage, pods: Iterable[str]) -> None:
     made = await runner(stage, crowding("Never")).plan()
     said = {str(each.pod): str(each.reason) for each in made.skipped}
     for pod in pods:
-        if said.get(pod) != Reason.PINNED:
+        if said.get(pod) != Ground.PINNED:
             raise StoryFailed(f"the dry run says {said.get(pod, 'nothing')} of {pod}")
 
 

@@ -13,7 +13,7 @@ from kube_in_process.storage.store import Revision
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.own_taints import is_own
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -33,10 +33,10 @@ ROUNDS = 6
 SETTINGS = RunSettings(deadline=300.0, landing=60.0, poll=1.0, retry=Backoff(first=1.0, cap=10.0))
 _HINDERED = frozenset(
     {
-        Reason.BUDGET_SPENT,
-        Reason.BUDGET_NOT_OBSERVED,
-        Reason.LIMIT_PER_NODE,
-        Reason.LIMIT_TOTAL,
+        Ground.BUDGET_SPENT,
+        Ground.BUDGET_NOT_OBSERVED,
+        Ground.LIMIT_PER_NODE,
+        Ground.LIMIT_TOTAL,
     }
 )
 """Reasons that end with the run: what was left for one of them may move in the next one."""

@@ -14,7 +14,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.policyfile.reading import check
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
@@ -127,9 +127,9 @@ async def rescheduled(stage: Stage, policy: str) -> RunReport:
     return report
 
 
-def reasons(plan: Plan, *pods: str) -> dict[str, Reason]:
+def reasons(plan: Plan, *pods: str) -> dict[str, Ground]:
     """Why pods stay, by name; each has one reason. A generated name counts up to its last dash."""
-    found: dict[str, Reason] = {}
+    found: dict[str, Ground] = {}
     for each in plan.skipped:
         if each.pod.namespace.startswith(NAMESPACE) and (not pods or each.pod.name in pods):
             assert each.pod.name not in found, f"{each.pod.name} has two reasons"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import DEPLOYMENTS
 from tests.e2e.harness import NAMESPACE, NewStage, Stage
 from tests.e2e.rescheduling import (
@@ -54,7 +54,7 @@ async def test_a_pod_that_would_overload_any_node_stays(stage: Stage) -> None:
     for _ in range(3):
         report = await rescheduled(stage, EXAMPLE)
         assert report.evicted == 0
-    assert list(reasons(report.plan).values()) == [Reason.NO_BETTER_NODE]
+    assert list(reasons(report.plan).values()) == [Ground.NO_BETTER_NODE]
 
 
 @pytest.mark.cluster(THREE)
@@ -75,14 +75,14 @@ async def test_pods_are_evicted_in_the_order_of_their_classes(new_stage: NewStag
     assert apps
 
 
-PROTECTED: dict[str, tuple[Reason, dict[str, Any]]] = {
-    "critical": (Reason.CRITICAL, {"spec": {"priorityClassName": "system-cluster-critical"}}),
-    "local": (Reason.LOCAL_STORAGE, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
+PROTECTED: dict[str, tuple[Ground, dict[str, Any]]] = {
+    "critical": (Ground.CRITICAL, {"spec": {"priorityClassName": "system-cluster-critical"}}),
+    "local": (Ground.LOCAL_STORAGE, {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
     "patient": (
-        Reason.DO_NOT_DISRUPT,
+        Ground.DO_NOT_DISRUPT,
         {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
     ),
-    "foreign": (Reason.UNKNOWN_SCHEDULER, {"spec": {"schedulerName": "other"}}),
+    "foreign": (Ground.UNKNOWN_SCHEDULER, {"spec": {"schedulerName": "other"}}),
 }
 
 
@@ -101,7 +101,7 @@ async def test_protected_pods_stay_each_for_its_reason(stage: Stage) -> None:
     assert report.evicted == 0
     found = {name.partition("-")[0]: why for name, why in reasons(report.plan).items()}
     wanted = {name: why for name, (why, _) in PROTECTED.items() if name != "foreign"}
-    wanted |= {"alone": Reason.NO_OWNER, "mirror": Reason.STATIC, "agent": Reason.DAEMON_SET}
+    wanted |= {"alone": Ground.NO_OWNER, "mirror": Ground.STATIC, "agent": Ground.DAEMON_SET}
     assert {name: found.get(name) for name in wanted} == wanted
 
 

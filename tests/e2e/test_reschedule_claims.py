@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
 from tests.e2e.harness import DEVICE_CLASS, Stage
@@ -51,7 +51,7 @@ async def test_pods_move_only_to_free_devices(stage: Stage) -> None:
     assert report.evicted == 1
     await stage.until_running(19)
     assert (await places(stage, "web"))[stage.site.nodes[1]] == 1
-    assert set(reasons(report.plan).values()) == {Reason.NO_DEVICES}
+    assert set(reasons(report.plan).values()) == {Ground.NO_DEVICES}
 
 
 @pytest.mark.cluster(THREE)
@@ -83,7 +83,7 @@ async def test_a_unit_that_a_budget_splits_stays(stage: Stage) -> None:
     report = await rescheduled(stage, utilization(*CPU, evictor="{moveHeldClaims: WholeUnit}"))
     assert report.evicted == 0
     train = {why for name, why in reasons(report.plan).items() if name.startswith("train-")}
-    assert train <= {Reason.UNIT, Reason.BUDGET_SPENT}
+    assert train <= {Ground.UNIT, Ground.BUDGET_SPENT}
     assert train
 
 

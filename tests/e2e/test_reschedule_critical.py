@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import HelpState, Result
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
@@ -56,7 +56,7 @@ async def test_a_critical_pod_must_bear_the_taint(stage: Stage) -> None:
     report = await rescheduled(stage, CRITICAL)
     assert (report.evicted, reasons(report.plan, "vital")) == (
         0,
-        {"vital": Reason.TOLERATION_MISSING},
+        {"vital": Ground.TOLERATION_MISSING},
     )
 
 
@@ -68,7 +68,7 @@ async def test_a_critical_pod_that_never_fits_costs_nobody_anything(stage: Stage
     report = await rescheduled(stage, CRITICAL)
     assert (report.evicted, reasons(report.plan, "vital")) == (
         0,
-        {"vital": Reason.DOES_NOT_FIT_EVEN_EMPTY},
+        {"vital": Ground.DOES_NOT_FIT_EVEN_EMPTY},
     )
 
 
@@ -84,7 +84,7 @@ async def test_where_only_cpu_lacks_the_scheduler_preempts(stage: Stage) -> None
     await critical(stage, count=0, containers=[container])
     plan = await planned(stage, CRITICAL)
     assert plan.moves == ()
-    assert reasons(plan, "vital") == {"vital": Reason.SCHEDULER_PREEMPTS}
+    assert reasons(plan, "vital") == {"vital": Ground.SCHEDULER_PREEMPTS}
     await stage.site.resume("kubelet")
     await stage.until(lambda: _is_bound(stage), "the scheduler has bound it")
 
@@ -124,10 +124,10 @@ async def test_without_a_controller_nobody_leaves_a_held_claim(stage: Stage) -> 
     assert len(plan.moves) == 6
     await stage.stop()
     report = await process.execute(plan)
-    assert {step.reason for step in report.steps} == {Reason.CONTROLLER_AWAY}
+    assert {step.reason for step in report.steps} == {Ground.CONTROLLER_AWAY}
     assert [help_.result for help_ in report.helps] == [HelpState.WAITS]
     plan = await planned(stage, CRITICAL)
-    assert reasons(plan, "vital") == {"vital": Reason.VICTIMS_STAY}
+    assert reasons(plan, "vital") == {"vital": Ground.VICTIMS_STAY}
     assert "6 ControllerAway" in plan.skipped[0].detail
     assert await taints(stage) == []
 
@@ -142,9 +142,9 @@ async def test_a_controller_that_does_not_know_the_claim_yet_is_waited_for(stage
     await stage.stop()
     await stage.started("two")
     report = await process.execute(before)
-    assert {step.reason for step in report.steps} == {Reason.CHANGED}
+    assert {step.reason for step in report.steps} == {Ground.CHANGED}
     plan = await planned(stage, CRITICAL)
-    assert reasons(plan, "vital") == {"vital": Reason.VICTIMS_STAY}
+    assert reasons(plan, "vital") == {"vital": Ground.VICTIMS_STAY}
     assert "6 ControllerIsNew" in plan.skipped[0].detail
     await stage.clock.sleep(300)
     report = await rescheduled(stage, CRITICAL)
@@ -248,7 +248,7 @@ async def test_ten_critical_pods_at_once_are_helped_one_after_the_other(stage: S
     await _full(stage)
     for name in VITAL:
         await critical(stage, name=name)
-    others = dict.fromkeys(VITAL[1:], Reason.ROOM_FOR_ANOTHER)
+    others = dict.fromkeys(VITAL[1:], Ground.ROOM_FOR_ANOTHER)
     assert reasons(await planned(stage, CRITICAL), *VITAL) == others
     async with looping(stage, CRITICAL, interval=3600.0):
         await stage.until(lambda: _all_are_helped(stage), "all are bound", within=60)

@@ -19,7 +19,7 @@ from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.observing import Observation
 from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS, PODGROUPS
@@ -208,7 +208,7 @@ async def test_what_holds_for_every_plan(seed: int) -> None:
         moved = [move.pod.uid for move in first.moves]
         stays = [each.pod.uid for each in first.skipped]
         assert len({*moved, *stays}) == len(moved) + len(stays)
-        assert all(each.reason in list(Reason) for each in first.skipped)
+        assert all(each.reason in list(Ground) for each in first.skipped)
         _check_limits(cluster, first)
         _check_budgets(stage, first)
 

@@ -10,7 +10,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.steps import Result, RunReport
 from claimctl.wire.resources import JOBS, PODS
@@ -31,7 +31,7 @@ from tests.e2e.moving import (
 OPTIONS = ClusterOptions(preset=Preset.RESERVED_FOR_ANY_POD, nodes=3)
 
 
-def results(report: RunReport) -> list[tuple[Result, Reason | None]]:
+def results(report: RunReport) -> list[tuple[Result, Ground | None]]:
     return [(step.result, step.reason) for step in report.steps]
 
 
@@ -143,7 +143,7 @@ async def test_a_pod_that_changed_is_left_and_no_other_is_taken() -> None:
             "pods", NAMESPACE, first.metadata.name, {"metadata": {"labels": {"new": "1"}}}
         )
         report = await runner(stage).execute(plan)
-        assert results(report) == [(Result.LEFT, Reason.CHANGED), (Result.EVICTED, None)]
+        assert results(report) == [(Result.LEFT, Ground.CHANGED), (Result.EVICTED, None)]
         assert report.steps[0].detail == "changed since the plan: labels"
         assert report.blocked == []
         assert evictions(stage) == [second.metadata.name]
@@ -156,7 +156,7 @@ async def test_a_new_pod_of_the_same_name_is_not_evicted() -> None:
         plan = await plan_of(stage, [move(pod)])
         await stage.delete(PODS, pod.metadata.name)
         report = await runner(stage).execute(plan)
-        assert results(report) == [(Result.LEFT, Reason.CHANGED)]
+        assert results(report) == [(Result.LEFT, Ground.CHANGED)]
 
 
 async def test_a_refused_eviction_is_tried_until_the_deadline() -> None:
@@ -165,7 +165,7 @@ async def test_a_refused_eviction_is_tried_until_the_deadline() -> None:
         await budget(stage, "all", 3)
         began = stage.clock.monotonic()
         report = await runner(stage).execute(await plan_of(stage, [move(pod)]))
-        assert results(report) == [(Result.LEFT, Reason.REFUSED)]
+        assert results(report) == [(Result.LEFT, Ground.REFUSED)]
         assert [step.move.pod.name for step in report.blocked] == [pod.metadata.name]
         assert QUICK.deadline <= stage.clock.monotonic() - began < QUICK.deadline + 10
         assert evictions(stage) == []
@@ -188,7 +188,7 @@ async def test_a_pod_under_two_budgets_is_reported_at_once() -> None:
         await budget(stage, "one", 1)
         await budget(stage, "two", 1)
         report = await runner(stage).execute(await plan_of(stage, [move(pod)]))
-        assert results(report) == [(Result.LEFT, Reason.TWO_BUDGETS)]
+        assert results(report) == [(Result.LEFT, Ground.TWO_BUDGETS)]
 
 
 async def test_a_missing_right_ends_the_run_and_says_what_was_done() -> None:
@@ -220,7 +220,7 @@ async def test_a_unit_is_evicted_whole_or_not_at_all() -> None:
         await budget(stage, "all", 3)
         moves = [move(pod, unit="u") for pod in chosen[:2]]
         report = await runner(stage).execute(await plan_of(stage, moves))
-        assert results(report) == [(Result.LEFT, Reason.REFUSED), (Result.LEFT, Reason.UNIT)]
+        assert results(report) == [(Result.LEFT, Ground.REFUSED), (Result.LEFT, Ground.UNIT)]
         assert evictions(stage) == []
 
 
@@ -238,8 +238,8 @@ async def test_a_unit_that_is_refused_in_the_middle_is_reported_and_ends_the_run
         report = await runner(stage).execute(plan)
         assert [step.reason for step in report.steps] == [
             None,
-            Reason.PARTLY_EVICTED,
-            Reason.DEADLINE,
+            Ground.PARTLY_EVICTED,
+            Ground.DEADLINE,
         ]
         assert len(evictions(stage)) == 1
 
@@ -256,7 +256,7 @@ async def test_an_interrupted_run_finishes_its_write_and_removes_its_taint() -> 
         report = await run
         assert report.interrupted
         assert await taints(stage) == []
-        assert [step.reason for step in report.steps] == [None, Reason.INTERRUPTED]
+        assert [step.reason for step in report.steps] == [None, Ground.INTERRUPTED]
 
 
 async def test_an_eviction_without_an_answer_counts_as_done_if_the_pod_goes() -> None:

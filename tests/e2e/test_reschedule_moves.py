@@ -8,7 +8,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.refusals import AVOIDS
 from claimctl.reschedule.run.steps import Result
 from claimctl.wire.resources import DEPLOYMENTS
@@ -109,7 +109,7 @@ async def test_a_budget_allows_one_eviction_at_a_time(stage: Stage) -> None:
     await stage.clock.sleep(2)
     report = await rescheduled(stage, DUPLICATES)
     assert [step.result for step in report.steps] == [Result.EVICTED]
-    assert Reason.BUDGET_SPENT in reasons(report.plan).values()
+    assert Ground.BUDGET_SPENT in reasons(report.plan).values()
 
 
 @three
@@ -119,7 +119,7 @@ async def test_a_held_claim_pins_its_pod(stage: Stage) -> None:
     report = await rescheduled(stage, utilization(*CPU))
     assert report.evicted == 0
     (train,) = [name for name in await names(stage) if name.startswith("train-")]
-    assert reasons(report.plan, train) == {train: Reason.PINNED}
+    assert reasons(report.plan, train) == {train: Ground.PINNED}
     await evict(stage, train)
     await stage.until(lambda: _is_replaced(stage, train), "another pod of train runs")
     assert await places(stage, "train") == {stage.site.nodes[0]: 1} | dict.fromkeys(

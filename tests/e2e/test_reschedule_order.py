@@ -8,7 +8,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.plan import Move
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import Result
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.e2e.harness import Stage, embedded_stage
@@ -81,7 +81,7 @@ async def test_a_move_is_judged_again_when_an_earlier_one_went_elsewhere() -> No
             Result.LEFT,
             Result.EVICTED,
         ]
-        assert report.steps[1].reason is Reason.CHANGED
+        assert report.steps[1].reason is Ground.CHANGED
         assert "no longer looks as planned" in report.steps[1].detail
         assert report.blocked == []
 
@@ -106,7 +106,7 @@ async def test_a_move_waits_until_the_node_it_goes_to_is_open_again() -> None:
         moves = [move(web, unit="u", closes=closed), to(other, closed)]
         settings = changed(QUICK, deadline=20.0)
         report = await runner(stage, settings=settings).execute(await plan_of(stage, moves, step))
-        assert [each.reason for each in report.steps] == [None, Reason.DEADLINE]
+        assert [each.reason for each in report.steps] == [None, Ground.DEADLINE]
         assert await taints(stage) == []
         await make_room(stage, closed)
         again = await runner(stage, settings=settings).execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from tests.e2e.harness import Stage
 from tests.e2e.rescheduling import planned, reasons, rescheduled, runner
 from tests.e2e.resizing import (
@@ -43,7 +43,7 @@ async def test_one_pod_leaves_where_the_scheduler_would_take_three(stage: Stage)
     # the others wait on, and nobody leaves for them: no pod has a lower priority
     again = await rescheduled(stage, POLICY)
     assert again.evicted == 0
-    assert set(reasons(again.plan).values()) == {Reason.NOT_ENOUGH}
+    assert set(reasons(again.plan).values()) == {Ground.NOT_ENOUGH}
 
 
 @two
@@ -74,7 +74,7 @@ async def test_a_resize_that_was_taken_back_costs_no_pod(stage: Stage) -> None:
     before = await uids(stage)
     report = await process.execute(plan)
     assert (report.evicted, report.failure) == (0, "")
-    assert [step.reason for step in report.steps] == [Reason.CHANGED]
+    assert [step.reason for step in report.steps] == [Ground.CHANGED]
     assert await uids(stage) == before
 
 
@@ -87,7 +87,7 @@ async def test_a_pod_that_must_not_preempt_waits(stage: Stage) -> None:
     pod = await pod_of(stage, "big")
     plan = await planned(stage, POLICY)
     assert plan.moves == ()
-    assert reasons(plan, pod.metadata.name) == {pod.metadata.name: Reason.NEVER_PREEMPTS}
+    assert reasons(plan, pod.metadata.name) == {pod.metadata.name: Ground.NEVER_PREEMPTS}
 
 
 @two
@@ -103,6 +103,6 @@ async def test_a_victim_that_takes_its_time_is_the_only_one(stage: Stage) -> Non
     again = await rescheduled(stage, POLICY)
     assert again.evicted == 0
     name = (await pod_of(stage, "big")).metadata.name
-    assert reasons(again.plan, name) == {name: Reason.ROOM_IS_COMING}
+    assert reasons(again.plan, name) == {name: Ground.ROOM_IS_COMING}
     await stage.site.resume("kubelet")
     await until_cpu(stage, "big", 40)

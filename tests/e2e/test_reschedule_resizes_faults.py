@@ -12,7 +12,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.errors import KubeError
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Query, Response, Transport
 from tests.e2e.dying_transport import DyingTransport
@@ -52,7 +52,7 @@ def rounds(stage: Stage) -> list[Any]:
     return found
 
 
-async def reason(stage: Stage, policy: str = POLICY) -> Reason:
+async def reason(stage: Stage, policy: str = POLICY) -> Ground:
     """Why nobody leaves for the pod."""
     plan = await planned(stage, policy)
     assert plan.moves == ()
@@ -115,7 +115,7 @@ async def test_without_a_record_nobody_leaves() -> None:
         await stage.clock.sleep(5)
         report = await process.execute(plan)
         assert report.evicted == 0
-        assert {step.reason for step in report.steps} == {Reason.FAILED}
+        assert {step.reason for step in report.steps} == {Ground.FAILED}
         assert "without a record" in report.steps[0].detail
 
 
@@ -128,7 +128,7 @@ async def test_a_node_that_is_gone_costs_no_pod() -> None:
         await stage.until(lambda: _none_runs_there(stage), "the pods of the node are gone")
         report = await process.execute(plan)
         assert (report.evicted, report.failure) == (0, "")
-        assert {step.reason for step in report.steps} <= {Reason.CHANGED, Reason.UNIT}
+        assert {step.reason for step in report.steps} <= {Ground.CHANGED, Ground.UNIT}
         await runner(stage, POLICY).run()
         assert rounds(stage) == []
 
@@ -171,7 +171,7 @@ async def test_the_second_victim_stays_if_the_resize_fits_after_the_first() -> N
         between = Between(stage.embedded.transport(), shrinks)
         report = await runner(stage, POLICY, between).run()
         assert (len(report.steps), report.evicted, report.failure) == (2, 1, "")
-        assert [step.reason for step in report.steps] == [None, Reason.CHANGED]
+        assert [step.reason for step in report.steps] == [None, Ground.CHANGED]
         assert await cpu_of(stage, "big") == "44"
 
 
@@ -245,11 +245,11 @@ async def test_with_the_gate_the_scheduler_makes_the_room() -> None:
         assert len((await planned(stage, POLICY)).moves) == 2
         features = stage.embedded.features
         stage.embedded.switch(replace(features, resize_preemption=True))
-        assert await reason(stage) is Reason.SCHEDULER_PREEMPTS
+        assert await reason(stage) is Ground.SCHEDULER_PREEMPTS
         assert len((await planned(stage, resizes(standBack="Never"))).moves) == 2
 
 
 async def test_a_policy_can_only_report() -> None:
     async with embedded_stage(OPTIONS) as stage:
         await scene(stage)
-        assert await reason(stage, resizes(standBack="Always")) is Reason.LEFT_TO_SCHEDULER
+        assert await reason(stage, resizes(standBack="Always")) is Ground.LEFT_TO_SCHEDULER

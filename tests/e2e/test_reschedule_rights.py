@@ -14,7 +14,7 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation, Release
 from claimctl.reschedule.plan.policy import Policy, Profile, UnplaceablePods
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.signs import Signs
@@ -125,7 +125,7 @@ async def test_the_gate_is_asked_for_with_its_right() -> None:
         await until_deferred(stage, "big")
         plan = await policy_runner(stage, resizes(), transport).plan()
         assert (plan.moves, len(register.refused)) == ((), 1)
-        assert {each.reason for each in plan.skipped} == {Reason.GATE_UNKNOWN}
+        assert {each.reason for each in plan.skipped} == {Ground.GATE_UNKNOWN}
         role = stage.embedded.admin.get("clusterroles", "", ACCOUNT)
         rules = [*role["rules"], path.rule()]
         stage.embedded.admin.update("clusterroles", {**role, "rules": rules})

@@ -13,7 +13,7 @@ from kube_in_process.storage.requests import Fault
 from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.steps import HelpState
@@ -314,7 +314,7 @@ async def test_without_the_right_to_patch_nodes_the_other_moves_go_on() -> None:
             else None
         )
         report = await runner(stage).execute(plan)
-        assert [step.reason for step in report.steps] == [Reason.FAILED, Reason.FAILED, None]
+        assert [step.reason for step in report.steps] == [Ground.FAILED, Ground.FAILED, None]
         assert "PATCH /api/v1/nodes" in report.steps[0].detail
         assert (await recorded(stage)).taints == ()
 

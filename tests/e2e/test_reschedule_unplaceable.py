@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.loop import Loop
 from claimctl.reschedule.run.waking import PodSigns
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
@@ -422,5 +422,5 @@ async def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
             await stage.clock.sleep(600)
         assert _evicted(stage) == 1
         plan = await runner(stage, STUCK).plan()
-        assert set(reasons(plan).values()) == {Reason.STUCK_AGAIN}
+        assert set(reasons(plan).values()) == {Ground.STUCK_AGAIN}
         assert await runs(stage)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from claimctl.reschedule.plan.devices import DeviceCount, Placement, Unit
 from claimctl.reschedule.plan.policy import Evictor
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 
@@ -25,7 +25,7 @@ class NoDevices:
 
     def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
         if pod.spec.resource_claims or claim_names(pod):
-            return Obstacle(Reason.FIT_UNKNOWN, "the claims of the pod were not read")
+            return Obstacle(Ground.FIT_UNKNOWN, "the claims of the pod were not read")
         return Placement(pod.metadata.uid, node)
 
     def take(self, placement: Placement) -> None:

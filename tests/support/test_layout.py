@@ -64,7 +64,6 @@ NO_TESTS_OF_ITS_NAME = {
     "controller/keys.py": "names only",
     "controller/parts.py": "wiring, used by controller/test_manager.py",
     "commands/doctor/bundle.py": "it only reads: test_report.py",
-    "commands/claims/waiting.py": "test_explain.py: each blocker with its time",
     "commands/uninstall/flags.py": "flags only: test_prepare.py",
     "kube/clock.py": "three lines, used by all tests on a virtual clock",
     "kube/official.py": "names only",

@@ -150,7 +150,7 @@ class Caches:
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(
-            lambda resource, rule: informer(resource, keep=lambda each: judged(each, rule)),
+            lambda resource, rule: informer(resource, keep=lambda workload: judged(workload, rule)),
             self.workloads,
         )
         self.plans: Informer[DowngradePlan] = informer(DOWNGRADEPLANS)

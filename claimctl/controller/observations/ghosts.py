@@ -288,7 +288,7 @@ class GhostLedger:
         """Note that an administrator has tainted a node as out of service: nothing runs there."""
         if any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
             for ghosts in self._by_claim.values():
-                ended = [uid for uid, one in ghosts.items() if one.node_name == node.metadata.name]
+                ended = [uid for uid, pod in ghosts.items() if pod.node_name == node.metadata.name]
                 self._ended.update(dict.fromkeys(ended))
 
     def done(self, references: Iterable[Reference]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from claimctl.reschedule.plan.facts import is_ready
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.scheduling import DisruptionBudget
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
@@ -63,11 +63,11 @@ class Budgets:
         wanted: Counter[tuple[str, str]] = Counter()
         for pod in pods:
             if any(problem.may_be_in(pod.namespace) for problem in self._unreadable):
-                return Obstacle(Reason.UNREADABLE, f"a {_KIND} of the namespace cannot be read")
+                return Obstacle(Ground.UNREADABLE, f"a {_KIND} of the namespace cannot be read")
             budgets = self.of(pod)
             if len(budgets) > 1 and _counts(pod):
                 names = ", ".join(sorted(budget.metadata.name for budget in budgets))
-                return Obstacle(Reason.TWO_BUDGETS, f"{_KIND}s {names} select the pod")
+                return Obstacle(Ground.TWO_BUDGETS, f"{_KIND}s {names} select the pod")
             for budget in budgets:
                 if problem := self._problem(budget, pod, wanted):
                     return problem
@@ -81,12 +81,12 @@ class Budgets:
         name = _name(budget)
         if budget.status.observed_generation < budget.metadata.generation:
             detail = f"{_KIND} {name[1]} has changed and is not counted yet"
-            return Obstacle(Reason.BUDGET_NOT_OBSERVED, detail)
+            return Obstacle(Ground.BUDGET_NOT_OBSERVED, detail)
         wanted[name] += 1
         allowed = budget.status.disruptions_allowed
         if self._spent[name] + wanted[name] > allowed:
             detail = f"{_KIND} {name[1]} allows {allowed}, {self._spent[name]} of it planned"
-            return Obstacle(Reason.BUDGET_SPENT, detail)
+            return Obstacle(Ground.BUDGET_SPENT, detail)
         return None
 
     def spend(self, pods: Iterable[WorldPod]) -> None:

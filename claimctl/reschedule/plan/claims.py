@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.observed import Observed
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
@@ -204,14 +204,14 @@ class Claims:
         if entry.resource_claim_template_name:
             return self._from_template(pod, entry)
         if claim is not None:
-            return Obstacle(Reason.CLAIM_UNREACHABLE, f"claim {name} is being deleted")
-        return Obstacle(Reason.FIT_UNKNOWN, f"claim {name} was not read")
+            return Obstacle(Ground.CLAIM_UNREACHABLE, f"claim {name} is being deleted")
+        return Obstacle(Ground.FIT_UNKNOWN, f"claim {name} was not read")
 
     def _from_template(self, pod: SchedulingPod, entry: PodResourceClaim) -> DeviceClaim | Obstacle:
         name = entry.resource_claim_template_name or ""
         template = self._templates.get((pod.metadata.namespace, name))
         if template is None:
-            return Obstacle(Reason.FIT_UNKNOWN, f"ResourceClaimTemplate {name} was not read")
+            return Obstacle(Ground.FIT_UNKNOWN, f"ResourceClaimTemplate {name} was not read")
         return template.spec.spec.devices
 
 
@@ -235,7 +235,7 @@ def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterat
     The longest grace that a reservation asks for counts. A reservation that goes by signs of life
     has a ghost on record as long as it counts.
     """
-    graces = [one.spec.force_deleted_pod_grace_seconds for one in reservations]
+    graces = [made.spec.force_deleted_pod_grace_seconds for made in reservations]
     longest = max((seconds for seconds in graces if seconds is not None), default=0)
     for reservation in reservations:
         for ghost in reservation.status.force_deleted_pods:

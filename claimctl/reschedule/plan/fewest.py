@@ -46,7 +46,7 @@ def fewest(
         cost: the least is taken; ``size`` must be its first part.
         size: at least the number of candidates.
     """
-    sets = [each for order in orders if (each := reprieve(order, enough)) is not None]
+    sets = [left for order in orders if (left := reprieve(order, enough)) is not None]
     best = min(sets, key=cost, default=None)
     for chosen in islice(_smaller(orders[0], best, size), MOST_STEPS):
         if (best is None or cost(chosen) < cost(best)) and enough(chosen):

@@ -11,7 +11,7 @@ from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim
 from claimctl.reschedule.plan.devices import DeviceCount, DeviceId, Placement
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.published import PublishedOn, catalogue
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.search import CannotTell, Here, find_devices, least_devices
 from claimctl.reschedule.plan.selectors import selects as selected
 from claimctl.reschedule.shapes.devices import DeviceClaim
@@ -155,13 +155,13 @@ class Inventory:
         known = (self._catalogue.by_id.get(device) for device in devices)
         if all(device is not None and device.on(self._nodes[node]) for device in known):
             return self._room_in(claim)
-        return Obstacle(Reason.PINNED, f"claim {claim.name} goes to another node")
+        return Obstacle(Ground.PINNED, f"claim {claim.name} goes to another node")
 
     def _joins_old(self, pod: SchedulingPod, claim: KnownClaim, node: str) -> Obstacle | None:
         if not selects(claim.node_selector, self._nodes[node]):
-            return Obstacle(Reason.PINNED, f"claim {claim.name} is allocated elsewhere")
+            return Obstacle(Ground.PINNED, f"claim {claim.name} is allocated elsewhere")
         if lost := self.unusable(claim):
-            return Obstacle(Reason.CLAIM_UNREACHABLE, lost)
+            return Obstacle(Ground.CLAIM_UNREACHABLE, lost)
         if pod.metadata.uid not in self._left and claim.lists(pod.metadata.uid):
             return None
         return self._room_in(claim)
@@ -182,7 +182,7 @@ class Inventory:
         places = (0 if new else claim.entries) + self._joined[claim.key]
         if places < LIMIT or (claim.shared and not new):
             return None
-        return Obstacle(Reason.NO_PLACE_IN_CLAIM, f"claim {claim.name} has {places} entries")
+        return Obstacle(Ground.NO_PLACE_IN_CLAIM, f"claim {claim.name} has {places} entries")
 
     def _search(
         self, pod: SchedulingPod, node: str, joins: tuple[ClaimKey, ...], wanted: list[_Wanted]
@@ -190,14 +190,14 @@ class Inventory:
         if not wanted:
             return Placement(pod.metadata.uid, node, joins=joins)
         if sum(map(self._needs, wanted)) > self._free_on[node] + self._free_on[""]:
-            return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
+            return Obstacle(Ground.NO_DEVICES, "no free devices for its claims")
         try:
             sure = not self._awaited or not pod.spec.node_name
             chosen = find_devices([spec for _, spec in wanted], self._here(node, shared=sure))
         except CannotTell as why:
-            return Obstacle(Reason.FIT_UNKNOWN, str(why))
+            return Obstacle(Ground.FIT_UNKNOWN, str(why))
         if chosen is None:
-            return Obstacle(Reason.NO_DEVICES, "no free devices for its claims")
+            return Obstacle(Ground.NO_DEVICES, "no free devices for its claims")
         allocates = [
             (key, tuple(choice.device.id for choice in chosen if choice.claim == number))
             for number, (key, _) in enumerate(wanted)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from claimctl.reschedule.plan.policy import RunLimits
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
@@ -61,17 +61,17 @@ class Ledger:
         """
         limits = self.limits
         if limits.total is not None and self._total + len(pods) > limits.total:
-            return Obstacle(Reason.LIMIT_TOTAL, str(limits.total))
+            return Obstacle(Ground.LIMIT_TOTAL, str(limits.total))
         for name, count in Counter(pod.node for pod in pods).items():
             if limits.per_node is not None and self._nodes[name] + count > limits.per_node:
-                return Obstacle(Reason.LIMIT_PER_NODE, f"{limits.per_node} from {name}")
+                return Obstacle(Ground.LIMIT_PER_NODE, f"{limits.per_node} from {name}")
             done = self._strategies[strategy, name]
             if limit_per_node is not None and done + count > limit_per_node:
-                return Obstacle(Reason.LIMIT_OF_STRATEGY, f"{limit_per_node} from {name}")
+                return Obstacle(Ground.LIMIT_OF_STRATEGY, f"{limit_per_node} from {name}")
         for name, count in Counter(pod.namespace for pod in pods).items():
             most = limits.per_namespace
             if most is not None and self._namespaces[name] + count > most:
-                return Obstacle(Reason.LIMIT_PER_NAMESPACE, f"{most} of {name}")
+                return Obstacle(Ground.LIMIT_PER_NAMESPACE, f"{most} of {name}")
         return None
 
     def returns(self, pod: WorldPod, source: str, destination: str) -> Obstacle | None:
@@ -79,7 +79,7 @@ class Ledger:
         memory = self._memory(pod)
         past = [] if memory is None else list(_targets(memory, self.now - PING_PONG))
         if (destination, source) in (*past, *self._planned.get(pod.owner_uid, ())):
-            return Obstacle(Reason.PING_PONG, f"a pod of its owner moved {destination} -> {source}")
+            return Obstacle(Ground.PING_PONG, f"a pod of its owner moved {destination} -> {source}")
         return None
 
     def count(self, strategy: str, pod: WorldPod, source: str, destination: str) -> None:
@@ -103,11 +103,11 @@ class Ledger:
             return None
         bounces = _last_in_a_row(moves, frozenset({MoveOutcome.BOUNCED}))
         if bounces >= MOST_BOUNCES:
-            return Obstacle(Reason.BOUNCES, f"{bounces} replacements came back")
+            return Obstacle(Ground.BOUNCES, f"{bounces} replacements came back")
         rest = cooldown(_last_in_a_row(moves, _FAILED))
         until = max(move.at for move in moves if move.at) + rest
         if self.now < until:
-            return Obstacle(Reason.COOLDOWN, f"until {until.isoformat(timespec='seconds')}")
+            return Obstacle(Ground.COOLDOWN, f"until {until.isoformat(timespec='seconds')}")
         return None
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.shapes.records import RecordedAvoidance
 from claimctl.wire.base import encode
 
@@ -155,7 +155,7 @@ class Skipped(Piece, frozen=True, kw_only=True):
 
     pod: PodRef
     strategy: str
-    reason: Reason
+    reason: Ground
     detail: str = ""
     profile: str = ""
 

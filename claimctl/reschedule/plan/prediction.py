@@ -15,7 +15,7 @@ from itertools import islice
 
 from claimctl.reschedule.plan.devices import Devices, Placement
 from claimctl.reschedule.plan.fit import Fitter, Fitting, Unknown
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.scoring import scores
 from claimctl.reschedule.plan.world import World, WorldNode, WorldPod
 from claimctl.text import counted
@@ -24,7 +24,7 @@ ENOUGH = 100
 """How many nodes that fit are looked at beside the source (minFeasibleNodesToFind). If none of them
 has devices for the pod's claims, the next ones are."""
 _AT_ONCE = frozenset({"ReplicaSet", "ReplicationController"})
-_FINAL = frozenset({Reason.STAYS, Reason.FIT_UNKNOWN})
+_FINAL = frozenset({Ground.STAYS, Ground.FIT_UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Predictor:
         try:
             fitting = self.fitter.of(pod)
         except Unknown as unknown:
-            return Obstacle(Reason.FIT_UNKNOWN, str(unknown))
+            return Obstacle(Ground.FIT_UNKNOWN, str(unknown))
         problems: Counter[str] = Counter()
         stays = not closed and not fitting.problem(self.world.nodes[source])
         here = [self.world.nodes[source]] if stays else []
@@ -65,7 +65,7 @@ class Predictor:
             if isinstance(best, Landing) or best.reason in _FINAL:
                 return best
             first = first or best
-        return first or Obstacle(Reason.NO_OTHER_NODE, describe(problems, len(self.world.nodes)))
+        return first or Obstacle(Ground.NO_OTHER_NODE, describe(problems, len(self.world.nodes)))
 
     def _others(self, fitting: Fitting, source: str, problems: Counter[str]) -> Iterator[WorldNode]:
         """The other nodes that fit, beginning behind the last one that was looked at."""
@@ -118,15 +118,15 @@ class Predictor:
         for name in names:
             placement = self.devices.place(pod.pod, name)
             if isinstance(placement, Obstacle):
-                if placement.reason is Reason.FIT_UNKNOWN:
+                if placement.reason is Ground.FIT_UNKNOWN:
                     return placement
                 first = first or placement
             elif name == source:
                 detail = f"the scheduler is expected to choose {source} again"
-                return first or Obstacle(Reason.STAYS, detail)
+                return first or Obstacle(Ground.STAYS, detail)
             else:
                 return Landing(name, placement)
-        return first or Obstacle(Reason.NO_OTHER_NODE)
+        return first or Obstacle(Ground.NO_OTHER_NODE)
 
 
 def _meets_itself(pod: WorldPod) -> bool:

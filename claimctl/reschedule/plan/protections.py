@@ -27,7 +27,7 @@ from claimctl.reschedule.plan.policy import (
     NoEvictionPolicy,
     Protection,
 )
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import World, WorldPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
 from claimctl.wire.label_selectors import LabelSelector, selects
@@ -87,95 +87,95 @@ class Protections:
             for rules in (self._by_kind, self._by_use, self._by_scope):
                 yield from (Obstacle(*rule) for rule in rules(pod))
 
-    def _never(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _never(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules that nothing lifts."""
         meta, status = pod.pod.metadata, pod.pod.status
         owner = meta.controller()
         source = meta.annotation(SOURCE)
         if meta.annotation(MIRROR) is not None or (source and source != _ALLOWED_SOURCE):
-            yield Reason.STATIC, ""
+            yield Ground.STATIC, ""
         if owner is not None and owner.kind == "Node":
-            yield Reason.STATIC, ""
+            yield Ground.STATIC, ""
         if meta.deleting:
-            yield Reason.TERMINATING, ""
+            yield Ground.TERMINATING, ""
         if not pod.pod.spec.node_name:
-            yield Reason.NOT_SCHEDULED, ""
+            yield Ground.NOT_SCHEDULED, ""
         if status.phase in TERMINAL_PHASES:
-            yield Reason.FINISHED, status.phase
+            yield Ground.FINISHED, status.phase
         scheduler = pod.pod.spec.scheduler_name or DEFAULT_SCHEDULER
         if scheduler not in self.schedulers:
-            yield Reason.UNKNOWN_SCHEDULER, scheduler
+            yield Ground.UNKNOWN_SCHEDULER, scheduler
         if pod.uid in self.world.unreadable:
-            yield Reason.UNREADABLE, self.world.unreadable[pod.uid]
+            yield Ground.UNREADABLE, self.world.unreadable[pod.uid]
 
-    def _by_wish(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _by_wish(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         meta = pod.pod.metadata
         if meta.annotation(DO_NOT_DISRUPT) == "true":
-            yield Reason.DO_NOT_DISRUPT, DO_NOT_DISRUPT
+            yield Ground.DO_NOT_DISRUPT, DO_NOT_DISRUPT
         if meta.annotation(SAFE_TO_EVICT) == "false":
-            yield Reason.DO_NOT_DISRUPT, SAFE_TO_EVICT
+            yield Ground.DO_NOT_DISRUPT, SAFE_TO_EVICT
         mandatory = self.evictor.no_eviction_policy is NoEvictionPolicy.MANDATORY
         if mandatory and meta.annotation(PREFER_NO_EVICTION) is not None:
-            yield Reason.PREFERS_NO_EVICTION, ""
+            yield Ground.PREFERS_NO_EVICTION, ""
 
-    def _by_kind(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _by_kind(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules about what the pod is."""
         on, meta = self.evictor.protections, pod.pod.metadata
         priority = pod.pod.spec.priority or 0
         if Protection.SYSTEM_CRITICAL in on and is_critical(pod.pod, self.system_namespaces):
-            yield Reason.CRITICAL, pod.pod.spec.priority_class_name or str(priority)
+            yield Ground.CRITICAL, pod.pod.spec.priority_class_name or str(priority)
         owner = meta.controller()
         if owner is not None and owner.kind == "DaemonSet":
             if Protection.DAEMON_SETS in on:
-                yield Reason.DAEMON_SET, owner.name
+                yield Ground.DAEMON_SET, owner.name
         elif not replaces(owner, self.evictor):
-            yield Reason.NO_OWNER, f"{owner.kind} {owner.name}" if owner else ""
+            yield Ground.NO_OWNER, f"{owner.kind} {owner.name}" if owner else ""
         if self.priority_threshold is not None and priority >= self.priority_threshold:
-            yield Reason.PRIORITY, f"{priority} >= {self.priority_threshold}"
+            yield Ground.PRIORITY, f"{priority} >= {self.priority_threshold}"
 
-    def _by_use(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _by_use(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules about what the pod uses."""
         on = self.evictor.protections
         for volume in pod.pod.spec.volumes:
             local = volume.host_path is not None or volume.empty_dir is not None
             if local and Protection.LOCAL_STORAGE in on:
-                yield Reason.LOCAL_STORAGE, f"volume {volume.name}"
+                yield Ground.LOCAL_STORAGE, f"volume {volume.name}"
         if Protection.VOLUME_CLAIMS in on:
             yield from self._by_volume_claims(pod)
         if Protection.RESOURCE_CLAIMS in on and (
             pod.pod.spec.resource_claims or claim_names(pod.pod)
         ):
-            yield Reason.RESOURCE_CLAIM, ", ".join(sorted(claim_names(pod.pod)))
+            yield Ground.RESOURCE_CLAIM, ", ".join(sorted(claim_names(pod.pod)))
         if Protection.WITHOUT_BUDGET in on and not self.budgets.of(pod):
-            yield Reason.NO_BUDGET, ""
+            yield Ground.NO_BUDGET, ""
 
-    def _by_volume_claims(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _by_volume_claims(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         classes = self.evictor.protected_storage_classes
         for claim in self.volumes.claims_of(pod.pod):
             if not classes:
-                yield Reason.VOLUME_CLAIM, claim.metadata.name if claim else ""
+                yield Ground.VOLUME_CLAIM, claim.metadata.name if claim else ""
             elif claim is None or claim.spec.storage_class_name in classes:
                 name = claim.spec.storage_class_name if claim else None
-                yield Reason.STORAGE_CLASS, name or "unknown"
+                yield Ground.STORAGE_CLASS, name or "unknown"
 
-    def _by_scope(self, pod: WorldPod) -> Iterator[tuple[Reason, str]]:
+    def _by_scope(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules about the part of the cluster that the policy is for."""
         evictor = self.evictor
         if evictor.label_selector and not selects(evictor.label_selector, pod.labels):
-            yield Reason.LABELS, ""
+            yield Ground.LABELS, ""
         namespace = self.world.namespaces.get(pod.namespace, {})
         chosen = evictor.namespace_label_selector
         if chosen and not selects(chosen, namespace):
-            yield Reason.NAMESPACE_LABELS, pod.namespace
+            yield Ground.NAMESPACE_LABELS, pod.namespace
         if not self.selects_node(pod.node):
-            yield Reason.NODE_NOT_SELECTED, pod.node
+            yield Ground.NODE_NOT_SELECTED, pod.node
         siblings = len(self.world.by_owner.get(pod.owner_uid, ()))
         if pod.owner_uid and siblings < evictor.min_replicas:
-            yield Reason.MIN_REPLICAS, f"{siblings} < {evictor.min_replicas}"
+            yield Ground.MIN_REPLICAS, f"{siblings} < {evictor.min_replicas}"
         started = pod.pod.status.start_time or pod.pod.metadata.creation_timestamp
         age = (self.now - started).total_seconds() if started else 0.0
         if age < evictor.min_pod_age_seconds:
-            yield Reason.MIN_AGE, f"{age:.0f} s < {evictor.min_pod_age_seconds:.0f} s"
+            yield Ground.MIN_AGE, f"{age:.0f} s < {evictor.min_pod_age_seconds:.0f} s"
 
     def selects_node(self, name: str) -> bool:
         """Whether the policy's node selector takes the node in."""

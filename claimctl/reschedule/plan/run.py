@@ -27,7 +27,7 @@ from claimctl.reschedule.plan.plan import (
 from claimctl.reschedule.plan.policy import Profile
 from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
@@ -145,11 +145,11 @@ class Run:
             first: the pod that is to be moved; the others come along.
         """
         if len(pods) < len(unit.pods):
-            return Obstacle(Reason.UNIT, "a pod of its unit is on no node")
+            return Obstacle(Ground.UNIT, "a pod of its unit is on no node")
         for pod in pods:
             problem = context.protections.obstacle(pod)
             if pod.uid in self.moved:
-                problem = Obstacle(Reason.ALREADY_MOVED)
+                problem = Obstacle(Ground.ALREADY_MOVED)
             if problem is not None:
                 return problem if pod is first else _of_other(pod, problem)
         return self.ledger.beyond_limits(
@@ -258,4 +258,4 @@ class Run:
 def _of_other(pod: WorldPod, obstacle: Obstacle) -> Obstacle:
     name = f"{pod.namespace}/{pod.pod.metadata.name}"
     detail = f": {obstacle.detail}" if obstacle.detail else ""
-    return Obstacle(Reason.UNIT, f"{name} moves along: {obstacle.reason}{detail}")
+    return Obstacle(Ground.UNIT, f"{name} moves along: {obstacle.reason}{detail}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import Domains, GroupKey, Relocation, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import TopologySpreadConstraint
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
@@ -174,6 +174,6 @@ def unevener(world: World, steps: Sequence[Relocation], *, strictly: bool) -> Ob
         here = on_node(world, step.pod, step.source) + gone[step.pod.group, step.source]
         detail = f"{step.destination} would have {there} pods of the owner, {step.source} {here}"
         if there > here:
-            return Obstacle(Reason.NO_BETTER_NODE, detail)
+            return Obstacle(Ground.NO_BETTER_NODE, detail)
         gain = gain or there < here
-    return None if gain else Obstacle(Reason.NO_BETTER_NODE, detail)
+    return None if gain else Obstacle(Ground.NO_BETTER_NODE, detail)

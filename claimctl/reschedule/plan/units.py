@@ -26,7 +26,7 @@ from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.observed import ActingController, Observed
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted
@@ -161,12 +161,12 @@ class ClaimUnits:
         if not claim.allocated:
             return None
         if lost := self._inventory.unusable(claim):
-            return Obstacle(Reason.CLAIM_UNREACHABLE, f"{lost}; the controller reallocates it")
+            return Obstacle(Ground.CLAIM_UNREACHABLE, f"{lost}; the controller reallocates it")
         namespace = claim.key[0]
         scopes = (plan.spec.namespaces for plan in self._plans)
         if claim.held and any(not names or namespace in names for names in scopes):
             return Obstacle(
-                Reason.DOWNGRADE, f"claim {claim.name} is held, and a DowngradePlan is active"
+                Ground.DOWNGRADE, f"claim {claim.name} is held, and a DowngradePlan is active"
             )
         return None
 
@@ -181,9 +181,9 @@ class ClaimUnits:
         }
         for name, kind in kinds.items():
             if kind is not Stickiness.MAY_RETURN:
-                return Obstacle(Reason.PINNED, f"claim {name} {_WHY[kind]}")
+                return Obstacle(Ground.PINNED, f"claim {name} {_WHY[kind]}")
         name = next(iter(kinds))
-        return Obstacle(Reason.MAY_RETURN, f"claim {name} {_WHY[Stickiness.MAY_RETURN]}")
+        return Obstacle(Ground.MAY_RETURN, f"claim {name} {_WHY[Stickiness.MAY_RETURN]}")
 
     def _against_whole(
         self, members: Pods, pinned: tuple[KnownClaim, ...]
@@ -191,17 +191,17 @@ class ClaimUnits:
         nodes = sorted({pod.spec.node_name for pod in members.values()})
         if len(nodes) > 1:
             text = f"its unit is on {counted(len(nodes), 'node')}: {', '.join(nodes[:3])}"
-            yield Obstacle(Reason.PINNED, text)
+            yield Obstacle(Ground.PINNED, text)
         uids = frozenset(members)
         for claim in pinned:
             kind = stickiness(claim, uids, "")
             if kind in (Stickiness.GHOST, Stickiness.FOREIGN, Stickiness.IN_USE):
-                yield Obstacle(Reason.PINNED, f"claim {claim.name} {_WHY[kind]}")
+                yield Obstacle(Ground.PINNED, f"claim {claim.name} {_WHY[kind]}")
             for reservation in claim.reservations:
                 if reservation.spec.reallocate_timeout_seconds is None:
                     name = reservation.metadata.name
                     text = f"ClaimReservation {name} has no reallocateTimeoutSeconds"
-                    yield Obstacle(Reason.NEVER_REALLOCATED, text)
+                    yield Obstacle(Ground.NEVER_REALLOCATED, text)
             if claim.reservations:
                 yield against_controller(self._controller, claim, self._now)
 
@@ -211,14 +211,14 @@ def against_controller(
 ) -> Obstacle | None:
     """Why the controller would not give a held claim up as soon as its pods are gone."""
     if controller.since is None:
-        return Obstacle(Reason.CONTROLLER_AWAY, controller.detail)
+        return Obstacle(Ground.CONTROLLER_AWAY, controller.detail)
     seconds = max(reservation.spec.fixed_grace_seconds for reservation in claim.reservations)
     grace, created = timedelta(seconds=seconds), claim.claim.metadata.creation_timestamp
     if not controller.against_release(created, grace, now):
         return None
     until = (controller.since + grace).isoformat(timespec="seconds")
     text = f"the controller leads since a moment, and gives claim {claim.name} up only at {until}"
-    return Obstacle(Reason.CONTROLLER_IS_NEW, text)
+    return Obstacle(Ground.CONTROLLER_IS_NEW, text)
 
 
 _WHY = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.policy import Evictor
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.world import WorldPod
 
@@ -45,7 +45,7 @@ def victim_of(
     if obstacle := run.forbidden(unit, pods, pod, context):
         return obstacle
     if any(priority(member) >= below for member in pods):
-        return Obstacle(Reason.UNIT, "a pod of its unit is as critical")
+        return Obstacle(Ground.UNIT, "a pod of its unit is as critical")
     return Victim(unit, pods)
 
 

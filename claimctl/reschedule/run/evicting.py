@@ -21,7 +21,7 @@ from claimctl.kube.errors import (
 )
 from claimctl.reschedule.plan.facts import facts_of
 from claimctl.reschedule.plan.plan import Facts, Move
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS, Resource
 
@@ -38,7 +38,7 @@ class Evicted:
 class Refused:
     """Not now; another try may succeed. ``unsure``: the server may have evicted the pod."""
 
-    reason: Reason
+    reason: Ground
     detail: str
     unsure: bool = False
 
@@ -47,7 +47,7 @@ class Refused:
 class Left:
     """The pod is left alone for good."""
 
-    reason: Reason
+    reason: Ground
     detail: str
 
 
@@ -63,11 +63,11 @@ async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Ev
     try:
         pod = await client.get(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
     except NotFound:
-        return Evicted() if unsure else Left(Reason.CHANGED, "the pod is gone")
+        return Evicted() if unsure else Left(Ground.CHANGED, "the pod is gone")
     if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
         return Evicted()
     changes = difference(pod, move)
-    return Left(Reason.CHANGED, changes) if changes else None
+    return Left(Ground.CHANGED, changes) if changes else None
 
 
 def difference(pod: SchedulingPod, move: Move) -> str:
@@ -104,17 +104,17 @@ async def evict(
     except (Forbidden, Unauthorized):
         raise
     except NotFound:
-        return Left(Reason.CHANGED, "the pod is gone")
+        return Left(Ground.CHANGED, "the pod is gone")
     except Conflict:
-        return Left(Reason.CHANGED, "another pod has the name now")
+        return Left(Ground.CHANGED, "another pod has the name now")
     except TooManyRequests as error:
-        return Refused(Reason.REFUSED, error.message)
+        return Refused(Ground.REFUSED, error.message)
     except (Unreachable, RequestTimeout) as error:
-        return Refused(Reason.FAILED, str(error), unsure=not dry_run)
+        return Refused(Ground.FAILED, str(error), unsure=not dry_run)
     except ServerError as error:
         if _TWO_BUDGETS in error.message:
-            return Left(Reason.TWO_BUDGETS, error.message)
-        return Refused(Reason.FAILED, str(error), unsure=not dry_run)
+            return Left(Ground.TWO_BUDGETS, error.message)
+        return Refused(Ground.FAILED, str(error), unsure=not dry_run)
     except ApiError as error:
-        return Left(Reason.FAILED, str(error))
+        return Left(Ground.FAILED, str(error))
     return Evicted()

@@ -18,7 +18,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.closings import Closings
@@ -131,7 +131,7 @@ class Execution:
         except NoRecord as error:
             why = f"{error}; without a record no pod is kept off a node"
             self.report.notes.append(why)
-            return self._without_unplaceable(groups, Reason.FAILED, why)
+            return self._without_unplaceable(groups, Ground.FAILED, why)
         if steps and self.overtaken():
             return self._without_unplaceable(groups)
         for step in steps:
@@ -150,7 +150,7 @@ class Execution:
     def _without_unplaceable(
         self,
         groups: list[MoveGroup],
-        reason: Reason = Reason.CHANGED,
+        reason: Ground = Ground.CHANGED,
         why: str = "another pod was refused meanwhile",
     ) -> list[MoveGroup]:
         """Leave the groups that rely on avoidances; the others."""
@@ -199,7 +199,7 @@ class Execution:
         """Leave a group that the cluster as it is now does not call for."""
         why = await self._judgement.against(group)
         if why:
-            group.leave(None, Reason.CHANGED, why)
+            group.leave(None, Ground.CHANGED, why)
             self._tell(group)
         return bool(why)
 
@@ -213,7 +213,7 @@ class Execution:
         stuck = [workload for workload in group.workloads() if self._landings.is_stuck(workload)]
         if stuck:
             detail = "an earlier replacement of the workload has no node"
-            group.leave(None, Reason.REPLACEMENT_PENDING, detail)
+            group.leave(None, Ground.REPLACEMENT_PENDING, detail)
             self._tell(group)
         return bool(stuck)
 
@@ -273,7 +273,7 @@ class Execution:
                 await self.records.change(lambda status: rounds.with_round(status, step, now))
             except NoRecord as error:
                 why = f"{error}; without a record no pod is evicted for a resize"
-                group.leave(None, Reason.FAILED, why)
+                group.leave(None, Ground.FAILED, why)
                 return False
             group.noted = True
         return True
@@ -368,7 +368,7 @@ class Execution:
         for step in group.steps:
             if step.result is not Result.EVICTED:
                 why = step.detail or "another pod of the unit was refused"
-                step.leave(Reason.PARTLY_EVICTED, f"{evicted} of the unit are evicted: {why}")
+                step.leave(Ground.PARTLY_EVICTED, f"{evicted} of the unit are evicted: {why}")
         self._halted = "a unit is evicted in part"
 
     def _give_up(self, group: MoveGroup) -> None:
@@ -379,11 +379,11 @@ class Execution:
         if refused is not None and refused.reason is not None:
             group.leave(refused, refused.reason, refused.detail)
         elif self.stop.is_set():
-            group.leave(None, Reason.INTERRUPTED, "the run was interrupted")
+            group.leave(None, Ground.INTERRUPTED, "the run was interrupted")
         else:
             urgent = "a critical pod needs room first" if self.urgent.is_set() else ""
             why = self._halted or urgent or "the deadline of the run is over"
-            group.leave(None, Reason.DEADLINE, why)
+            group.leave(None, Ground.DEADLINE, why)
         self._tell(group)
 
     def _tell(self, group: MoveGroup) -> None:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import MoveStep, Result
 
 
@@ -76,18 +76,18 @@ class MoveGroup:
         owners = (move.owner for move in self.moves)
         return Counter(owner.workload_uid for owner in owners if owner is not None)
 
-    def leave(self, cause: MoveStep | None, reason: Reason, detail: str) -> None:
+    def leave(self, cause: MoveStep | None, reason: Ground, detail: str) -> None:
         """Leave all pods alone that were not evicted, because of one of them."""
         for step in self.steps:
             if step.result is Result.EVICTED:
                 continue
             if cause is None or step is cause:
                 step.leave(reason, detail)
-            elif reason is Reason.CHANGED:
+            elif reason is Ground.CHANGED:
                 # nothing was refused: the work is done, or not wanted any more
                 step.leave(reason, f"{cause.move.pod}: {detail}")
             else:
-                step.leave(Reason.UNIT, f"{cause.move.pod}: {reason}: {detail}")
+                step.leave(Ground.UNIT, f"{cause.move.pod}: {reason}: {detail}")
 
 
 def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:

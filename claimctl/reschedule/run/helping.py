@@ -6,7 +6,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import PodRef
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import Help, HelpState, Result
@@ -43,6 +43,6 @@ def _state(group: MoveGroup, wanted: PodRef, pod: SchedulingPod | None) -> tuple
     stayed = next((step for step in group.steps if step.result is Result.LEFT), None)
     if stayed is None:
         return HelpState.WAITS, f"{lacks}, although its victims are evicted"
-    overtaken = stayed.reason is Reason.CHANGED and not group.started
+    overtaken = stayed.reason is Ground.CHANGED and not group.started
     state = HelpState.CHANGED if overtaken else HelpState.WAITS
     return state, f"{lacks}: {stayed.reason}: {stayed.detail}"

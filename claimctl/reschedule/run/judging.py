@@ -12,21 +12,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.steps import RunReport
 
 _FOR_NOW = frozenset(
     {
-        Reason.BUDGET_SPENT,
-        Reason.BUDGET_NOT_OBSERVED,
-        Reason.COOLDOWN,
-        Reason.LIMIT_TOTAL,
-        Reason.LIMIT_PER_NODE,
-        Reason.LIMIT_PER_NAMESPACE,
-        Reason.LIMIT_OF_STRATEGY,
-        Reason.ALREADY_MOVED,
+        Ground.BUDGET_SPENT,
+        Ground.BUDGET_NOT_OBSERVED,
+        Ground.COOLDOWN,
+        Ground.LIMIT_TOTAL,
+        Ground.LIMIT_PER_NODE,
+        Ground.LIMIT_PER_NAMESPACE,
+        Ground.LIMIT_OF_STRATEGY,
+        Ground.ALREADY_MOVED,
     }
 )
 """Reasons that say nothing about the good of a move: the run itself may have brought them about."""
@@ -53,7 +53,7 @@ class Judgement:
     """The pods that the last plan moves."""
     _places: Counter[_Place] = field(default_factory=Counter)
     """How many more pods of a place it moves."""
-    _reasons: dict[str, Reason] = field(default_factory=dict)
+    _reasons: dict[str, Ground] = field(default_factory=dict)
     """Why the others stay, by UID."""
     _left: set[str] = field(default_factory=set)
     """The pods that were left because of a judgement."""
@@ -88,7 +88,7 @@ class Judgement:
     def _surprises(self) -> int:
         """Replacements that went elsewhere, and pods that changed before their turn."""
         changed = sum(
-            step.reason is Reason.CHANGED and step.move.pod.uid not in self._left
+            step.reason is Ground.CHANGED and step.move.pod.uid not in self._left
             for step in self.report.steps
         )
         return self.landings.surprises() + changed

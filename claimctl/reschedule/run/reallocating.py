@@ -13,7 +13,7 @@ from typing import Any
 from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.evicting import Left
 from claimctl.reschedule.run.neighbors import read_controller
 from claimctl.wire.reservations import (
@@ -40,9 +40,9 @@ async def against_reallocations(
         return None
     controller = await read_controller(client, namespace, now)
     if controller.since is None:
-        return Left(Reason.CONTROLLER_AWAY, controller.detail)
+        return Left(Ground.CONTROLLER_AWAY, controller.detail)
     if any(asked.leader_since != controller.since for asked in wanted):
-        return Left(Reason.CHANGED, "another controller leads since the plan was made")
+        return Left(Ground.CHANGED, "another controller leads since the plan was made")
     return None
 
 

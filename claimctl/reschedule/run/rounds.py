@@ -15,7 +15,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import ResizeStep
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
 from claimctl.reschedule.shapes.records import (
     MAX_RESIZES,
@@ -35,13 +35,13 @@ async def look(client: Client, step: ResizeStep) -> Left | None:
     try:
         pod = await client.get(SCHEDULING_PODS, step.pod.name, step.pod.namespace)
     except NotFound:
-        return Left(Reason.CHANGED, f"{step.pod}, which was to grow, is gone")
+        return Left(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
     if pod.metadata.uid != step.pod.uid or pod.metadata.deleting:
-        return Left(Reason.CHANGED, f"{step.pod}, which was to grow, is gone")
+        return Left(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
     if pod.metadata.generation != step.generation:
-        return Left(Reason.CHANGED, f"{step.pod} wants another size now")
+        return Left(Ground.CHANGED, f"{step.pod} wants another size now")
     if deferred(pod) is None:
-        return Left(Reason.CHANGED, f"the resize of {step.pod} waits no longer")
+        return Left(Ground.CHANGED, f"the resize of {step.pod} waits no longer")
     return None
 
 

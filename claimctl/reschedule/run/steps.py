@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome
 
 
@@ -26,12 +26,12 @@ class MoveStep:
 
     move: Move
     result: Result = Result.PLANNED
-    reason: Reason | None = None
+    reason: Ground | None = None
     detail: str = ""
     landed: str = ""
     outcome: MoveOutcome | None = None
 
-    def leave(self, reason: Reason, detail: str) -> None:
+    def leave(self, reason: Ground, detail: str) -> None:
         self.result, self.reason, self.detail = Result.LEFT, reason, detail
 
 
@@ -85,5 +85,5 @@ class RunReport:
         return [
             step
             for step in self.steps
-            if step.result is Result.LEFT and step.reason is not Reason.CHANGED
+            if step.result is Result.LEFT and step.reason is not Ground.CHANGED
         ]

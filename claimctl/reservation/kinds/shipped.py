@@ -18,9 +18,9 @@ def catalog() -> tuple[WorkloadKind, ...]:
     """The shipped WorkloadKinds, by name."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     texts = [
-        each.read_text(encoding="utf-8")
-        for each in files(__package__).joinpath("catalog").iterdir()
-        if each.name.endswith(".yaml")
+        file.read_text(encoding="utf-8")
+        for file in files(__package__).joinpath("catalog").iterdir()
+        if file.name.endswith(".yaml")
     ]
     kinds = (from_plain(yaml.load(text, loader), WorkloadKind) for text in texts)
     return tuple(sorted(kinds, key=lambda kind: kind.metadata.name))

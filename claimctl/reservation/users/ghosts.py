@@ -89,9 +89,9 @@ def longer_grace(snapshot: Snapshot, held: Held) -> Blocker | None:
     return max(blockers, key=lambda blocker: blocker.after or 0.0, default=None)
 
 
-def _covers(one: Held, other: Held) -> bool:
-    """Whether a ghost counts for ``one`` at least as long as for ``other``."""
-    ours = one.reservation.spec.force_deleted_pod_grace_seconds
+def _covers(held: Held, other: Held) -> bool:
+    """Whether a ghost counts for ``held`` at least as long as for ``other``."""
+    ours = held.reservation.spec.force_deleted_pod_grace_seconds
     theirs = other.reservation.spec.force_deleted_pod_grace_seconds
     return ours == theirs or (ours is not None and theirs is not None and ours >= theirs)
 

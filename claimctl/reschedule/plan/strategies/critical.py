@@ -33,7 +33,7 @@ from claimctl.reschedule.plan.policy import (
     CriticalPods,
     MoveHeldClaims,
 )
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
@@ -135,12 +135,12 @@ class _Rescue:
             return obstacle
         if pod.status.nominated_node_name:
             return Obstacle(
-                Reason.SCHEDULER_PREEMPTS, f"it is nominated for {pod.status.nominated_node_name}"
+                Ground.SCHEDULER_PREEMPTS, f"it is nominated for {pod.status.nominated_node_name}"
             )
         if self._scheduler_preempts() and not (pod.spec.resource_claims or claim_names(pod)):
-            return Obstacle(Reason.SCHEDULER_PREEMPTS, "it lacks no devices")
+            return Obstacle(Ground.SCHEDULER_PREEMPTS, "it lacks no devices")
         if not admits((self._taint,), pod.spec.tolerations):
-            return Obstacle(Reason.TOLERATION_MISSING, f"{CRITICAL_TAINT}:NoSchedule")
+            return Obstacle(Ground.TOLERATION_MISSING, f"{CRITICAL_TAINT}:NoSchedule")
         return None
 
     def _against_attempt(self, uid: str) -> Obstacle | None:
@@ -149,17 +149,17 @@ class _Rescue:
                 # if its process is dead, the next run takes it up
                 self._run.look_again(self._now + RETAKEN)
                 text = f"room is being made on {entry.node} until {_at(entry.deadline)}"
-                return Obstacle(Reason.BACKING_OFF, text)
+                return Obstacle(Ground.BACKING_OFF, text)
         past = self._record.attempts.get(uid)
         if past is None or past.last is None:
             return None
         if past.count >= self._wanted.attempts:
-            return Obstacle(Reason.ATTEMPTS_SPENT, f"{past.count} attempts in vain")
+            return Obstacle(Ground.ATTEMPTS_SPENT, f"{past.count} attempts in vain")
         until = past.last + FIRST_BACK_OFF * (1 << max(past.count - 1, 0))
         if self._now >= until:
             return None
         self._run.look_again(until)
-        return Obstacle(Reason.BACKING_OFF, f"until {_at(until)}")
+        return Obstacle(Ground.BACKING_OFF, f"until {_at(until)}")
 
     def _scheduler_preempts(self) -> bool:
         """Whether kube-scheduler evicts pods for this one, for whatever is not a device."""
@@ -176,18 +176,18 @@ class _Rescue:
             try:
                 victims = self._victims(node, best)
             except _Enough as enough:
-                return Obstacle(Reason.SCHEDULER_PREEMPTS, str(enough))
+                return Obstacle(Ground.SCHEDULER_PREEMPTS, str(enough))
             except Unknown as why:
-                unknown = unknown or Obstacle(Reason.FIT_UNKNOWN, f"{node.name}: {why}")
+                unknown = unknown or Obstacle(Ground.FIT_UNKNOWN, f"{node.name}: {why}")
                 continue
             if victims and (best is None or (_loss(*victims), node.name) < best):
                 best, chosen = (_loss(*victims), node.name), victims
         if best is None and self._taken:
             self._run.look_again(self._now + NEXT)
-            return Obstacle(Reason.ROOM_FOR_ANOTHER, ", ".join(self._taken))
+            return Obstacle(Ground.ROOM_FOR_ANOTHER, ", ".join(self._taken))
         if best is None:
             text = "on no node, not even without the pods of lower priority"
-            stays = self._protected or Obstacle(Reason.DOES_NOT_FIT_EVEN_EMPTY, text)
+            stays = self._protected or Obstacle(Ground.DOES_NOT_FIT_EVEN_EMPTY, text)
             return unknown or stays
         self._choose(self._run.world.nodes[best[1]], chosen)
         return None
@@ -303,7 +303,7 @@ class _Rescue:
                 obstacle.detail for obstacle in obstacles if obstacle.reason == counts[0][0]
             )
             detail = f" ({first})" if first else ""
-            self._protected = Obstacle(Reason.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
+            self._protected = Obstacle(Ground.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
     def _fits_without(self, node: WorldNode, victims: Sequence[Victim]) -> bool:
         mark = self._run.world.mark()
@@ -320,9 +320,9 @@ class _Rescue:
                 self._run.world.remove(pod)
             self._run.devices.leave(victim.unit.pods, source_closed=victim.unit.close_source)
         if problem := self._run.predictor.fitter.of(self._pod).problem(node):
-            return Obstacle(Reason.NO_OTHER_NODE, problem)
+            return Obstacle(Ground.NO_OTHER_NODE, problem)
         placement = self._run.devices.place(self._pod.pod, node.name)
-        if isinstance(placement, Obstacle) and placement.reason is Reason.FIT_UNKNOWN:
+        if isinstance(placement, Obstacle) and placement.reason is Ground.FIT_UNKNOWN:
             raise Unknown(placement.detail)
         return placement
 

@@ -22,7 +22,7 @@ from claimctl.reschedule.plan.kubelet import Account, Waiting, account, deferred
 from claimctl.reschedule.plan.observed import Gate, Observed
 from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
@@ -45,7 +45,7 @@ def make_room_for_resizes(
             waiting = account(node).waiting
         except ValueError as error:
             for pod in resized:
-                run.skip(pod, context, Obstacle(Reason.UNREADABLE, str(error)))
+                run.skip(pod, context, Obstacle(Ground.UNREADABLE, str(error)))
             continue
         for waiting_pod in waiting:
             room = _Room(run, context, wanted, observed, node, waiting_pod)
@@ -119,48 +119,48 @@ class _Room:
         generation = pod.metadata.generation
         seen = condition.observed_generation if condition is not None else 0
         if seen and seen != generation:
-            return Obstacle(Reason.RESIZE_NOT_OBSERVED, f"generation {generation}, seen {seen}")
+            return Obstacle(Ground.RESIZE_NOT_OBSERVED, f"generation {generation}, seen {seen}")
         if pod.spec.preemption_policy == "Never":
-            return Obstacle(Reason.NEVER_PREEMPTS)
+            return Obstacle(Ground.NEVER_PREEMPTS)
         if (pod.spec.priority or 0) >= CRITICAL_PRIORITY:
-            return Obstacle(Reason.KUBELET_PREEMPTS, f"priority {pod.spec.priority}")
+            return Obstacle(Ground.KUBELET_PREEMPTS, f"priority {pod.spec.priority}")
         waits = (self._observed.now - self._waiting.since).total_seconds()
         if waits < self._wanted.deferred_seconds:
             text = f"{waits:.0f} s < {self._wanted.deferred_seconds:.0f} s"
-            return Obstacle(Reason.RESIZE_YOUNG, text)
+            return Obstacle(Ground.RESIZE_YOUNG, text)
         return None
 
     def _of_node(self) -> Obstacle | None:
         node = self._node
         if node.closed:
-            return Obstacle(Reason.NODE_NOT_READY, f"{node.name}: {node.closed}")
+            return Obstacle(Ground.NODE_NOT_READY, f"{node.name}: {node.closed}")
         unreadable = self._run.world.unreadable.keys() & node.pods.keys()
         if unreadable:
             uid = min(unreadable)
-            return Obstacle(Reason.UNREADABLE, self._run.world.unreadable[uid])
+            return Obstacle(Ground.UNREADABLE, self._run.world.unreadable[uid])
         policy = node.node.spec.pod_preemption_policy
         forbidden = policy.disable_resize_preemption if policy is not None else ()
         if forbidden and self._wanted.stand_back is not StandBack.NEVER:
-            return Obstacle(Reason.NODE_FORBIDS, f"{node.name}: {', '.join(forbidden)}")
+            return Obstacle(Ground.NODE_FORBIDS, f"{node.name}: {', '.join(forbidden)}")
         return None
 
     def _against_fit(self) -> Obstacle | None:
         if self._pod.uid in self._account.granted():
-            return Obstacle(Reason.ROOM_IS_COMING, f"{self._node.name} has room for it")
+            return Obstacle(Ground.ROOM_IS_COMING, f"{self._node.name} has room for it")
         if self._going and self._pod.uid in self._account.granted(self._going):
             text = f"{counted(len(self._going), 'pod')} on {self._node.name} being deleted"
-            return Obstacle(Reason.ROOM_IS_COMING, text)
+            return Obstacle(Ground.ROOM_IS_COMING, text)
         return None
 
     def _of_scheduler(self) -> Obstacle | None:
         if self._wanted.stand_back is StandBack.ALWAYS:
-            return Obstacle(Reason.LEFT_TO_SCHEDULER)
+            return Obstacle(Ground.LEFT_TO_SCHEDULER)
         if self._wanted.stand_back is StandBack.NEVER or self._observed.resize_gate is Gate.OFF:
             return None
         if self._observed.resize_gate is Gate.ON:
             text = "the API server has the gate InPlacePodVerticalScalingSchedulerPreemption"
-            return Obstacle(Reason.SCHEDULER_PREEMPTS, text)
-        return Obstacle(Reason.GATE_UNKNOWN, "/metrics of the API server may not be read")
+            return Obstacle(Ground.SCHEDULER_PREEMPTS, text)
+        return Obstacle(Ground.GATE_UNKNOWN, "/metrics of the API server may not be read")
 
     def _of_round(self) -> Obstacle | None:
         record = self._observed.record or Record()
@@ -172,7 +172,7 @@ class _Room:
         settle = timedelta(seconds=self._wanted.settle_seconds)
         if -SKEW <= since < settle:
             text = f"{counted(len(past.victims), 'victim')}, {since.total_seconds():.0f} s ago"
-            return Obstacle(Reason.ROOM_ALREADY_MADE, text)
+            return Obstacle(Ground.ROOM_ALREADY_MADE, text)
         here = (self._node.pods.get(uid) for uid in past.victims)
         if any(pod is not None and not pod.pod.metadata.deleting for pod in here):
             return None  # victims of the round were never evicted
@@ -180,7 +180,7 @@ class _Room:
         if cpu > past.free_cpu or memory > past.free_memory:
             return None  # the node has more room than was expected when the round began
         return Obstacle(
-            Reason.ROOM_ALREADY_MADE, f"{counted(len(past.victims), 'victim')}, in vain"
+            Ground.ROOM_ALREADY_MADE, f"{counted(len(past.victims), 'victim')}, in vain"
         )
 
     # which victims
@@ -206,7 +206,7 @@ class _Room:
             )
         if victims is None:
             text = f"{counted(len(candidates), 'unit')} on {self._node.name} could leave"
-            return Obstacle(Reason.NOT_ENOUGH, text)
+            return Obstacle(Ground.NOT_ENOUGH, text)
         self._choose(victims)
         return None
 

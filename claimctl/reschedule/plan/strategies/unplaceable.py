@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import AvoidStep, Release, TaintStep
 from claimctl.reschedule.plan.policy import Avoid, MoveHeldClaims, UnplaceablePods
 from claimctl.reschedule.plan.protections import replaces
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
 from claimctl.reschedule.plan.run import Context, Run
@@ -116,7 +116,7 @@ class _Placing:
                 owners[uid] = owner
             for pod in owner.pods:
                 if refusal(pod) is Refusal.FOR_ITSELF:
-                    self._skip(pod, Reason.REFUSED_FOR_ITSELF, pod.status.reason)
+                    self._skip(pod, Ground.REFUSED_FOR_ITSELF, pod.status.reason)
         return owners
 
     def _entry(self, uid: str, refs: dict[str, tuple[str, OwnerReference]]) -> RecordedAvoidance:
@@ -159,7 +159,7 @@ class _Placing:
         due = self._look_again(step.entry)
         for pod in owner.pods:
             if is_braked(pod) and pod not in step.released:
-                self._skip(pod, Reason.BRAKED, due and f"the next probe is due at {due}")
+                self._skip(pod, Ground.BRAKED, due and f"the next probe is due at {due}")
 
     def _look_again(self, entry: RecordedAvoidance) -> str:
         """Let a run begin when the next probe is due; that time, '' if there is none."""
@@ -215,7 +215,7 @@ class _Placing:
         closed = avoidance.in_force(owner.entry, self._now)
         for pod in owner.refused:
             if pod.spec.node_name not in closed and pod.metadata.uid not in self._run.skipped:
-                self._skip(pod, Reason.REFUSED_BY_NODE, f"{pod.spec.node_name}: {_cause(pod)}")
+                self._skip(pod, Ground.REFUSED_BY_NODE, f"{pod.spec.node_name}: {_cause(pod)}")
 
     def _avoid_refuser(self, owner: _Owner, node: str, pod: SchedulingPod) -> None:
         obstacle = self._against_avoiding(owner, node, pod)
@@ -233,13 +233,13 @@ class _Placing:
     def _against_avoiding(self, owner: _Owner, node: str, pod: SchedulingPod) -> Obstacle | None:
         if not self._may_avoid():
             why = _NOT_INSTALLED if self._wanted.avoid is Avoid.ADMISSION else "avoid is Report"
-            return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {_cause(pod)}; {why}")
+            return Obstacle(Ground.REFUSED_BY_NODE, f"{node}: {_cause(pod)}; {why}")
         unit = self._run.units.unit_of(pod, self._evictor)
         if unit.obstacle is not None:
             return unit.obstacle
         live = [member for member in unit.pods if not self._cannot_run(member)]
         if live:
-            return Obstacle(Reason.PINNED, f"{live[0].metadata.name} uses its claim on {node}")
+            return Obstacle(Ground.PINNED, f"{live[0].metadata.name} uses its claim on {node}")
         return self._elsewhere(owner, node, (pod,), commit=False)
 
     def _cannot_run(self, pod: SchedulingPod) -> bool:
@@ -310,16 +310,16 @@ class _Placing:
         try:
             fitting = run.predictor.fitter.of(run.world.seen(pod))
         except Unknown as error:
-            return Obstacle(Reason.FIT_UNKNOWN, str(error))
+            return Obstacle(Ground.FIT_UNKNOWN, str(error))
         for name, node in run.world.nodes.items():
             if name in closed or fitting.problem(node):
                 continue
             placement = run.devices.place(pod, name)
             if isinstance(placement, Placement):
                 return None
-            unknown = unknown or (placement if placement.reason is Reason.FIT_UNKNOWN else None)
+            unknown = unknown or (placement if placement.reason is Ground.FIT_UNKNOWN else None)
         text = f"no other node fits than {', '.join(sorted(closed - {''}))}"
-        return unknown or Obstacle(Reason.NO_OTHER_NODE, text)
+        return unknown or Obstacle(Ground.NO_OTHER_NODE, text)
 
     # stuck pods
 
@@ -334,13 +334,13 @@ class _Placing:
         node, why = pod.spec.node_name, owner.stuck[pod.metadata.uid]
         known = self._run.world.pods.get(pod.metadata.uid)
         if known is None:
-            return Obstacle(Reason.NOT_SCHEDULED)
+            return Obstacle(Ground.NOT_SCHEDULED)
         if not self._may_avoid():
-            return Obstacle(Reason.REFUSED_BY_NODE, f"{node}: {why}; nothing would keep pods off")
+            return Obstacle(Ground.REFUSED_BY_NODE, f"{node}: {why}; nothing would keep pods off")
         past = avoidance.of_node(owner.entry, node)
         # times of objects are whole seconds
         if past and past.since and created_at(pod) >= int(past.since.timestamp()):
-            return Obstacle(Reason.STUCK_AGAIN, f"{node}: {why}")
+            return Obstacle(Ground.STUCK_AGAIN, f"{node}: {why}")
         if obstacle := self._context.protections.obstacle(known):
             return obstacle
         unit = self._run.units.unit_of(pod, self._evictor)
@@ -472,7 +472,7 @@ class _Placing:
             if count >= _SUSPECT:
                 self._run.note(self._context, f"{name} refused pods of {count} owners")
 
-    def _skip(self, pod: SchedulingPod, reason: Reason, detail: str) -> None:
+    def _skip(self, pod: SchedulingPod, reason: Ground, detail: str) -> None:
         self._run.skip(pod, self._context, Obstacle(reason, detail))
 
     def _note(self, owner: _Owner, text: str) -> None:

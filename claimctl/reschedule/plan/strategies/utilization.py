@@ -17,7 +17,7 @@ from fractions import Fraction
 from claimctl.reschedule.plan.devices import Devices
 from claimctl.reschedule.plan.facts import victim_rank
 from claimctl.reschedule.plan.policy import DEVICE_CLASS_PREFIX, LowNodeUtilization
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.spread import unevener
@@ -155,12 +155,12 @@ class _Balancing:
 
     def _out_of_scope(self, pod: WorldPod, asked: dict[str, int]) -> Obstacle | None:
         if pod.namespace not in self.wanted.evictable_namespaces:
-            return Obstacle(Reason.NAMESPACE, pod.namespace)
+            return Obstacle(Ground.NAMESPACE, pod.namespace)
         if obstacle := self.context.protections.obstacle(pod):
             return obstacle
         if not any(self.nodes.takes(name, asked) for name in self.under):
             return Obstacle(
-                Reason.NO_BETTER_NODE, "no under-used node would stay below its targets"
+                Ground.NO_BETTER_NODE, "no under-used node would stay below its targets"
             )
         return None
 
@@ -168,7 +168,7 @@ class _Balancing:
         for name in sorted({step.destination for step in steps}):
             if exceeded := self.nodes.exceeded(name):
                 detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"
-                return Obstacle(Reason.NO_BETTER_NODE, detail)
+                return Obstacle(Ground.NO_BETTER_NODE, detail)
         return unevener(self.run.world, steps, strictly=False) if self.keep_spread else None
 
 

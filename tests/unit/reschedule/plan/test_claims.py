@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.claims import Claims, KnownClaim, shares_group
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.devices import DeviceClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.builders import NOW, after
@@ -56,13 +56,13 @@ def test_a_template_that_makes_no_claim_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("waiting", "expected"),
     [
-        (pod("w", "slice", node=""), Reason.FIT_UNKNOWN),
-        (pod("w", "going", node=""), Reason.CLAIM_UNREACHABLE),
-        (pod("w", node="", spec={"resourceClaims": OWN}), Reason.FIT_UNKNOWN),
+        (pod("w", "slice", node=""), Ground.FIT_UNKNOWN),
+        (pod("w", "going", node=""), Ground.CLAIM_UNREACHABLE),
+        (pod("w", node="", spec={"resourceClaims": OWN}), Ground.FIT_UNKNOWN),
     ],
     ids=["a claim that was not read", "a claim that is being deleted", "a template"],
 )
-def test_what_cannot_be_used(waiting: SchedulingPod, expected: Reason) -> None:
+def test_what_cannot_be_used(waiting: SchedulingPod, expected: Ground) -> None:
     going = claim("going")
     going = replace(going, metadata=replace(going.metadata, deletion_timestamp=NOW))
     (found,) = Claims(observed(claims=[going])).named_by(waiting)

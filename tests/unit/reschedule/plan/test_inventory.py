@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.reschedule.plan.devices import DeviceCount, Placement
 from claimctl.reschedule.plan.inventory import Inventory
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.devices import (
     CLASS,
@@ -50,7 +50,7 @@ def id_(node: str, device: str = "gpu-0") -> tuple[str, str, str]:
     return DRIVER, node, device
 
 
-def reason(found: Placement | Obstacle) -> Reason | None:
+def reason(found: Placement | Obstacle) -> Ground | None:
     return found.reason if isinstance(found, Obstacle) else None
 
 
@@ -83,7 +83,7 @@ def test_one_free_device_takes_one_of_ten_pods() -> None:
             on.commit()
             moved += 1
         else:
-            assert found.reason is Reason.NO_DEVICES
+            assert found.reason is Ground.NO_DEVICES
             on.undo()
     assert moved == 1
     assert on.usage(CLASS)["node-0"] == DeviceCount(9, 10)
@@ -101,7 +101,7 @@ def test_undo_restores_what_was_before() -> None:
     assert on.usage(CLASS) != before
     on.undo()
     assert on.usage(CLASS) == before
-    assert reason(on.place(a, "node-1")) is Reason.PINNED
+    assert reason(on.place(a, "node-1")) is Ground.PINNED
 
 
 SHARED = claim("slice", "gpu-0", listed=[entry("a"), entry("b"), HOLD])
@@ -111,7 +111,7 @@ PAIR = pod("a", "slice"), pod("b", "slice")
 def test_a_named_claim_stays_while_its_node_is_open() -> None:
     on = inventory(*PAIR, claims=[SHARED])
     on.leave(PAIR)
-    assert reason(on.place(PAIR[0], "node-1")) is Reason.PINNED
+    assert reason(on.place(PAIR[0], "node-1")) is Ground.PINNED
     assert on.place(PAIR[0], "node-0") == Placement("uid-a", "node-0", joins=(("ml", "slice"),))
 
 
@@ -126,7 +126,7 @@ def test_a_unit_leaves_a_closed_node_with_its_claim() -> None:
     assert isinstance(first, Placement)
     on.take(first)
     assert on.place(PAIR[1], "node-1") == Placement("uid-b", "node-1", joins=(key,))
-    assert reason(on.place(PAIR[1], "node-2")) is Reason.PINNED
+    assert reason(on.place(PAIR[1], "node-2")) is Ground.PINNED
     assert on.usage(CLASS)["node-0"].used == 0
 
 
@@ -143,7 +143,7 @@ def test_a_claim_that_something_else_keeps_is_not_free(kept: dict[str, Any]) -> 
     fields = {"reservations": [reservation()], "pods": PAIR, **kept}
     on = inventory(claims=[SHARED], **fields)
     on.leave(PAIR, source_closed=True)
-    assert reason(on.place(PAIR[0], "node-1")) is Reason.PINNED
+    assert reason(on.place(PAIR[0], "node-1")) is Ground.PINNED
 
 
 def test_devices_that_several_nodes_reach_let_a_pod_move_with_its_claim() -> None:
@@ -159,7 +159,7 @@ def test_a_full_list_has_no_place_for_the_replacement() -> None:
     full = claim("slice", "gpu-0", listed=[entry("a"), *(entry(f"x{n}") for n in range(255))])
     on = inventory(*PAIR, claims=[full])
     on.leave((PAIR[0],))
-    assert reason(on.place(PAIR[0], "node-0")) is Reason.NO_PLACE_IN_CLAIM
+    assert reason(on.place(PAIR[0], "node-0")) is Ground.NO_PLACE_IN_CLAIM
     on.undo()
     assert reason(on.place(PAIR[0], "node-0")) is None
 
@@ -189,7 +189,7 @@ def test_each_move_takes_a_place_in_the_list() -> None:
     first = on.place(PAIR[0], "node-0")
     assert isinstance(first, Placement)
     on.take(first)
-    assert reason(on.place(PAIR[1], "node-0")) is Reason.NO_PLACE_IN_CLAIM
+    assert reason(on.place(PAIR[1], "node-0")) is Ground.NO_PLACE_IN_CLAIM
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_each_move_takes_a_place_in_the_list() -> None:
 def test_devices_that_are_lost_are_the_controllers_task(slices: list[Any]) -> None:
     on = inventory(*PAIR, claims=[SHARED], slices=slices)
     on.leave((PAIR[0],))
-    assert reason(on.place(PAIR[0], "node-0")) is Reason.CLAIM_UNREACHABLE
+    assert reason(on.place(PAIR[0], "node-0")) is Ground.CLAIM_UNREACHABLE
 
 
 def test_a_pod_that_waits_gets_devices_by_its_claim_or_its_template() -> None:
@@ -219,16 +219,16 @@ def test_a_pod_that_waits_gets_devices_by_its_claim_or_its_template() -> None:
         (id_("node-0", "gpu-0"), id_("node-0", "gpu-1")),
         allocates=((("ml", "slice"), (id_("node-0", "gpu-0"),)),),
     )
-    assert reason(on.place(waiting, "node-1")) is Reason.NO_DEVICES
+    assert reason(on.place(waiting, "node-1")) is Ground.NO_DEVICES
 
 
 def test_what_was_not_read_is_unknown() -> None:
     waiting = pod("w", "slice", node="")
-    assert reason(inventory(waiting).place(waiting, "node-0")) is Reason.FIT_UNKNOWN
+    assert reason(inventory(waiting).place(waiting, "node-0")) is Ground.FIT_UNKNOWN
     generated = pod("w", node="", generated="")
     generated = pod("w", node="", spec={"resourceClaims": [
         {"name": "own", "resourceClaimTemplateName": "template"}]})  # fmt: skip
-    assert reason(inventory(generated).place(generated, "node-0")) is Reason.FIT_UNKNOWN
+    assert reason(inventory(generated).place(generated, "node-0")) is Ground.FIT_UNKNOWN
 
 
 def test_a_selector_that_cannot_be_judged_is_unknown() -> None:
@@ -236,7 +236,7 @@ def test_a_selector_that_cannot_be_judged_is_unknown() -> None:
     odd = claim("a-own", "gpu-0", owner="a", requests=[request("gpu", "device.unheardOf")])
     on = inventory(a, claims=[odd])
     on.leave((a,))
-    assert reason(on.place(a, "node-1")) is Reason.FIT_UNKNOWN
+    assert reason(on.place(a, "node-1")) is Ground.FIT_UNKNOWN
 
 
 def test_idle_held_devices_and_those_of_ghosts_count_as_used() -> None:
@@ -272,7 +272,7 @@ def test_a_request_for_all_devices_fails_beside_an_incomplete_pool() -> None:
     waiting = pod("w", "slice", node="")
     wanted = claim("slice", requests=[request(allocationMode="All")])
     half = slice_("gpu-9", node="node-1", pool="half", count=2)
-    for slices, expected in ((SLICES, None), ((*SLICES, half), Reason.NO_DEVICES)):
+    for slices, expected in ((SLICES, None), ((*SLICES, half), Ground.NO_DEVICES)):
         on = inventory(waiting, claims=[wanted], slices=slices)
         assert reason(on.place(waiting, "node-1")) is expected
 
@@ -326,7 +326,7 @@ def test_devices_of_several_nodes_are_no_place_while_a_pod_waits_for_devices() -
     a = pod("a", generated="a-own")
     waiting = pod("w", "wanted", node="", status={"conditions": [UNSCHEDULABLE]})
     claims = [claim("a-own", "gpu-0", owner="a"), claim("wanted")]
-    for pods, expected in (((a,), None), ((a, waiting), Reason.NO_DEVICES)):
+    for pods, expected in (((a,), None), ((a, waiting), Ground.NO_DEVICES)):
         on = inventory(
             *pods, claims=claims, slices=(*SLICES[:1], net), claim_templates=[template()]
         )

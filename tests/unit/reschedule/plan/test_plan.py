@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.plan import Facts, Move, Note, Owner, Plan, PodRef, Skipped, TaintStep
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.wire.base import decode, encode
 
 POD = PodRef(namespace="team", name="web-1", uid="u1", node="node-a")
@@ -24,7 +24,7 @@ PLAN = Plan(
         ),
     ),
     taints=(TaintStep(node="a", node_uid="n", key="k", value="v", unit="x", pod=POD),),
-    skipped=(Skipped(pod=POD, strategy="S", reason=Reason.PINNED, detail="claim c"),),
+    skipped=(Skipped(pod=POD, strategy="S", reason=Ground.PINNED, detail="claim c"),),
     notes=(Note(strategy="S", text="no node is under-used"),),
 ).sealed()
 

@@ -7,7 +7,7 @@ from collections import Counter
 from claimctl.reschedule.plan.devices import Placement
 from claimctl.reschedule.plan.fit import Fitter, Volumes
 from claimctl.reschedule.plan.prediction import Landing, Predictor, describe
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import HOSTNAME, World
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
 from tests.support.no_devices import NoDevices
@@ -19,7 +19,7 @@ CLAIM = {"resourceClaims": [{"name": "g", "resourceClaimName": "gpu"}]}
 class Free(NoDevices):
     """Devices are free on some nodes; ``obstacles`` has what is said of the others."""
 
-    def __init__(self, **obstacles: Reason) -> None:
+    def __init__(self, **obstacles: Ground) -> None:
         self.obstacles = obstacles
         self.asked: list[str] = []
 
@@ -36,7 +36,7 @@ def predicted(
     *others: SchedulingPod,
     devices: NoDevices | None = None,
     closed: bool = False,
-) -> str | Reason:
+) -> str | Ground:
     world = World(nodes, [leaving, *others], {})
     predictor = Predictor(world, Fitter(world, Volumes([], [])), devices or NoDevices())
     seen = world.pods[leaving.metadata.uid]
@@ -53,19 +53,19 @@ def test_the_best_node_is_expected() -> None:
 
 def test_a_replacement_may_return() -> None:
     nodes = [node("a", cpu="8"), node("b", cpu="4")]
-    assert predicted(nodes, pod("p", "a", owner=None, cpu="2")) is Reason.STAYS
+    assert predicted(nodes, pod("p", "a", owner=None, cpu="2")) is Ground.STAYS
     assert predicted(nodes, pod("p", "a", owner=None, cpu="2"), closed=True) == "b"
 
 
 def test_among_equals_it_is_expected_to_return() -> None:
     nodes = [node("a"), node("b")]
-    assert predicted(nodes, pod("p", "b", owner=None)) is Reason.STAYS
+    assert predicted(nodes, pod("p", "b", owner=None)) is Ground.STAYS
 
 
 def test_no_other_node() -> None:
     nodes = [node("a"), node("b", unschedulable=True)]
-    assert predicted(nodes, pod("p", "a")) is Reason.NO_OTHER_NODE
-    assert predicted(nodes[:1], pod("p", "a"), closed=True) is Reason.NO_OTHER_NODE
+    assert predicted(nodes, pod("p", "a")) is Ground.NO_OTHER_NODE
+    assert predicted(nodes[:1], pod("p", "a"), closed=True) is Ground.NO_OTHER_NODE
 
 
 def test_a_source_that_does_not_fit_any_more_is_no_choice() -> None:
@@ -75,7 +75,7 @@ def test_a_source_that_does_not_fit_any_more_is_no_choice() -> None:
 
 def test_what_cannot_be_judged() -> None:
     unknown = {"tolerations": [{"key": "k", "operator": "Lt", "value": "3"}]}
-    assert predicted([node("a"), node("b")], pod("p", "a", spec=unknown)) is Reason.FIT_UNKNOWN
+    assert predicted([node("a"), node("b")], pod("p", "a", spec=unknown)) is Ground.FIT_UNKNOWN
 
 
 def claimed() -> SchedulingPod:
@@ -86,27 +86,27 @@ NODES = [node("a", cpu="4"), node("b", cpu="6"), node("c", cpu="8")]
 
 
 def test_devices_decide_after_the_score() -> None:
-    devices = Free(c=Reason.NO_DEVICES)
+    devices = Free(c=Ground.NO_DEVICES)
     assert predicted(NODES, claimed(), devices=devices) == "b"
     assert devices.asked == ["c", "b"]
 
 
 def test_the_source_is_where_the_devices_are() -> None:
-    devices = Free(b=Reason.NO_DEVICES, c=Reason.NO_PLACE_IN_CLAIM)
-    assert predicted(NODES, claimed(), devices=devices) is Reason.NO_PLACE_IN_CLAIM
-    assert predicted(NODES, claimed(), devices=devices, closed=True) is Reason.NO_PLACE_IN_CLAIM
+    devices = Free(b=Ground.NO_DEVICES, c=Ground.NO_PLACE_IN_CLAIM)
+    assert predicted(NODES, claimed(), devices=devices) is Ground.NO_PLACE_IN_CLAIM
+    assert predicted(NODES, claimed(), devices=devices, closed=True) is Ground.NO_PLACE_IN_CLAIM
     worse = [node("a", cpu="8"), node("b", cpu="4")]
-    assert predicted(worse, claimed(), devices=Free(b=Reason.NO_DEVICES)) is Reason.STAYS
+    assert predicted(worse, claimed(), devices=Free(b=Ground.NO_DEVICES)) is Ground.STAYS
 
 
 def test_no_node_has_devices() -> None:
-    devices = Free(a=Reason.NO_DEVICES, b=Reason.NO_DEVICES, c=Reason.NO_PLACE_IN_CLAIM)
-    assert predicted(NODES, claimed(), devices=devices) is Reason.NO_PLACE_IN_CLAIM
+    devices = Free(a=Ground.NO_DEVICES, b=Ground.NO_DEVICES, c=Ground.NO_PLACE_IN_CLAIM)
+    assert predicted(NODES, claimed(), devices=devices) is Ground.NO_PLACE_IN_CLAIM
 
 
 def test_devices_that_cannot_be_judged_stop_the_move() -> None:
-    devices = Free(c=Reason.FIT_UNKNOWN)
-    assert predicted(NODES, claimed(), devices=devices) is Reason.FIT_UNKNOWN
+    devices = Free(c=Ground.FIT_UNKNOWN)
+    assert predicted(NODES, claimed(), devices=devices) is Ground.FIT_UNKNOWN
 
 
 def test_a_pod_without_claims_asks_about_one_node() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from claimctl.reschedule.plan.reasons import MEANINGS, Reason
-from claimctl.reservation.facts.reasons import Reason as HoldReason
+from claimctl.reschedule.plan.reasons import MEANINGS, Ground
+from claimctl.reservation.facts.reasons import Reason
 
 
 def test_every_reason_has_one_sentence() -> None:
-    assert set(MEANINGS) == set(Reason)
+    assert set(MEANINGS) == set(Ground)
     assert [text for text in MEANINGS.values() if not text.endswith(".")] == []
 
 
 def test_a_name_means_one_thing() -> None:
-    assert {str(each) for each in Reason} & {str(each) for each in HoldReason} == set()
+    assert {str(each) for each in Ground} & {str(each) for each in Reason} == set()

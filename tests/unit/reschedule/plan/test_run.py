@@ -10,7 +10,7 @@ from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.planning import plan_with
 from claimctl.reschedule.plan.policy import Evictor, Policy, Profile, RemoveDuplicates, RunLimits
-from claimctl.reschedule.plan.reasons import Obstacle, Reason
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.no_devices import NoDevices
 from tests.support.scheduling import budget, moves, node, observed, pod, reasons
@@ -95,7 +95,7 @@ def test_the_reason_names_the_pod_that_cannot_come_along() -> None:
     still = pod("u0", "a", annotations={"karpenter.sh/do-not-disrupt": "true"})
     found, _ = planned(PAIR[0], other, still)
     (skipped,) = [each for each in found.skipped if each.pod.name == "t0"]
-    assert skipped.reason is Reason.UNIT
+    assert skipped.reason is Ground.UNIT
     assert skipped.detail == ("team/t1 moves along: DoNotDisrupt: karpenter.sh/do-not-disrupt")
     assert skipped.strategy == "RemoveDuplicates"
     assert skipped.profile == "main"
@@ -134,7 +134,7 @@ def test_limits_and_budgets_count_the_whole_unit() -> None:
 
 def test_what_stands_against_a_unit_is_the_reason() -> None:
     still = pod("u0", "a", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    obstacle = Obstacle(Reason.PINNED, "claim gpu")
+    obstacle = Obstacle(Ground.PINNED, "claim gpu")
     found, devices = planned(*PAIR[:2], still, obstacle=obstacle)
     assert reasons(found)["t0"] == "PinnedByClaim"
     assert devices.done == []

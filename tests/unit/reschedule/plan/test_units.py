@@ -11,7 +11,7 @@ from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.units import ClaimUnits
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
@@ -50,7 +50,7 @@ def names(found: Unit) -> list[str]:
     return [each.metadata.name for each in found.pods]
 
 
-def against(found: Unit) -> Reason | None:
+def against(found: Unit) -> Ground | None:
     return found.obstacle.reason if found.obstacle else None
 
 
@@ -72,17 +72,17 @@ def test_a_pod_with_a_generated_claim_is_alone() -> None:
 @pytest.mark.parametrize(
     ("made", "owner", "pods", "expected"),
     [
-        (HELD, "ReplicaSet", (A, B), Reason.PINNED),
-        (FREE, "ReplicaSet", (A,), Reason.PINNED),
-        (FREE, "Job", (A,), Reason.MAY_RETURN),
-        (FREE, "StatefulSet", (A,), Reason.MAY_RETURN),
-        (FREE, "StatefulSet", (A, B), Reason.PINNED),
+        (HELD, "ReplicaSet", (A, B), Ground.PINNED),
+        (FREE, "ReplicaSet", (A,), Ground.PINNED),
+        (FREE, "Job", (A,), Ground.MAY_RETURN),
+        (FREE, "StatefulSet", (A,), Ground.MAY_RETURN),
+        (FREE, "StatefulSet", (A, B), Ground.PINNED),
         (NET, "ReplicaSet", (A, B), None),
     ],
     ids=["held", "last of a ReplicaSet", "of a Job", "of a StatefulSet", "shared", "reachable"],
 )
 def test_by_default_a_pinned_pod_stays(
-    made: Any, owner: str, pods: tuple[SchedulingPod, ...], expected: Reason | None
+    made: Any, owner: str, pods: tuple[SchedulingPod, ...], expected: Ground | None
 ) -> None:
     one = pod("a", "slice", owner=owner)
     reserved = [reservation()] if made is HELD or made is NET else []
@@ -133,18 +133,18 @@ def test_each_reservation_of_a_claim_is_asked() -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"reservations": [reservation(timeout=None)]}, Reason.NEVER_REALLOCATED),
-        ({"reservations": []}, Reason.PINNED),
-        ({"reservations": [reservation(forceDeletedPods=[{"uid": "x"}])]}, Reason.PINNED),
-        ({"downgrade_plans": [downgrade(namespaces=["ml"])]}, Reason.DOWNGRADE),
+        ({"reservations": [reservation(timeout=None)]}, Ground.NEVER_REALLOCATED),
+        ({"reservations": []}, Ground.PINNED),
+        ({"reservations": [reservation(forceDeletedPods=[{"uid": "x"}])]}, Ground.PINNED),
+        ({"downgrade_plans": [downgrade(namespaces=["ml"])]}, Ground.DOWNGRADE),
         ({"downgrade_plans": [downgrade(namespaces=["other"])]}, None),
         ({"downgrade_plans": [downgrade(action="Restore")]}, None),
-        ({"slices": [slice_(device("gpu-0", taints=[TAINT]))]}, Reason.CLAIM_UNREACHABLE),
-        ({"slices": [slice_("gpu-1")]}, Reason.CLAIM_UNREACHABLE),
-        ({"pods": (A, pod("b", "slice", node="node-1"))}, Reason.PINNED),
+        ({"slices": [slice_(device("gpu-0", taints=[TAINT]))]}, Ground.CLAIM_UNREACHABLE),
+        ({"slices": [slice_("gpu-1")]}, Ground.CLAIM_UNREACHABLE),
+        ({"pods": (A, pod("b", "slice", node="node-1"))}, Ground.PINNED),
         (
             {"claims": [claim("slice", "gpu-0", listed=[GROUP])], "reservations": []},
-            Reason.PINNED,
+            Ground.PINNED,
         ),
     ],
     ids=[
@@ -160,7 +160,7 @@ def test_each_reservation_of_a_claim_is_asked() -> None:
         "a PodGroup without a hold",
     ],
 )
-def test_what_keeps_a_whole_unit(fields: dict[str, Any], expected: Reason | None) -> None:
+def test_what_keeps_a_whole_unit(fields: dict[str, Any], expected: Ground | None) -> None:
     found = unit(A, WHOLE, **{"claims": [HELD], "reservations": [reservation()], **fields})
     assert against(found) is expected
     assert found.close_source is (expected is None)
@@ -168,12 +168,12 @@ def test_what_keeps_a_whole_unit(fields: dict[str, Any], expected: Reason | None
 
 def test_a_lost_device_is_the_controllers_task_under_every_policy() -> None:
     found = unit(A, claims=[FREE], slices=[slice_("gpu-1")])
-    assert against(found) is Reason.CLAIM_UNREACHABLE
+    assert against(found) is Ground.CLAIM_UNREACHABLE
 
 
 def test_a_downgrade_does_not_concern_claims_that_nothing_holds() -> None:
     found = unit(A, claims=[FREE], pods=(A,), downgrade_plans=[downgrade(namespaces=["ml"])])
-    assert against(found) is Reason.PINNED
+    assert against(found) is Ground.PINNED
 
 
 MEMBERS = tuple(pod(f"m{number}", group="g", node=f"node-{number}") for number in range(3))
@@ -211,4 +211,4 @@ def test_one_pinned_member_pins_its_group() -> None:
     group = pod_group(disruptionMode="PodGroup")
     found = unit(members[1], pods=members, pod_groups=[group], claims=[FREE])
     assert names(found) == ["a", "m"]
-    assert against(found) is Reason.PINNED
+    assert against(found) is Ground.PINNED

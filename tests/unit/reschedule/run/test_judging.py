@@ -9,7 +9,7 @@ import pytest
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, Skipped
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.judging import Judgement
@@ -69,9 +69,9 @@ async def test_pods_of_one_owner_on_one_node_stand_in_for_each_other() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "stays"),
-    [(Reason.BUDGET_SPENT, False), (Reason.COOLDOWN, False), (Reason.NO_BETTER_NODE, True)],
+    [(Ground.BUDGET_SPENT, False), (Ground.COOLDOWN, False), (Ground.NO_BETTER_NODE, True)],
 )
-async def test_what_the_run_itself_has_used_up_says_nothing(reason: Reason, stays: bool) -> None:
+async def test_what_the_run_itself_has_used_up_says_nothing(reason: Ground, stays: bool) -> None:
     pod = move("a").pod
     judge, _ = judgement([], skipped=[Skipped(pod=pod, strategy="Test", reason=reason)])
     assert bool(await judge.against(group(move("a")))) is stays

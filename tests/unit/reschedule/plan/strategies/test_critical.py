@@ -22,7 +22,7 @@ from claimctl.reschedule.plan.policy import (
     Protection,
     RunLimits,
 )
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.reschedule.shapes.records import (
@@ -158,17 +158,17 @@ def test_pods_with_claims_of_their_own_are_single_victims() -> None:
 @pytest.mark.parametrize(
     ("waiting", "reason"),
     [
-        (critical("wanted", status={"nominatedNodeName": "node-0"}), Reason.SCHEDULER_PREEMPTS),
-        (critical(cpu="4"), Reason.SCHEDULER_PREEMPTS),
-        (critical(cpu="5"), Reason.SCHEDULER_PREEMPTS),
-        (critical("wanted", tolerations=[]), Reason.TOLERATION_MISSING),
+        (critical("wanted", status={"nominatedNodeName": "node-0"}), Ground.SCHEDULER_PREEMPTS),
+        (critical(cpu="4"), Ground.SCHEDULER_PREEMPTS),
+        (critical(cpu="5"), Ground.SCHEDULER_PREEMPTS),
+        (critical("wanted", tolerations=[]), Ground.TOLERATION_MISSING),
         (
             critical("wanted", tolerations=[{**TOLERATION, "operator": "Equal", "value": "x"}]),
-            Reason.TOLERATION_MISSING,
+            Ground.TOLERATION_MISSING,
         ),
-        (critical("wanted", cpu="5"), Reason.DOES_NOT_FIT_EVEN_EMPTY),
-        (critical("wanted", nodeSelector={"zone": "a"}), Reason.DOES_NOT_FIT_EVEN_EMPTY),
-        (critical("missing"), Reason.FIT_UNKNOWN),
+        (critical("wanted", cpu="5"), Ground.DOES_NOT_FIT_EVEN_EMPTY),
+        (critical("wanted", nodeSelector={"zone": "a"}), Ground.DOES_NOT_FIT_EVEN_EMPTY),
+        (critical("missing"), Ground.FIT_UNKNOWN),
     ],
     ids=[
         "nominated",
@@ -181,7 +181,7 @@ def test_pods_with_claims_of_their_own_are_single_victims() -> None:
         "a claim that was not read",
     ],
 )
-def test_claimctl_does_not_act(waiting: SchedulingPod, reason: Reason) -> None:
+def test_claimctl_does_not_act(waiting: SchedulingPod, reason: Ground) -> None:
     assert only(planned(waiting, *UNIT)).reason is reason
 
 
@@ -225,7 +225,7 @@ def test_a_pod_that_waits_for_a_moment_is_not_looked_at() -> None:
 
 def test_free_devices_are_left_to_the_scheduler() -> None:
     made = planned(critical("wanted", cpu="4"), *UNIT, claims=[WANTED], slices=[SLICE])
-    assert only(made).reason is Reason.SCHEDULER_PREEMPTS
+    assert only(made).reason is Ground.SCHEDULER_PREEMPTS
 
 
 @pytest.mark.parametrize(
@@ -327,13 +327,13 @@ def test_victims_that_are_not_needed_stay() -> None:
 @pytest.mark.parametrize(
     ("kept", "reason"),
     [
-        ({"priority": 2_000_000_000}, Reason.DOES_NOT_FIT_EVEN_EMPTY),
-        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, Reason.VICTIMS_STAY),
+        ({"priority": 2_000_000_000}, Ground.DOES_NOT_FIT_EVEN_EMPTY),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, Ground.VICTIMS_STAY),
     ],
     ids=["critical itself", "not to be disrupted"],
 )
 def test_a_unit_with_a_pod_that_may_not_go_stays_as_a_whole(
-    kept: dict[str, Any], reason: Reason
+    kept: dict[str, Any], reason: Ground
 ) -> None:
     made = planned(critical("wanted"), *UNIT[:5], victim("a-5", "slice", **kept))
     assert only(made).reason is reason
@@ -367,19 +367,19 @@ def test_limits_hold_for_the_whole_unit(total: int, moved: int) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"reservations": [reservation(timeout=None)]}, Reason.VICTIMS_STAY),
-        ({"reservations": []}, Reason.DOES_NOT_FIT_EVEN_EMPTY),
+        ({"reservations": [reservation(timeout=None)]}, Ground.VICTIMS_STAY),
+        ({"reservations": []}, Ground.DOES_NOT_FIT_EVEN_EMPTY),
         (
             {"reservations": [reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])]},
-            Reason.DOES_NOT_FIT_EVEN_EMPTY,
+            Ground.DOES_NOT_FIT_EVEN_EMPTY,
         ),
-        ({"controller": ActingController()}, Reason.VICTIMS_STAY),
-        ({"controller": ActingController(after(-299))}, Reason.VICTIMS_STAY),
+        ({"controller": ActingController()}, Ground.VICTIMS_STAY),
+        ({"controller": ActingController(after(-299))}, Ground.VICTIMS_STAY),
     ],
     ids=["never reallocated", "held by another", "a ghost", "no controller", "a new controller"],
 )
 def test_devices_that_the_controller_does_not_give_up_are_no_room(
-    fields: dict[str, Any], reason: Reason
+    fields: dict[str, Any], reason: Ground
 ) -> None:
     assert only(planned(critical("wanted"), *UNIT, **fields)).reason is reason
 
@@ -440,7 +440,7 @@ def test_budgets_and_limits_count_the_sum_of_all_units() -> None:
     pods = [victim(f"{name}-0", cpu="2", status=READY) for name in "ab"]
     waiting = critical(cpu="4", preemptionPolicy="Never")
     made = planned(waiting, *pods, claims=[], nodes=NODES[:1], budgets=[budget(1)])
-    assert only(made).reason is Reason.VICTIMS_STAY
+    assert only(made).reason is Ground.VICTIMS_STAY
 
 
 def test_what_one_rescue_spends_of_a_budget_the_next_one_lacks() -> None:
@@ -460,7 +460,7 @@ def test_a_unit_is_no_victim_for_one_of_its_pods() -> None:
     policy = Policy(profiles=(Profile(evictor=lifted, deschedule=(CriticalPods(),)),))
     equal = victim("a-5", "slice", priority=2_000_000_000)
     made = planned(critical("wanted"), *UNIT[:5], equal, policy=policy)
-    assert only(made).reason is Reason.DOES_NOT_FIT_EVEN_EMPTY
+    assert only(made).reason is Ground.DOES_NOT_FIT_EVEN_EMPTY
     lower = victim("a-5", "slice", priority=1_999_999_999)
     assert len(planned(critical("wanted"), *UNIT[:5], lower, policy=policy).moves) == 6
 
@@ -470,7 +470,7 @@ def test_a_pod_whose_claim_cannot_follow_it_is_no_victim() -> None:
     ghost = reservation(forceDeletedPods=[{"uid": "x", "name": "x"}])
     waiting = critical(cpu="4", preemptionPolicy="Never")
     made = planned(waiting, victim("a-0", "slice"), reservations=[ghost], nodes=NODES[:1])
-    assert only(made).reason is Reason.VICTIMS_STAY
+    assert only(made).reason is Ground.VICTIMS_STAY
 
 
 def test_room_that_was_made_for_one_pod_is_not_there_for_the_next() -> None:
@@ -491,7 +491,7 @@ def test_a_device_that_was_freed_for_one_pod_is_not_there_for_the_next() -> None
     )
     assert victims(made) == ["a-0"]
     (skipped,) = made.skipped
-    assert (skipped.pod.name, skipped.reason) == ("second", Reason.ROOM_FOR_ANOTHER)
+    assert (skipped.pod.name, skipped.reason) == ("second", Ground.ROOM_FOR_ANOTHER)
 
 
 def test_two_critical_pods_get_different_nodes() -> None:
@@ -533,10 +533,10 @@ def tried(count: int, seconds: int) -> Record:
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        (tried(3, -86_400), Reason.ATTEMPTS_SPENT),
-        (tried(1, -599), Reason.BACKING_OFF),
+        (tried(3, -86_400), Ground.ATTEMPTS_SPENT),
+        (tried(1, -599), Ground.BACKING_OFF),
         (tried(1, -600), None),
-        (tried(2, -1199), Reason.BACKING_OFF),
+        (tried(2, -1199), Ground.BACKING_OFF),
         (tried(2, -1200), None),
         (
             Record(
@@ -554,12 +554,12 @@ def tried(count: int, seconds: int) -> Record:
                     ),
                 )
             ),
-            Reason.BACKING_OFF,
+            Ground.BACKING_OFF,
         ),
     ],
     ids=["three attempts", "one", "one, long ago", "two", "two, long ago", "under way"],
 )
-def test_attempts_are_limited(record: Record, reason: Reason | None) -> None:
+def test_attempts_are_limited(record: Record, reason: Ground | None) -> None:
     made = planned(critical("wanted"), *UNIT, record=record)
     assert (made.skipped[0].reason if made.skipped else None) is reason
     assert bool(made.moves) is (reason is None)
@@ -582,7 +582,7 @@ def test_the_victims_are_enough_and_none_of_them_is_too_many(
     chosen = [sizes[int(name[1])] for name in victims(made)]
     freed = room + sum(cpu for cpu, _ in chosen)
     if needed <= room:
-        assert only(made).reason is Reason.SCHEDULER_PREEMPTS
+        assert only(made).reason is Ground.SCHEDULER_PREEMPTS
         return
     assert freed >= needed
     assert all(freed - cpu < needed for cpu, _ in chosen)

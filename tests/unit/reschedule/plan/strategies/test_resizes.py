@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.policy import (
     RunLimits,
     StandBack,
 )
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.shapes.records import RecordedResize
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
@@ -52,7 +52,7 @@ def victims(made: Plan) -> list[str]:
     return [each.pod.name for each in made.moves]
 
 
-def reason(made: Plan, pod: str = "big-0") -> Reason:
+def reason(made: Plan, pod: str = "big-0") -> Ground:
     """The reason why no room is made."""
     found = {each.pod.name: each for each in made.skipped}
     assert (made.moves, made.resizes, made.taints) == ((), (), ())
@@ -130,13 +130,13 @@ def test_of_equal_priorities_the_youngest_leaves() -> None:
 @pytest.mark.parametrize("priority", [1000, 2000])
 def test_pods_of_the_same_or_a_higher_priority_stay(priority: int) -> None:
     pods = [small(number, priority=priority) for number in range(3)]
-    assert reason(planned(BIG, *pods)) is Reason.NOT_ENOUGH
+    assert reason(planned(BIG, *pods)) is Ground.NOT_ENOUGH
 
 
 def test_pods_of_other_nodes_stay() -> None:
     nodes = [node("n", cpu="4"), node("m", cpu="4")]
     pods = [small(0, 3000, priority=5000), small(1, 3000, on="m")]
-    assert reason(planned(BIG, *pods, *nodes)) is Reason.NOT_ENOUGH
+    assert reason(planned(BIG, *pods, *nodes)) is Ground.NOT_ENOUGH
 
 
 def test_what_a_pod_wants_does_not_help_only_what_it_holds() -> None:
@@ -156,7 +156,7 @@ def test_bare_pods_and_those_of_a_daemon_set_stay() -> None:
     bare = small(0, more={"owner": None})
     daemon = small(1, more={"owner": "agent", "kind": "DaemonSet"})
     made = planned(BIG, bare, daemon, small(2))
-    assert reason(made) is Reason.NOT_ENOUGH
+    assert reason(made) is Ground.NOT_ENOUGH
 
 
 def test_a_protection_can_be_lifted() -> None:
@@ -168,7 +168,7 @@ def test_a_protection_can_be_lifted() -> None:
 def test_budgets_are_kept() -> None:
     labels = {"matchLabels": {"app": "web"}}
     pods = [small(n, more={"owner": f"o{n}", "labels": {"app": "web"}}) for n in range(3)]
-    assert reason(planned(BIG, *pods, budget("b", 1, labels))) is Reason.NOT_ENOUGH
+    assert reason(planned(BIG, *pods, budget("b", 1, labels))) is Ground.NOT_ENOUGH
     assert len(victims(planned(BIG, *pods, budget("b", 2, labels)))) == 2
 
 
@@ -185,7 +185,7 @@ def test_another_pod_leaves_where_a_budget_is_spent() -> None:
 
 def test_limits_are_kept() -> None:
     given = Policy(profiles=policy().profiles, limits=RunLimits(total=1))
-    assert reason(planned(*FULL, given=given)) is Reason.NOT_ENOUGH
+    assert reason(planned(*FULL, given=given)) is Ground.NOT_ENOUGH
 
 
 def test_pods_of_a_group_leave_together_and_count_each() -> None:
@@ -209,7 +209,7 @@ def test_a_group_with_one_pod_of_a_high_priority_stays() -> None:
         small(n, 1500, spec=GROUP, more={"owner": "gang"}, priority=priority)
         for n, priority in enumerate((0, 1000))
     ]
-    assert reason(planned(BIG, *gang, pod_groups=(group,))) is Reason.NOT_ENOUGH
+    assert reason(planned(BIG, *gang, pod_groups=(group,))) is Ground.NOT_ENOUGH
 
 
 @pytest.mark.parametrize("moved", MoveHeldClaims)
@@ -227,7 +227,7 @@ def test_pods_that_a_held_claim_keeps_on_the_node_stay(moved: MoveHeldClaims) ->
         pod_groups=(),
     )
     made = plan(replace(seen, now=NOW), policy(move_held_claims=moved))
-    assert reason(made) is Reason.NOT_ENOUGH
+    assert reason(made) is Ground.NOT_ENOUGH
 
 
 # two resizes
@@ -248,7 +248,7 @@ def test_room_goes_to_the_first_even_if_nobody_leaves_for_it() -> None:
     made = planned(first, second, small(0), small(1), small(2, priority=800), cpu="4")
     assert sorted(victims(made)) == ["small0-0", "small1-0"]
     made = planned(first, second, small(0), small(1, priority=800), small(2, priority=800))
-    assert reason(made) is Reason.NOT_ENOUGH
+    assert reason(made) is Ground.NOT_ENOUGH
 
 
 # when claimctl does not act
@@ -262,13 +262,13 @@ def test_the_policy_names_the_strategy_or_nothing_happens() -> None:
 @pytest.mark.parametrize(
     ("sizes", "wanted"),
     [
-        ({"waits": 59.0}, Reason.RESIZE_YOUNG),
-        ({"seen": 1}, Reason.RESIZE_NOT_OBSERVED),
-        ({"spec": {"preemptionPolicy": "Never"}}, Reason.NEVER_PREEMPTS),
-        ({"priority": 2_000_000_000}, Reason.KUBELET_PREEMPTS),
+        ({"waits": 59.0}, Ground.RESIZE_YOUNG),
+        ({"seen": 1}, Ground.RESIZE_NOT_OBSERVED),
+        ({"spec": {"preemptionPolicy": "Never"}}, Ground.NEVER_PREEMPTS),
+        ({"priority": 2_000_000_000}, Ground.KUBELET_PREEMPTS),
     ],
 )
-def test_some_resizes_wait_on(sizes: Sizes, wanted: Reason) -> None:
+def test_some_resizes_wait_on(sizes: Sizes, wanted: Ground) -> None:
     given: Sizes = {**WAITS, **sizes}
     big = sized("big-0", 1000, **given)
     assert reason(planned(big, *FULL[1:])) is wanted
@@ -284,18 +284,18 @@ def test_a_kubelet_that_reports_no_generation_is_believed() -> None:
 
 
 def test_a_resize_that_fits_needs_no_victim() -> None:
-    assert reason(planned(BIG, small())) is Reason.ROOM_IS_COMING
+    assert reason(planned(BIG, small())) is Ground.ROOM_IS_COMING
 
 
 def test_pods_that_are_being_deleted_are_waited_for() -> None:
     going = [small(n, more={"owner": "x", "deleting": True}) for n in (0, 1)]
-    assert reason(planned(BIG, *going, small(2))) is Reason.ROOM_IS_COMING
+    assert reason(planned(BIG, *going, small(2))) is Ground.ROOM_IS_COMING
     assert len(victims(planned(BIG, going[0], small(1), small(2)))) == 1
 
 
 def test_a_node_that_is_not_ready_grants_nothing() -> None:
     made = planned(*FULL, node("n", cpu="4", ready=False))
-    assert reason(made) is Reason.NODE_NOT_READY
+    assert reason(made) is Ground.NODE_NOT_READY
 
 
 def test_a_cordoned_node_grants_resizes() -> None:
@@ -319,21 +319,21 @@ NEVER_BACK = policy(StandBack.NEVER)
 
 
 def test_a_node_can_forbid_it() -> None:
-    assert reason(planned(*FULL, forbidding())) is Reason.NODE_FORBIDS
+    assert reason(planned(*FULL, forbidding())) is Ground.NODE_FORBIDS
     assert len(victims(planned(*FULL, forbidding(), given=NEVER_BACK))) == 2
 
 
 @pytest.mark.parametrize(
-    ("gate", "wanted"), [(Gate.ON, Reason.SCHEDULER_PREEMPTS), (Gate.UNKNOWN, Reason.GATE_UNKNOWN)]
+    ("gate", "wanted"), [(Gate.ON, Ground.SCHEDULER_PREEMPTS), (Gate.UNKNOWN, Ground.GATE_UNKNOWN)]
 )
-def test_the_scheduler_makes_the_room_where_its_gate_is_on(gate: Gate, wanted: Reason) -> None:
+def test_the_scheduler_makes_the_room_where_its_gate_is_on(gate: Gate, wanted: Ground) -> None:
     assert reason(planned(*FULL, resize_gate=gate)) is wanted
     assert len(victims(planned(*FULL, resize_gate=gate, given=NEVER_BACK))) == 2
 
 
 def test_a_policy_can_say_to_report_only() -> None:
     always = policy(StandBack.ALWAYS)
-    assert reason(planned(*FULL, given=always)) is Reason.LEFT_TO_SCHEDULER
+    assert reason(planned(*FULL, given=always)) is Ground.LEFT_TO_SCHEDULER
 
 
 def test_a_pod_whose_requests_cannot_be_read_stops_the_whole_node() -> None:
@@ -349,7 +349,7 @@ def test_a_pod_whose_requests_cannot_be_read_stops_the_whole_node() -> None:
         },
         SchedulingPod,
     )
-    assert reason(planned(*FULL, odd, broken)) is Reason.UNREADABLE
+    assert reason(planned(*FULL, odd, broken)) is Ground.UNREADABLE
 
 
 # rounds
@@ -369,7 +369,7 @@ def past(seconds: float, *gone: str, generation: int = 2, free: int = 2000) -> R
 
 def test_a_second_round_waits_until_the_first_has_settled() -> None:
     made = planned(*FULL, record=past(200, "small0-0"))
-    assert reason(made) is Reason.ROOM_ALREADY_MADE
+    assert reason(made) is Ground.ROOM_ALREADY_MADE
 
 
 def test_a_round_that_was_broken_off_is_made_again_later() -> None:
@@ -378,7 +378,7 @@ def test_a_round_that_was_broken_off_is_made_again_later() -> None:
 
 
 def test_a_round_in_vain_is_not_made_again_as_long_as_nothing_has_changed() -> None:
-    assert reason(planned(*FULL, record=past(9000, "gone-0", free=0))) is Reason.ROOM_ALREADY_MADE
+    assert reason(planned(*FULL, record=past(9000, "gone-0", free=0))) is Ground.ROOM_ALREADY_MADE
     # a pod of 500 thousandths has gone since
     pods = [BIG, small(0), small(1), small(2, 500)]
     assert len(victims(planned(*pods, record=past(9000, "gone-0", free=0)))) == 2
@@ -391,14 +391,14 @@ def test_another_size_of_the_pod_is_a_new_round() -> None:
 def test_a_round_of_another_clock_far_ahead_is_old() -> None:
     made = planned(*FULL, record=past(-7200, "small0-0"))
     assert len(victims(made)) == 2
-    assert reason(planned(*FULL, record=past(-30, "small0-0"))) is Reason.ROOM_ALREADY_MADE
+    assert reason(planned(*FULL, record=past(-30, "small0-0"))) is Ground.ROOM_ALREADY_MADE
 
 
 def test_a_victim_with_a_long_grace_period_is_the_only_one() -> None:
     """600 seconds after the round it is still going."""
     going = small(0, 2000, more={"owner": "x", "deleting": True})
     made = planned(BIG, going, small(1), cpu="4", record=past(600, "small0-0"))
-    assert reason(made) is Reason.ROOM_IS_COMING
+    assert reason(made) is Ground.ROOM_IS_COMING
 
 
 # random nodes
@@ -472,4 +472,4 @@ def test_where_nothing_helps_no_set_is_looked_at(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("claimctl.reschedule.plan.strategies.resizes.fewest", looks)
     pods = [small(number, 10) for number in range(100)]
     filler = small(200, 2000, priority=5000)
-    assert reason(planned(BIG, *pods, filler)) is Reason.NOT_ENOUGH
+    assert reason(planned(BIG, *pods, filler)) is Ground.NOT_ENOUGH

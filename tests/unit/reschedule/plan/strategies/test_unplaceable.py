@@ -16,7 +16,7 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Avoid, Evictor, Policy, Profile, UnplaceablePods
-from claimctl.reschedule.plan.reasons import Reason
+from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, BRAKE_GATE
 from claimctl.reschedule.shapes.records import RecordedAvoidance
@@ -73,7 +73,7 @@ TWO = (refused("a"), refused("b"))
 def test_one_refusal_is_normal() -> None:
     made = planned(refused("a"))
     assert entry_of(made).nodes == ()
-    assert reasons(made) == {"a": Reason.REFUSED_BY_NODE}
+    assert reasons(made) == {"a": Ground.REFUSED_BY_NODE}
     assert moves(made) == {}
 
 
@@ -95,7 +95,7 @@ def test_two_nodes_that_refuse_one_pod_each_are_not_avoided() -> None:
 def test_a_fault_of_the_pod_is_only_reported(reason: str) -> None:
     made = planned(*(refused(name, reason=reason) for name in "ab"))
     assert made.avoidances == ()
-    assert set(reasons(made).values()) == {Reason.REFUSED_FOR_ITSELF}
+    assert set(reasons(made).values()) == {Ground.REFUSED_FOR_ITSELF}
 
 
 def test_pods_that_nothing_makes_again_are_left_alone() -> None:
@@ -124,7 +124,7 @@ def test_the_last_node_is_never_avoided(others: tuple[Any, ...]) -> None:
     """Scenario 29."""
     made = planned(*TWO, nodes=(NODES[0], *others))
     assert entry_of(made).nodes == ()
-    assert Reason.NO_OTHER_NODE in reasons(made).values()
+    assert Ground.NO_OTHER_NODE in reasons(made).values()
 
 
 def test_a_node_on_which_the_owner_runs_counts_although_it_is_full() -> None:
@@ -281,7 +281,7 @@ def test_a_braked_owner_gets_a_probe_and_nothing_else() -> None:
     later = replace(seen(*pods, record=on), now=NOW + timedelta(seconds=10))
     made = plan(later, policy(brake=True))
     assert [each.pod.name for each in made.releases] == ["v"]
-    assert reasons(made)["w"] == Reason.BRAKED
+    assert reasons(made)["w"] == Ground.BRAKED
     assert entry_of(made).nodes == ()
 
 
@@ -404,7 +404,7 @@ def test_beside_a_pod_that_runs_a_stuck_pod_is_evicted_once() -> None:
     assert list(moves(again)) == ["a"]
     later = after(1).isoformat()
     made = stuck_plan(stuck("a", "slice", creationTimestamp=later), runs, record=known, **fields)
-    assert (moves(made), reasons(made)) == ({}, {"a": Reason.STUCK_AGAIN})
+    assert (moves(made), reasons(made)) == ({}, {"a": Ground.STUCK_AGAIN})
 
 
 def test_a_stuck_pod_stays_where_no_other_node_has_devices() -> None:
@@ -412,12 +412,12 @@ def test_a_stuck_pod_stays_where_no_other_node_has_devices() -> None:
     user = devices.pod("x", "other", node="node-1", workload="other")
     made = stuck_plan(stuck("a", "slice"), user, claims=[HELD, taken], reservations=[reservation()])
     assert moves(made) == {}
-    assert reasons(made)["a"] == Reason.NO_OTHER_NODE
+    assert reasons(made)["a"] == Ground.NO_OTHER_NODE
 
 
 def test_a_hold_that_is_never_reallocated_keeps_a_stuck_pod() -> None:
     made = stuck_plan(stuck("a", "slice"), claims=[HELD], reservations=[reservation(timeout=None)])
-    assert reasons(made) == {"a": Reason.NEVER_REALLOCATED}
+    assert reasons(made) == {"a": Ground.NEVER_REALLOCATED}
 
 
 def test_the_evictors_rules_hold_for_stuck_pods() -> None:
@@ -429,7 +429,7 @@ def test_the_evictors_rules_hold_for_stuck_pods() -> None:
     made = stuck_plan(
         stuck("a", "slice"), claims=[HELD], reservations=[reservation()], wanted=wanted
     )
-    assert reasons(made) == {"a": Reason.MIN_AGE}
+    assert reasons(made) == {"a": Ground.MIN_AGE}
 
 
 def test_nothing_is_evicted_where_pods_cannot_be_kept_off() -> None:
@@ -445,4 +445,4 @@ def test_nothing_is_evicted_where_pods_cannot_be_kept_off() -> None:
 def test_a_request_for_devices_that_cannot_be_judged_keeps_the_pod() -> None:
     odd = claim("slice", "gpu-0", listed=[entry("a")], requests=[request("gpu", "device.f(1)")])
     made = stuck_plan(stuck("a", "slice"), claims=[odd])
-    assert reasons(made) == {"a": Reason.FIT_UNKNOWN}
+    assert reasons(made) == {"a": Ground.FIT_UNKNOWN}
