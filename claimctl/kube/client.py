@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, watch_events
+from claimctl.kube.codec import Listing, WatchEvent, decode_page, watch_events, watch_query
 from claimctl.kube.errors import (
     BadAnswer,
     BadRequest,
@@ -488,14 +488,14 @@ class Client:
             Gone: the version is too old, by HTTP status or by an ERROR event.
             Unreachable: the connection broke.
         """
-        limits = Limits(timeout=timeout_seconds)
-        query = (*limits.query(resource_version), *_selectors("", field_selector))
+        limits = watch_query(resource_version, timeout_seconds)
+        query = (*limits, *_selectors("", field_selector))
         call = self._call("GET", resource, namespace, query=query)
         response = await self._sender.open(call)
         try:
             if opened is not None:
                 opened()
-            stream = watch_events(call.method, call.path, resource, response.body, limits)
+            stream = watch_events(call.method, call.path, resource, response.body, timeout_seconds)
             async with aclosing(stream) as events:
                 async for event in events:
                     yield event
@@ -512,7 +512,6 @@ class Client:
         *,
         subresource: str = "",
         namespace: str = "",
-        name: str = "",
     ) -> bool:
         """Ask by SelfSubjectAccessReview whether we may do this; no namespace: cluster-wide."""
         attributes = {
@@ -521,7 +520,6 @@ class Client:
             "resource": resource_plural,
             "subresource": subresource,
             "namespace": namespace,
-            "name": name,
         }
         set_ones = {key: value for key, value in attributes.items() if value}
         review = await self.create(OWN_ACCESS, {"spec": {"resourceAttributes": set_ones}})

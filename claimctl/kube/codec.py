@@ -31,15 +31,13 @@ _CHANGES: dict[str, EventType] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DEL
 class Listing(Generic[T]):
     """A list, or one page of a list.
 
-    Only a page has ``continue_token`` and ``remaining`` (None: unknown). ``unreadable`` has
-    objects that exist and cannot be decoded: a caller that treats an object as gone because
-    ``items`` lacks it must look there too.
+    Only a page has ``continue_token``. ``unreadable`` has objects that exist and cannot be
+    decoded: a caller that treats an object as gone because ``items`` lacks it must look there too.
     """
 
     items: tuple[T, ...]
     resource_version: str
     continue_token: str = ""
-    remaining: int | None = None
     unreadable: tuple[Unreadable, ...] = ()
 
 
@@ -72,9 +70,7 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
 def _make_listing(
     meta: ListMeta, items: tuple[T, ...], unreadable: tuple[Unreadable, ...] = ()
 ) -> Listing[T]:
-    return Listing(
-        items, meta.resource_version, meta.continue_, meta.remaining_item_count, unreadable
-    )
+    return Listing(items, meta.resource_version, meta.continue_, unreadable)
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
@@ -117,32 +113,24 @@ class WatchEvent(Generic[T]):
     unreadable: Unreadable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one stream, in seconds.
+_SILENCE_SECONDS = 150.0
+"""After this time without data, a stream counts as dead. Servers send a bookmark about once a
+minute."""
+_GRACE_SECONDS = 15.0
+"""If the server does not close a stream when its time is over, we close it so much later."""
 
-    Attributes:
-        timeout: after this time, the server is asked to close the stream.
-        silence: after this time without data, the stream counts as dead. Servers send a bookmark
-            about once a minute.
-        grace: if the server does not close it, we close the stream this long after ``timeout``.
-    """
 
-    timeout: int = 300
-    silence: float = 150.0
-    grace: float = 15.0
-
-    def query(self, resource_version: str) -> Query:
-        return (
-            ("watch", "true"),
-            ("allowWatchBookmarks", "true"),
-            ("resourceVersion", resource_version),
-            ("timeoutSeconds", str(self.timeout)),
-        )
+def watch_query(resource_version: str, timeout_seconds: int) -> Query:
+    return (
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", resource_version),
+        ("timeoutSeconds", str(timeout_seconds)),
+    )
 
 
 async def watch_events(
-    method: str, path: str, resource: Resource[T], body: AsyncIterator[bytes], limits: Limits
+    method: str, path: str, resource: Resource[T], body: AsyncIterator[bytes], seconds: int
 ) -> AsyncGenerator[WatchEvent[T], None]:
     """Yield the events of a stream, until it ends, reaches its time limit or falls silent.
 
@@ -150,7 +138,7 @@ async def watch_events(
         ApiError: the server sent an ERROR event; the error class is the one for its status code.
         LostEvent: a line is not an event.
     """
-    async with aclosing(lines(_until(body, limits))) as stream:
+    async with aclosing(lines(_until(body, seconds))) as stream:
         async for line in stream:
             try:
                 yield _event(method, path, resource, line)
@@ -158,12 +146,12 @@ async def watch_events(
                 raise LostEvent(method, path, message=f"not a watch event: {error}") from error
 
 
-async def _until(body: AsyncIterator[bytes], limits: Limits) -> AsyncGenerator[bytes, None]:
+async def _until(body: AsyncIterator[bytes], seconds: int) -> AsyncGenerator[bytes, None]:
     loop = asyncio.get_running_loop()
-    end = loop.time() + limits.timeout + limits.grace
+    end = loop.time() + seconds + _GRACE_SECONDS
     while True:
         try:
-            async with asyncio.timeout_at(min(end, loop.time() + limits.silence)):
+            async with asyncio.timeout_at(min(end, loop.time() + _SILENCE_SECONDS)):
                 chunk = await anext(body, None)
         except TimeoutError:
             return

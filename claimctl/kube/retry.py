@@ -23,6 +23,8 @@ from claimctl.wire.seams import Clock
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+_LONGEST_RETRY_AFTER = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -30,12 +32,11 @@ class Backoff:
 
     first: float
     cap: float
-    factor: float = 2.0
 
     def delay(self, failures: int, rng: Random) -> float:
         """Seconds to wait after ``failures`` failures in a row; the first failure is 1."""
         # the limit of the exponent prevents an overflow, long after the cap is reached
-        whole = min(self.cap, self.first * self.factor ** min(failures - 1, 64))
+        whole = min(self.cap, self.first * 2.0 ** min(failures - 1, 64))
         return whole * rng.uniform(0.5, 1.0)
 
 
@@ -76,7 +77,6 @@ class RetryPolicy:
     attempts: int
     backoff: Backoff
     retryable: Callable[[KubeError], bool]
-    longest_retry_after: float = 60.0
 
 
 def may_read_again(error: KubeError) -> bool:
@@ -124,7 +124,7 @@ async def with_retries(
         if asked is None:
             return delay
         # all clients got the same number; the jitter keeps them from coming back at the same time
-        return min(asked, policy.longest_retry_after) + delay
+        return min(asked, _LONGEST_RETRY_AFTER) + delay
 
     retrying = AsyncRetrying(
         retry=again, wait=pause, sleep=clock.sleep, before_sleep=_log, reraise=True

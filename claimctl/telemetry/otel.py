@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import (
@@ -48,27 +47,22 @@ from claimctl.telemetry.settings import Exporter, TelemetrySettings
 SCOPE = "claimctl"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The sources of time (Unix time in nanoseconds) and ids, passed in where runs must repeat."""
-
-    time_ns: Callable[[], int] = time.time_ns
-    ids: IdGenerator | None = None
-
-
 class OtelTelemetry(Telemetry):
     """The production implementation of ``Telemetry``. Call ``shutdown`` at the end.
 
-    ``processors`` get the finished spans, in addition to the exporters of ``settings``.
+    Args:
+        processors: get the finished spans, in addition to the exporters of ``settings``.
+        now, ids: Unix time in nanoseconds, and ids, passed in where runs must repeat.
     """
 
     def __init__(
         self,
         settings: TelemetrySettings,
-        sources: Sources | None = None,
         processors: tuple[SpanProcessor, ...] = (),
+        now: Callable[[], int] = time.time_ns,
+        ids: IdGenerator | None = None,
     ) -> None:
-        self._now = (sources or Sources()).time_ns
+        self._now = now
         scraped = InMemoryMetricReader()
         self.registry = registry_of(scraped)
         """The metrics for Prometheus."""
@@ -78,7 +72,7 @@ class OtelTelemetry(Telemetry):
         self._tracing = TracerProvider(
             resource=resource,
             shutdown_on_exit=False,
-            id_generator=sources.ids if sources else None,
+            id_generator=ids,
         )
         sinks = (*map(_processor, settings.traces), *processors)
         for processor in sinks:

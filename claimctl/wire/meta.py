@@ -81,7 +81,6 @@ class ObjectHeader(Wire, frozen=True, kw_only=True):
 class ListMeta(Wire, frozen=True, kw_only=True):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
-    remaining_item_count: int | None = None
 
 
 _QUALIFIED = (

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claimctl.kube.codec import Limits, Listing, WatchEvent, decode_page, lines, watch_events
+from claimctl.kube.codec import Listing, WatchEvent, decode_page, lines, watch_events
 from claimctl.kube.errors import Gone, LostEvent
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import (
@@ -62,7 +62,7 @@ def test_a_page_says_how_to_go_on() -> None:
     meta = {"resourceVersion": "7", "continue": "more", "remainingItemCount": 3}
     page = decode_page(PODS, json.dumps({"metadata": meta, "items": [thing("a", 1)]}).encode())
     assert [pod.metadata.name for pod in page.items] == ["a"]
-    assert (page.continue_token, page.remaining) == ("more", 3)
+    assert page.continue_token == "more"
 
 
 def page_of(*items: object) -> Listing[Pod]:
@@ -74,7 +74,7 @@ def test_one_object_that_cannot_be_read_leaves_its_page_as_it_is() -> None:
     bad = thing("bad", 2, spec={"nodeName": 5})
     page = page_of(thing("a", 1), bad, thing("b", 3))
     assert [pod.metadata.name for pod in page.items] == ["a", "b"]
-    assert (page.resource_version, page.continue_token, page.remaining) == ("7", "more", 3)
+    assert (page.resource_version, page.continue_token) == ("7", "more")
     assert page.unreadable == (
         Unreadable(
             PODS,
@@ -134,7 +134,7 @@ def events_of(resource: Resource[Any], *lines: object) -> list[WatchEvent[Any]]:
             yield json.dumps(line).encode() + b"\n"
 
     async def main() -> list[WatchEvent[Any]]:
-        found = watch_events("GET", "/x", resource, body(), Limits())
+        found = watch_events("GET", "/x", resource, body(), 300)
         return [event async for event in found]
 
     return asyncio.run(main())

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import SpanKind, StatusCode
 
 from claimctl.telemetry.face import Telemetry
-from claimctl.telemetry.otel import OtelTelemetry, Sources
+from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import Exporter, TelemetrySettings
 
 
@@ -54,8 +54,9 @@ def stage() -> Iterator[Stage]:
     ticks = itertools.count(1000, 1000)
     telemetry = OtelTelemetry(
         TelemetrySettings(),
-        Sources(lambda: next(ticks), Counting()),
         (SimpleSpanProcessor(exporter),),
+        lambda: next(ticks),
+        Counting(),
     )
     yield Stage(telemetry, exporter)
     assert telemetry.shutdown()
