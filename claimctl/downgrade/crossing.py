@@ -12,7 +12,6 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
@@ -63,10 +62,22 @@ async def _list(client: Client, resource: Resource[Any]) -> Any:
     return await exact.list_if_served(resource)
 
 
-async def remove_own_groups(client: Client, parallelism: int) -> None:
-    """Delete the PodGroups of v1alpha2 that claimctl made, although pods of theirs run.
+async def own_groups(client: Client) -> dict[str, PodGroup]:
+    """The PodGroups of v1alpha2 that claimctl made, by UID.
 
-    Call it when the claims list these pods. From then on, new pods of the groups wait.
+    The controller may not list Workloads, so this reads less than ``read_old_objects``.
+    """
+    return {
+        group.metadata.uid: group
+        for group in (await _list(client, _GROUPS)).items
+        if made_by_claimctl(group)
+    }
+
+
+async def remove_group(client: Client, group: PodGroup) -> None:
+    """Delete a PodGroup of v1alpha2 that claimctl made, although pods of it run.
+
+    Call it when the claims list these pods. From then on, new pods of the group wait.
     kube-controller-manager keeps the object of a group by a finalizer of its own until the pods
     have ended, which may be long after the upgrade. So all finalizers are removed. The deletion
     comes first: no finalizer is added after it.
@@ -74,17 +85,10 @@ async def remove_own_groups(client: Client, parallelism: int) -> None:
     Raises:
         KubeError: a request failed; another call goes on.
     """
-    exact = client.in_version(PODGROUPS.group, OLD)
-
-    async def remove(group: PodGroup) -> None:
-        meta = group.metadata
-        with suppress(Conflict, NotFound):
-            await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
-            await exact.change(_GROUPS, meta.name, _free(meta.uid), meta.namespace)
-
-    # the controller may not list Workloads, so it reads no more than it deletes
-    own = filter(made_by_claimctl, (await _list(client, _GROUPS)).items)
-    await in_parallel(remove, own, parallelism)
+    exact, meta = client.in_version(PODGROUPS.group, OLD), group.metadata
+    with suppress(Conflict, NotFound):
+        await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+        await exact.change(_GROUPS, meta.name, _free(meta.uid), meta.namespace)
 
 
 def _free(uid: str) -> Callable[[PodGroup], dict[str, Any]]:

@@ -138,6 +138,8 @@ class Expander:
     ) -> Attempt:
         """Add the pods of the claim's PodGroups to its list; the groups stay listed.
 
+        If there was nothing to add, no further attempt is asked for.
+
         Schedulers go on binding pods of a group while its object exists. So the object goes before
         the reference does: a kubelet refuses a pod if neither the pod nor its group is listed.
         """
@@ -153,7 +155,7 @@ class Expander:
             refused = await self._write(record, claim, entries.values(), uncertain)
         except (Conflict, RequestTimeout):
             return Attempt(record, True, uncertain)
-        return refused or Attempt(record)
+        return refused or Attempt(record, True, uncertain)
 
     async def _take_out(
         self,

@@ -15,13 +15,13 @@ is read again: the scheduler may have listed the pod between the two.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from claimctl.downgrade.crossing import remove_own_groups
+from claimctl.downgrade.departure import Departure
 from claimctl.downgrade.expander import Attempt, Expander
 from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded
 from claimctl.downgrade.ledger import PlanLedger
@@ -42,7 +42,7 @@ from claimctl.downgrade.records import (
     unread,
     withdrawn,
 )
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, unskipped
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
@@ -66,7 +66,6 @@ ROUNDS = 3
 SIGN_SECONDS = 5.0
 """Time between two writes of a run that waits."""
 _RULES = Rules()
-_Try = Callable[[DowngradedClaim, ResourceClaim, PodsOfClaims, Collection[str]], Awaitable[Attempt]]
 
 
 async def run_plan(
@@ -105,10 +104,7 @@ async def run_plan(
     await run.report(PlanPhase.FROZEN)
     claims = await run.begin()
     if ledger.plan.spec.upgrade_to:
-        await run.list_beside_groups(claims)
-        if run.is_through():
-            await remove_own_groups(client, run.parallelism)
-            claims = await run.read(run.records)
+        claims = await run.leave_groups(claims)
     if not ledger.plan.spec.upgrade_to or run.is_through():
         await run.expand(claims)
         await run.verify(rules.settle_seconds)
@@ -122,7 +118,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
     on_record = await _on_record(client, plan, claims.values())
     uncertain = {record.uid: uncertain_uids(record) for record in plan.status.claims}
     records = {record.uid: record for record in _survey(plan, claims, on_record)}
-    async for chunk, pods in with_pods(client, _due(records, claims)):
+    async for chunk, pods in with_pods(client, unskipped(records, claims)):
         for claim in chunk:
             record = records[claim.metadata.uid]
             expansion = expand_recorded(claim, pods, record, on_record=on_record)
@@ -139,17 +135,6 @@ def _survey(
     names = {uid: (claim.metadata.namespace, claim.metadata.name) for uid, claim in claims.items()}
     skipped = {uid for uid, name in names.items() if is_skipped(plan.spec, *name)}
     return survey(claims.values(), plan.status.claims, on_record, skipped)
-
-
-def _due(
-    records: Mapping[str, DowngradedClaim], claims: Mapping[str, ResourceClaim]
-) -> list[ResourceClaim]:
-    """The claims that have records, in the order of the records, less the skipped ones."""
-    return [
-        claims[uid]
-        for uid, record in records.items()
-        if uid in claims and record.state != RecordState.SKIPPED
-    ]
 
 
 async def _claims(
@@ -248,13 +233,14 @@ class _Preparation(PlanRun):
         await self.report(PlanPhase.EXPANDING)
         return claims
 
-    async def list_beside_groups(self, claims: Mapping[str, ResourceClaim]) -> None:
-        """List the pods beside their PodGroups, and record all the groups that are listed then.
+    async def leave_groups(self, claims: Mapping[str, ResourceClaim]) -> dict[str, ResourceClaim]:
+        """List the pods of PodGroups, and delete the groups, if no claim is in the way.
 
-        Many pods may have come meanwhile, so they are listed again: few should be missing when the
-        groups go.
+        Returns:
+            The claims as they are now.
         """
-        await self.expand(claims, self._expander.list_beside_groups)
+        departure = Departure(self, self._expander, self._uncertain)
+        await departure.list_pods(claims)
         now = await self.read(self.records)
         pending = (uid for uid in now if self.records[uid].state == RecordState.PENDING)
         self.records |= {uid: announced(self.records[uid], now[uid]) for uid in pending}
@@ -262,39 +248,33 @@ class _Preparation(PlanRun):
         self._uncertain = {uid: uncertain_uids(record) for uid, record in self.records.items()}
         await self.report(PlanPhase.EXPANDING)
         if self.is_through():
-            await self.expand(now, self._expander.list_beside_groups)
+            await departure.delete_groups(now)
+        return await self.read(self.records)
 
-    async def expand(
-        self, claims: Mapping[str, ResourceClaim], attempt: _Try | None = None
-    ) -> None:
+    async def expand(self, claims: Mapping[str, ResourceClaim]) -> None:
         """Expand the claims, which were read before.
 
         Claims that changed meanwhile are read again together, and then share a new LIST of pods.
-
-        Args:
-            attempt: what to try with each claim; ``Expander.expand`` by default.
         """
-        attempt = attempt or self._expander.expand
-        due = _due(self.records, claims)
+        left = unskipped(self.records, claims)
         uncertain: dict[str, Collection[str]] = {**self._uncertain}
         for _ in range(ATTEMPTS):
             again: set[str] = set()
-            async for chunk, pods in with_pods(self.client, due):
-                work = partial(self._expand_one, attempt, pods, uncertain, again)
+            async for chunk, pods in with_pods(self.client, left):
+                work = partial(self._expand_one, pods, uncertain, again)
                 await in_parallel(work, chunk, self.parallelism)
             await self._wait()
             changed = await self.read([uid for uid in self.records if uid in again])
-            due = _due(self.records, changed)
-            if not due:
+            left = unskipped(self.records, changed)
+            if not left:
                 return
-        for claim in due:
+        for claim in left:
             uid = claim.metadata.uid
             record = withdrawn(self.records[uid], claim, uncertain.get(uid, ()))
             self.records[uid] = failed(record, "Conflict", CHANGED_TOO_OFTEN)
 
     async def _expand_one(
         self,
-        attempt_one: _Try,
         pods: PodsOfClaims,
         uncertain: dict[str, Collection[str]],
         again: set[str],
@@ -306,7 +286,7 @@ class _Preparation(PlanRun):
             left = self._expander.binding_left(claim, pods)
             attempt = Attempt(record, True, uncertain.get(uid, ()), left)
         else:
-            attempt = await attempt_one(record, claim, pods, uncertain.get(uid, ()))
+            attempt = await self._expander.expand(record, claim, pods, uncertain.get(uid, ()))
         self.records[uid] = attempt.record
         if attempt.wait:
             self._waits[uid] = attempt.wait

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from claimctl.downgrade.claims import read_claim
 from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.ledger import PlanLedger
-from claimctl.downgrade.records import PlanPhase, status
+from claimctl.downgrade.records import PlanPhase, RecordState, status
 from claimctl.downgrade.scope import parallelism
 from claimctl.kube.client import Client
 from claimctl.kube.parallel import in_parallel
@@ -74,3 +74,14 @@ class PlanRun:
 
         await in_parallel(read, uids, self.parallelism)
         return claims
+
+
+def unskipped(
+    records: Mapping[str, DowngradedClaim], claims: Mapping[str, ResourceClaim]
+) -> list[ResourceClaim]:
+    """The claims that have records, in the order of the records, less the skipped ones."""
+    return [
+        claims[uid]
+        for uid, record in records.items()
+        if uid in claims and record.state != RecordState.SKIPPED
+    ]

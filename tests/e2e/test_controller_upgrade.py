@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.cluster(GROUP_136), pytest.mark.alone]
 
 HELD = "deployments/train"
 SHARED = ("podgroups/train", HELD)
-MOST_WRITES = 8
+MOST_WRITES = 7
 """At least as many as a preparation takes; one more is tried, which is one without a crash."""
 
 
