@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from claimctl.downgrade.claims import write_list
 from claimctl.downgrade.expansion import Expanded, Expansion, ExpansionRefused, expand_recorded
 from claimctl.downgrade.pods import PodsOfClaims
 from claimctl.downgrade.records import (
@@ -23,6 +22,7 @@ from claimctl.downgrade.records import (
     uncertain_uids,
     withdrawn,
 )
+from claimctl.downgrade.run import write_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
 from claimctl.reservation.facts.references import LIMIT

@@ -11,7 +11,6 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from claimctl.downgrade.claims import write_list
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -23,7 +22,7 @@ from claimctl.downgrade.records import (
     restored_record,
 )
 from claimctl.downgrade.restoration import restore
-from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun
+from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import ResourceDiscovery, UnknownKind
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout

@@ -1,19 +1,22 @@
-"""The base of preparing and restoring: the records of a plan, and claims that are read again."""
+"""The base of preparing and restoring: records of a plan, claims read again, lists written."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
-from claimctl.downgrade.claims import read_claim
 from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.ledger import PlanLedger
-from claimctl.downgrade.records import PlanPhase, RecordState, status
+from claimctl.downgrade.records import PlanPhase, RecordState, over, status, unread
 from claimctl.downgrade.scope import parallelism
+from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
+from claimctl.kube.errors import NotFound, UnreadableObject
 from claimctl.kube.parallel import in_parallel
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
+from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Clock
 
 ATTEMPTS = 10
@@ -63,14 +66,21 @@ class PlanRun:
 
     async def read(self, uids: Iterable[str]) -> dict[str, ResourceClaim]:
         """Read the claims of these records, as far as they still exist."""
-        claims = {}
+        claims, resource = {}, claims_under(self.plan.spec)
 
         async def read(uid: str) -> None:
-            now = await read_claim(self.client, self.records[uid], claims_under(self.plan.spec))
-            if isinstance(now, DowngradedClaim):
-                self.records[uid] = now
+            record = self.records[uid]
+            try:
+                claim = await self.client.get(resource, record.name, record.namespace)
+            except UnreadableObject as error:
+                self.records[uid] = unread(record, error.unreadable)
+                return
+            except NotFound:
+                claim = None
+            if claim is None or claim.metadata.uid != uid:
+                self.records[uid] = over(record)
             else:
-                claims[uid] = now
+                claims[uid] = claim
 
         await in_parallel(read, uids, self.parallelism)
         return claims
@@ -85,3 +95,16 @@ def unskipped(
         for uid, record in records.items()
         if uid in claims and record.state != RecordState.SKIPPED
     ]
+
+
+async def write_list(client: Client, claim: ResourceClaim, entries: Iterable[Reference]) -> None:
+    """Write the list if the claim is as read.
+
+    If the answer cannot be read, the write has succeeded nevertheless.
+
+    Raises:
+        Conflict: the claim has changed.
+        KubeError: the write failed, or its outcome is unknown (RequestTimeout).
+    """
+    with suppress(UnreadableObject):
+        await change_list(client, RESOURCECLAIMS, claim, entries)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
+from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.wire.reservations import WorkloadRef
 
@@ -17,27 +17,6 @@ UNREADABLE = (
     "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
     "claimctl."
 )
-_ABOUT_THE_HOLD = {
-    Reason.CLAIM_NOT_CREATED_FOR_WORKLOAD: (
-        "Recreate the claim from a ResourceClaimTemplate (spec.resourceClaimTemplateName of the "
-        "ClaimReservation)."
-    ),
-    Reason.ALREADY_RESERVED_FOR: "Give the second workload a claim of its own.",
-    Reason.CLAIM_NOT_NAMED_BY_POD_TEMPLATE: (
-        "Name the claim in spec.template.spec.resourceClaims[].resourceClaimName of the workload."
-    ),
-    Reason.WORKLOAD_NOT_FOUND: "Create the workload, or correct workloadRef in a new reservation.",
-    Reason.WORKLOAD_KIND_UNSUPPORTED: "Correct workloadRef in a new reservation.",
-    Reason.STRANDED_POD: "Delete the pod that was bound without the claim's devices.",
-    Reason.HOLD_YIELDED: f"Keep fewer than {LIMIT} pods on the claim.",
-}
-"""Advice that holds whether the claim is allocated or not."""
-_ABOUT_THE_RELEASE = {
-    Reason.FORCE_DELETED_PODS: "Wait until the kubelet of its node has ended the vanished pod.",
-    Reason.PODS_MAY_BE_BOUND: "Wait: it ends by itself. Or delete the pods that are named.",
-    Reason.HISTORY_UNKNOWN: "Wait: the grace ends by itself.",
-    Reason.UNKNOWN_REFERENCES: "Ask the owner of that reference to remove it; claimctl never does.",
-}
 _REASONS = frozenset(Reason)
 
 
@@ -65,14 +44,13 @@ def _matters(explanation: Explanation) -> Iterator[str]:
     elif any(not asker.fix for asker in explanation.asking):
         yield "See whether claimctl is installed and runs: claimctl doctor"
     reasons = list(_reasons(explanation))
-    yield from (_ABOUT_THE_HOLD[reason] for reason in reasons if reason in _ABOUT_THE_HOLD)
+    known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
+    yield from (meaning.advice for meaning in known if meaning.topic != RELEASE_WAITS)
     if view.claim.status.allocation is None:
         return
     if explanation.release is not None:
         yield from _to_end_use(explanation, reasons)
-        yield from (
-            _ABOUT_THE_RELEASE[reason] for reason in reasons if reason in _ABOUT_THE_RELEASE
-        )
+        yield from (meaning.advice for meaning in known if meaning.topic == RELEASE_WAITS)
         yield from _of_nodes_that_are_off(explanation, reasons)
     for retention in explanation.assessment.retentions:
         ref, phase = retention.held.reservation.spec.workload_ref, retention.held.workload.phase

@@ -9,6 +9,9 @@ from importlib.resources import files
 
 from claimctl.reservation.facts.reasons import Reason
 
+RELEASE_WAITS = "Why a release waits"
+"""The topic whose advice is about a release that has begun; other advice is about the hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReasonMeaning:
@@ -18,6 +21,8 @@ class ReasonMeaning:
     """One sentence: what is so."""
     remedy: str = ""
     """What to do; "" if there is nothing to do."""
+    advice: str = ""
+    """What ``explain`` advises for a claim of which the reason is true; "" for nothing."""
 
 
 def _read() -> dict[Reason, ReasonMeaning]:

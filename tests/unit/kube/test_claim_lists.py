@@ -12,7 +12,7 @@ from kube_in_process.schema import alpha
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall import writes
 from claimctl.controller.writer import Writer
-from claimctl.downgrade.claims import write_list
+from claimctl.downgrade.run import write_list
 from claimctl.kube.claim_lists import change_list, changes
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict

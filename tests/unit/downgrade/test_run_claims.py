@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.downgrade.claims import read_claim, write_list
+from claimctl.downgrade.run import PlanRun, write_list
 from claimctl.kube.errors import Conflict
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import DowngradedClaim
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 
@@ -24,11 +24,19 @@ async def stored(server: Server) -> ResourceClaim:
     return await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)
 
 
+async def read(server: Server, uid: str) -> tuple[dict[str, ResourceClaim], DowngradedClaim]:
+    """The claim of a record as it is now, and the record after that."""
+    plan = DowngradePlan(status=DowngradePlanStatus(claims=(record(uid),)))
+    run = PlanRun(server.client, plan, server.clock, None)
+    return await run.read([uid]), run.records[uid]
+
+
 async def test_the_claim_with_the_recorded_uid_is_returned() -> None:
     server = Server.started()
     server.claim()
     claim = await stored(server)
-    assert await read_claim(server.client, record(claim.metadata.uid)) == claim
+    claims, _ = await read(server, claim.metadata.uid)
+    assert claims == {claim.metadata.uid: claim}
 
 
 @pytest.mark.parametrize("exists", [False, True], ids=["gone", "another with the name"])
@@ -36,8 +44,8 @@ async def test_a_claim_that_is_gone_ends_its_record(exists: bool) -> None:
     server = Server.started()
     if exists:
         server.claim()
-    found = await read_claim(server.client, record("old"))
-    assert isinstance(found, DowngradedClaim)
+    claims, found = await read(server, "old")
+    assert claims == {}
     assert (found.state, found.replaced_references) == ("Unchanged", ())
 
 
@@ -46,8 +54,8 @@ async def test_a_claim_that_cannot_be_read_keeps_its_references_on_record() -> N
     server.claim()
     uid = (await stored(server)).metadata.uid
     server.spoil("resourceclaims", "slice")
-    found = await read_claim(server.client, record(uid))
-    assert isinstance(found, DowngradedClaim)
+    claims, found = await read(server, uid)
+    assert claims == {}
     assert (found.state, found.replaced_references) == ("Failed", (TRAIN,))
 
 
