@@ -26,7 +26,7 @@ from claimctl.controller.template_injection import Injector
 from claimctl.controller.workers import Controller, Named, Reconciler
 from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
-from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.kube.queue import QueueRunner
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.seams import Clock
@@ -129,10 +129,6 @@ class Assembly:
 
     def _controller(self, reconciler: Reconciler[K]) -> Controller[K]:
         queue: QueueRunner[K] = QueueRunner(
-            WorkQueue(),
-            self.clock,
-            name=reconciler.name,
-            telemetry=self.telemetry,
-            limiter=RetryLimiter(self.rng),
+            self.clock, name=reconciler.name, telemetry=self.telemetry, rng=self.rng
         )
         return Controller(queue, reconciler, self.clock, self.telemetry)

@@ -14,6 +14,7 @@ from claimctl.wire.seams import Clock
 
 K = TypeVar("K", bound=Hashable)
 
+_BACKOFF = Backoff(first=0.2, cap=60.0)
 _AWAY = Backoff(first=0.2, cap=10.0)
 """Pauses while the server does not answer; short, so that work goes on soon after it is back."""
 
@@ -113,47 +114,30 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._heap)
 
 
-class RetryLimiter(Generic[K]):
-    """The pause before a failed key is tried again. Failures are counted per key."""
-
-    def __init__(self, rng: Random, backoff: Backoff | None = None) -> None:
-        self._rng = rng
-        self._backoff = backoff or Backoff(first=0.2, cap=60.0)
-        self._failures: dict[K, Failures] = {}
-
-    def failed(self, key: K, error: BaseException | None = None) -> float:
-        """Count a failure and return the seconds to wait."""
-        if key not in self._failures:
-            self._failures[key] = Failures(self._backoff, _AWAY)
-        return self._failures[key].delay(error, self._rng)
-
-    def forget(self, key: K) -> None:
-        """Reset the count of failures, after a success."""
-        self._failures.pop(key, None)
-
-
 class QueueRunner(Generic[K]):
     """A work queue with a clock, for any number of workers in one event loop.
 
     Args:
         name: the value of the label ``controller`` on its metrics.
-        limiter: decides the pauses of ``retry``.
+        backoff: the pauses of a failed key. Failures are counted per key.
     """
 
     def __init__(
         self,
-        queue: WorkQueue[K],
         clock: Clock,
         *,
         name: str = "",
         telemetry: Telemetry | None = None,
-        limiter: RetryLimiter[K] | None = None,
+        rng: Random | None = None,
+        backoff: Backoff = _BACKOFF,
     ) -> None:
-        self._queue = queue
+        self._queue = WorkQueue[K]()
         self._clock = clock
         self._labels = {"controller": name}
         self._telemetry = telemetry or Telemetry()
-        self._limiter = limiter if limiter is not None else RetryLimiter(Random())
+        self._rng = rng or Random()
+        self._backoff = backoff
+        self._failures: dict[K, Failures] = {}
         self._changed = asyncio.Event()
         self._turn = asyncio.Lock()
         self._depth = -1
@@ -175,13 +159,14 @@ class QueueRunner(Generic[K]):
                 jitter is added to it, because the server asked all keys for the same pause and
                 they would all come back at once.
         """
-        delay = at_least + self._limiter.failed(key, error)
+        failures = self._failures.setdefault(key, Failures(self._backoff, _AWAY))
+        delay = at_least + failures.delay(error, self._rng)
         self.add(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
         """Reset the count of failures of ``key``."""
-        self._limiter.forget(key)
+        self._failures.pop(key, None)
 
     async def get(self) -> K:
         """Wait for the next key and hold it until ``done``. Safe to cancel."""

@@ -106,8 +106,8 @@ class Uninstall:
         self._clock = clock
         self._wanted = wanted
         self._report = report
-        self._successor = Successor(lambda: make_manager(self._settings))
-        self._settings = wanted.settings
+        self._make_manager = make_manager
+        self._successor = Successor()
         self._writer = UninstallWriter(client, report)
         self._clean = False
         """Whether the scan before showed nothing."""
@@ -283,13 +283,12 @@ class Uninstall:
                 "no controller runs, and you may not do its work: not permitted: "
                 f"{listed(lacking, most=len(lacking))}"
             )
-        self._settings = settings
         try:
             await require_namespaces(self._client, (settings.lease_namespace,))
         except NoSuchNamespace:
-            self._settings = settings.model_copy(update={"leader_elect": False})
+            settings = settings.model_copy(update={"leader_elect": False})
         self._report("no controller runs: this command does its work")
-        self._successor.start()
+        self._successor.start(self._make_manager(settings))
 
     async def _detect(self) -> Detection:
         if self._detection is None:

@@ -8,7 +8,6 @@ made: this is the code of the controller.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from claimctl.controller.dialect.probe import DialectUnknown
 from claimctl.controller.manager import Manager, NotSynced
@@ -21,14 +20,9 @@ class NoSuccessor(Exception):
 
 
 class Successor:
-    """Starts at most one controller at a time, and stops it at the end.
+    """Starts at most one controller at a time, and stops it at the end."""
 
-    Args:
-        make: makes a controller that is not started.
-    """
-
-    def __init__(self, make: Callable[[], Manager]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._manager: Manager | None = None
         self._task: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
@@ -41,12 +35,10 @@ class Successor:
     def leading(self) -> bool:
         return self._manager is not None and self._manager.leading
 
-    def start(self) -> None:
-        """Start a controller, unless one runs already."""
-        if self._task is None:
-            self._stop = asyncio.Event()
-            self._manager = self._make()
-            self._task = asyncio.create_task(self._manager.run(self._stop), name="successor")
+    def start(self, manager: Manager) -> None:
+        """Start a controller. None may be running."""
+        self._stop, self._manager = asyncio.Event(), manager
+        self._task = asyncio.create_task(manager.run(self._stop), name="successor")
 
     def check(self) -> None:
         """Forget a controller that has lost the Lease; ``start`` starts another one.

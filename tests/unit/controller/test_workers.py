@@ -15,7 +15,7 @@ from claimctl.controller.keys import PlanKey
 from claimctl.controller.workers import DONE, After, Controller, Outcome, WorkerPool
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import TooManyRequests, Unreachable
-from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.kube.queue import QueueRunner
 from claimctl.telemetry.face import Span
 from tests.support.builders import NOW
 from tests.support.recording import Recording
@@ -42,7 +42,7 @@ class Scripted:
 
 def controller(reconciler: Scripted, telemetry: Recording) -> Controller[PlanKey]:
     clock = LoopClock(NOW)
-    queue = QueueRunner(WorkQueue[PlanKey](), clock, limiter=RetryLimiter(Random(1)))
+    queue: QueueRunner[PlanKey] = QueueRunner(clock, rng=Random(1))
     return Controller(queue, reconciler, clock, telemetry)
 
 

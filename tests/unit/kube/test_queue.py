@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import ServerError, Unreachable
-from claimctl.kube.queue import QueueRunner, RetryLimiter, WorkQueue
+from claimctl.kube.queue import QueueRunner, WorkQueue
 from claimctl.kube.retry import Backoff
 from claimctl.telemetry.face import Metric
 from tests.support.telemetry import Recorder
@@ -101,28 +101,32 @@ def test_a_key_that_nobody_holds_cannot_be_done() -> None:
         WorkQueue[str]().done("a", 0.0)
 
 
-def test_pauses_grow_per_key_up_to_the_cap_and_start_anew_when_forgotten() -> None:
-    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=1.0, cap=8.0))
-    pauses = [limiter.failed("a") for _ in range(6)]
+def runner(
+    recorder: Recorder | None = None, first: float = 10.0, cap: float = 100.0
+) -> QueueRunner[str]:
+    backoff = Backoff(first=first, cap=cap)
+    return QueueRunner(
+        LoopClock(), name="claims", telemetry=recorder, rng=Random(1), backoff=backoff
+    )
+
+
+async def test_pauses_grow_per_key_up_to_the_cap_and_start_anew_when_forgotten() -> None:
+    queue = runner(first=1.0, cap=8.0)
+    pauses = [queue.retry("a") for _ in range(6)]
     assert [p <= bound for p, bound in zip(pauses, [1, 2, 4, 8, 8, 8], strict=True)] == [True] * 6
     assert [p >= bound / 2 for p, bound in zip(pauses, [1, 2, 4, 8, 8, 8], strict=True)] == (
         [True] * 6
     )
-    assert limiter.failed("b") <= 1.0
-    limiter.forget("a")
-    assert limiter.failed("a") <= 1.0
+    assert queue.retry("b") <= 1.0
+    queue.forget("a")
+    assert queue.retry("a") <= 1.0
 
 
-def test_after_an_outage_a_key_waits_neither_for_long_nor_longer_for_the_first_answer() -> None:
-    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=1.0, cap=60.0))
-    pauses = [limiter.failed("a", Unreachable("GET", "/", "refused")) for _ in range(40)]
+async def test_after_an_outage_a_key_waits_neither_long_nor_longer_for_the_first_answer() -> None:
+    queue = runner(first=1.0, cap=60.0)
+    pauses = [queue.retry("a", error=Unreachable("GET", "/", "refused")) for _ in range(40)]
     assert max(pauses) <= 10.0
-    assert limiter.failed("a", ServerError("GET", "/", status=503)) <= 1.0
-
-
-def runner(recorder: Recorder | None = None) -> QueueRunner[str]:
-    limiter: RetryLimiter[str] = RetryLimiter(Random(1), Backoff(first=10.0, cap=100.0))
-    return QueueRunner(WorkQueue(), LoopClock(), name="claims", telemetry=recorder, limiter=limiter)
+    assert queue.retry("a", error=ServerError("GET", "/", status=503)) <= 1.0
 
 
 async def test_workers_get_keys_when_their_time_has_come() -> None:

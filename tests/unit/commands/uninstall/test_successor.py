@@ -28,17 +28,15 @@ class Fake:
         self.stopped = True
 
 
-def successor(*fakes: Fake) -> Successor:
-    made = iter(fakes)
-    return Successor(lambda: cast("Manager", next(made)))
+def started(tried: Successor, fake: Fake) -> Successor:
+    tried.start(cast("Manager", fake))
+    return tried
 
 
 async def test_it_is_started_once_and_stopped_in_order() -> None:
-    fake = Fake()
-    tried = successor(fake)
+    fake, tried = Fake(), Successor()
     assert (tried.running, tried.leading) == (False, False)
-    tried.start()
-    tried.start()
+    started(tried, fake)
     await asyncio.sleep(0)
     tried.check()
     assert (tried.running, tried.leading) == (True, True)
@@ -48,12 +46,11 @@ async def test_it_is_started_once_and_stopped_in_order() -> None:
 
 
 async def test_another_one_is_started_after_the_lease_was_lost() -> None:
-    tried = successor(Fake(LeadershipLost("taken over")), Fake())
-    tried.start()
+    tried = started(Successor(), Fake(LeadershipLost("taken over")))
     await asyncio.sleep(0)
     tried.check()
     assert not tried.running
-    tried.start()
+    started(tried, Fake())
     await asyncio.sleep(0)
     tried.check()
     assert tried.leading
@@ -61,8 +58,7 @@ async def test_another_one_is_started_after_the_lease_was_lost() -> None:
 
 
 async def test_a_controller_that_cannot_start_ends_the_command() -> None:
-    tried = successor(Fake(NotReady("not permitted: list nodes")))
-    tried.start()
+    tried = started(Successor(), Fake(NotReady("not permitted: list nodes")))
     await asyncio.sleep(0)
     with pytest.raises(NoSuccessor, match="cannot do its work: not permitted: list nodes"):
         tried.check()
