@@ -231,7 +231,9 @@ class Triggers:
         if not self._leading:
             return
         ended = change.new is not None and is_finished(change.new)
-        self._enqueue(keys, urgent=ended)
+        # a plan takes PodGroups out of the lists, and kubelets refuse pods that are not listed then
+        leaves = bool(len(self._caches.plans) and change.new and change.new.spec.group_name)
+        self._enqueue(keys, urgent=ended or leaves)
         if _arrives(change):
             self._add(keys, self._queues.soon)
         if change.old is None and change.new is not None:

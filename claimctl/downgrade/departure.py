@@ -52,7 +52,11 @@ class Departure:
         for _ in range(ROUNDS):
             due, again = unskipped(self._run.records, claims), set[str]()
             for start in range(0, len(due), at_once):  # few, so that the LIST is young
-                again |= await self._pass(due[start : start + at_once], groups)
+                few = due[start : start + at_once]
+                again |= await self._pass(few, groups)
+                # the pods that came in between, before their kubelets look
+                now = await self._run.read(claim.metadata.uid for claim in few)
+                await self._pass(unskipped(self._run.records, now), {})
             claims = await self._run.read(again)
             if not claims:
                 break
