@@ -87,14 +87,20 @@ class Handler:
             return answers.whole(200, content_type, text, {})
         document = self.documents.get(request.path, request.headers.get("accept", ""))
         if document is None:
-            return answers.page_not_found()
+            return self._not_found()
         return answers.whole(document.status, document.content_type, document.body, {})
 
     def _unknown(self, found: Route) -> HttpResponse:
         """For an unknown group 'page not found'; for an unknown resource a Status."""
         if found.group and found.group not in self.api.kinds.groups():
-            return answers.page_not_found()
+            return self._not_found()
         raise unknown_resource()
+
+    def _not_found(self) -> HttpResponse:
+        """Plain text; from 1.38 on a Status (kubernetes/kubernetes#138219, by the changelog)."""
+        if self.api.features.version >= (1, 38):
+            return answers.refuse(unknown_resource())
+        return answers.page_not_found()
 
     async def _with_faults(self, exchange: Exchange) -> HttpResponse:
         fault = self.fault(_point(exchange)) if self.fault is not None else None
