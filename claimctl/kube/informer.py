@@ -1,8 +1,4 @@
-"""A cache of the objects of one kind: it lists them page by page and then watches them.
-
-If an object cannot be decoded, the cache keeps its last readable version and reports the object in
-``unread``. The other objects are not affected. An unreadable object never counts as gone.
-"""
+"""Keeps the objects of one kind in a cache: lists them page by page, and then watches them."""
 
 from __future__ import annotations
 

@@ -114,16 +114,11 @@ def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | N
 
 
 class StatusCause(Wire, frozen=True, kw_only=True):
-    reason: str = ""
     message: str = ""
     field: str = ""
 
 
 class StatusDetails(Wire, frozen=True, kw_only=True):
-    name: str = ""
-    group: str = ""
-    kind: str = ""
-    uid: str = ""
     causes: tuple[StatusCause, ...] | None = None
     retry_after_seconds: int = 0
 
@@ -131,12 +126,10 @@ class StatusDetails(Wire, frozen=True, kw_only=True):
 class Status(Wire, frozen=True, kw_only=True):
     """metav1.Status: the body of every error answer."""
 
-    status: str = ""
     message: str = ""
     reason: str = ""
     code: int = 0
     details: StatusDetails | None = None
-    metadata: ListMeta = ListMeta()
 
 
 class WatchLine(Wire, frozen=True, kw_only=True):
