@@ -149,16 +149,20 @@ class FinalChecks:
         self.verdict.say("stuck", [f"{made} pods were made in {WATCHED:g} s beside a hold"])
 
     async def _shorten(self) -> None:
-        """Shorten the times of annotated reservations: the defaults are longer than a schedule."""
+        """Shorten the times of annotated reservations: the defaults are longer than a schedule.
+
+        Without a grace, signs of life of the node decide, and these nodes have no Lease.
+        """
         times = {
             "forceDeletedPodGraceSeconds": self.users.bodies.grace,
             "reallocateTimeoutSeconds": REALLOCATE,
         }
+        unset = {"forceDeletedPodGraceSeconds": 300, "reallocateTimeoutSeconds": 0}
         for reservation in self._objects("claimreservations"):
             shorter = {
                 key: most
                 for key, most in times.items()
-                if (reservation["spec"].get(key) or 0) > most
+                if (reservation["spec"].get(key) or unset[key]) > most
             }
             if shorter:
                 await self._patch(RESERVATION, reservation, {"spec": shorter})

@@ -33,8 +33,8 @@ class Cluster:
         self.conflicts = 0
         """How many status writes are answered with a conflict."""
 
-    def reserve(self, name: str, grace: int) -> None:
-        spec = {"forceDeletedPodGraceSeconds": grace}
+    def reserve(self, name: str, grace: int | None) -> None:
+        spec = {"forceDeletedPodGraceSeconds": grace} if grace is not None else {}
         self.reservations[name] = {"metadata": {"name": name}, "spec": spec}
 
     def objects(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ class Cluster:
         return [
             name
             for name, reservation in self.reservations.items()
-            if reservation["spec"]["forceDeletedPodGraceSeconds"] > GRACE
+            if reservation["spec"].get("forceDeletedPodGraceSeconds", 300) > GRACE
         ]
 
 
@@ -125,7 +125,7 @@ async def test_a_reservation_that_an_annotation_makes_late_has_the_grace_of_the_
         await asyncio.sleep(25.0)
         cluster.reserve("late", 300)
 
-    cluster.reserve("there", 300)
+    cluster.reserve("there", None)
     task = asyncio.create_task(later())
     await checks.released(lambda: [*cluster.waits(), *(() if task.done() else ("busy",))])
     assert checks.verdict.good
