@@ -81,6 +81,13 @@ class Vanishings:
         one = decode(revision.data, ClaimReservation)
         claim, uid = (revision.namespace, one.spec.resource_claim_name), one.metadata.uid
         graces, vanished = self._graces[claim], self.by_claim.get(claim, ())
+        if revision.previous is not None:
+            earlier = decode(revision.previous, ClaimReservation).metadata.uid
+            if earlier != uid:
+                # a restore of etcd: that object never was
+                graces.pop(earlier, None)
+                for each in vanished:
+                    each.owed.pop(earlier, None)
         if revision.type != "DELETED" and GUARD in one.metadata.finalizers:
             graces[uid] = one.spec.force_deleted_pod_grace_seconds
             for each in vanished:

@@ -64,9 +64,10 @@ def rules(past: Past) -> list[str]:
     return [violation.rule for violation in past.violations()]
 
 
-def reserved(past: Past, grace: int, name: str = "r") -> Past:
+def reserved(past: Past, grace: int, name: str = "r", uid: str = "") -> Past:
     spec = {"resourceClaimName": "slice", "forceDeletedPodGraceSeconds": grace}
-    meta = {"namespace": "ml", "name": name, "uid": name, "finalizers": ["claimctl.io/release"]}
+    meta: dict[str, Any] = {"namespace": "ml", "name": name, "uid": uid or name}
+    meta["finalizers"] = ["claimctl.io/release"]
     where = Address("claimctl.io", "claimreservations", "ml", name)
     past.store.put(where, {"metadata": meta, "spec": spec}, Author("somebody", "create"))
     return past

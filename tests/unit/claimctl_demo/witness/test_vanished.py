@@ -28,6 +28,11 @@ def test_a_history_that_may_be_late_shows_a_grace_only_to_within_that_time(
     assert rules(past) == accused
 
 
+def test_a_reservation_that_a_restore_of_etcd_took_back_asks_for_nothing() -> None:
+    past = reserved(reserved(Past(), 30, uid="later"), 0, uid="earlier")
+    assert rules(past.claim(ALLOCATED).pod().gone().claim({}, by=US)) == []
+
+
 def two(grace: int) -> Past:
     """A pod vanished under two reservations; one asked for that grace, the other for none."""
     past = reserved(reserved(Past(), grace), 0, "other")
