@@ -81,6 +81,9 @@ class Move(Piece, frozen=True, kw_only=True):
     """What the move is good for, in one line."""
     cleans: bool = False
     """Whether the pod has ended: no replacement follows, and the move is not remembered."""
+    waits: bool = False
+    """Whether ``destination`` is expected only once the moves before it have settled: their pods
+    have ended, and their replacements are on nodes."""
 
 
 class TaintStep(Piece, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ from claimctl.text import counted
 ENOUGH = 100
 """How many nodes that fit are looked at beside the source (minFeasibleNodesToFind). If none of them
 has devices for the pod's claims, the next ones are."""
-_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController"})
+AT_ONCE = frozenset({"ReplicaSet", "ReplicationController"})
+"""The owners that replace a pod as soon as its deletion begins."""
 _FINAL = frozenset({Ground.STAYS, Ground.FIT_UNKNOWN})
 
 
@@ -33,6 +34,8 @@ class Landing:
 
     node: str
     placement: Placement
+    also: tuple[str, ...] = ()
+    """Nodes that score alike: the scheduler takes any of them. Not told for a pod with claims."""
 
 
 @dataclass(slots=True)
@@ -46,11 +49,35 @@ class Predictor:
     def landing(self, pod: WorldPod, source: str, *, closed: bool = False) -> Landing | Obstacle:
         """The expected node of the replacement of a pod that has left the node ``source``.
 
-        A replacement that is expected to return there is an obstacle.
+        A replacement that is expected to return there is an obstacle. A ReplicaSet makes it at
+        once, while the pod still ends on ``source``. That may make ``source`` better only where the
+        pod's affinity is about its like. Then it must not come back later, either.
 
         Args:
             closed: whether ``source`` is closed to the replacement.
         """
+        if is_late(pod):
+            return self._landing(pod, source, closed=closed)
+        first = self._next
+        if _meets_itself(pod) and isinstance(
+            gone := self._landing(pod, source, closed=closed), Obstacle
+        ):
+            return gone
+        self._next, mark = first, self.world.mark()
+        self.world.add(pod.ending(), source)
+        try:
+            return self._landing(pod, source, closed=closed)
+        finally:
+            self.world.rollback(mark)
+
+    def node_of(self, pod: WorldPod, source: str) -> str:
+        """The same node, asked for once more; '' if the replacement would return."""
+        first = self._next
+        landing = self.landing(pod, source)
+        self._next = first
+        return landing.node if isinstance(landing, Landing) else ""
+
+    def _landing(self, pod: WorldPod, source: str, *, closed: bool) -> Landing | Obstacle:
         try:
             fitting = self.fitter.of(pod)
         except Unknown as unknown:
@@ -86,36 +113,13 @@ class Predictor:
         Among equals the source comes first, as the scheduler may take it. If the source is best
         only because better nodes lack devices, that is the obstacle.
         """
-        ordered = self._in_order(pod, nodes, source)
-        if not _meets_itself(pod) or len(nodes) == 1:
-            return self._first_with_devices(pod, ordered, source)
-        # the replacement is scheduled while the pod is still ending, or later: whenever that is,
-        # it must not come back
-        mark = self.world.mark()
-        self.world.add(pod.ending(), source)
-        try:
-            while_ending = self._in_order(pod, nodes, source)
-        finally:
-            self.world.rollback(mark)
-        first = self._first_with_devices(pod, ordered, source)
-        if isinstance(first, Obstacle) or while_ending == ordered:
-            return first
-        return self._first_with_devices(pod, while_ending, source)
-
-    def _in_order(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> list[str]:
-        """The names of the nodes, the best one first."""
         totals = scores(self.world, pod, nodes)
         order = sorted(
             (-score, node.name != source, node.name)
             for score, node in zip(totals, nodes, strict=True)
         )
-        return [name for _, _, name in order]
-
-    def _first_with_devices(
-        self, pod: WorldPod, names: list[str], source: str
-    ) -> Landing | Obstacle:
         first: Obstacle | None = None
-        for name in names:
+        for score, _, name in order:
             placement = self.devices.place(pod.pod, name)
             if isinstance(placement, Obstacle):
                 if placement.reason is Ground.FIT_UNKNOWN:
@@ -125,19 +129,21 @@ class Predictor:
                 detail = f"the scheduler is expected to choose {source} again"
                 return first or Obstacle(Ground.STAYS, detail)
             else:
-                return Landing(name, placement)
+                alike = (other for total, _, other in order if total == score and other != name)
+                also = () if placement.devices or placement.joins else tuple(alike)
+                return Landing(name, placement, also)
         return first or Obstacle(Ground.NO_OTHER_NODE)
 
 
-def _meets_itself(pod: WorldPod) -> bool:
-    """Whether the replacement can exist beside the evicted pod, and its affinity may match it.
+def is_late(pod: WorldPod) -> bool:
+    """Whether the replacement is made only when the pod has ended, or later still."""
+    owner = pod.pod.metadata.controller()
+    return owner is None or owner.kind not in AT_ONCE
 
-    Without such affinity an ending pod only makes its own node worse.
-    """
-    owner, affinity = pod.pod.metadata.controller(), pod.pod.spec.affinity
-    if owner is None or owner.kind not in _AT_ONCE or affinity is None:
-        return False
-    return affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+
+def _meets_itself(pod: WorldPod) -> bool:
+    affinity = pod.pod.spec.affinity
+    return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
 
 def describe(problems: Counter[str], nodes: int) -> str:

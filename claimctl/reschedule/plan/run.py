@@ -25,11 +25,17 @@ from claimctl.reschedule.plan.plan import (
     TaintStep,
 )
 from claimctl.reschedule.plan.policy import Profile
-from claimctl.reschedule.plan.prediction import Predictor
+from claimctl.reschedule.plan.prediction import Landing, Predictor, is_late
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reservation.facts.pods import claim_names
+
+MOST_AT_ONCE = 100
+"""So many moves of a plan may be made side by side; later ones wait for their turn."""
+MOST_LATE = 8
+"""So many of them may have replacements that come late."""
 
 Accept = Callable[[Sequence[Relocation]], Obstacle | None]
 """Judges the moves of a unit. The ``World`` already shows them as made."""
@@ -71,6 +77,8 @@ class Run:
     """The last reason for each pod, by UID."""
     moved: set[str] = field(default_factory=set)
     """The UIDs of the pods that move."""
+    _made: list[Relocation] = field(default_factory=list)
+    """The moves to better nodes, in their order."""
 
     def note(self, context: Context, text: str) -> None:
         """Say something that concerns no single pod.
@@ -125,7 +133,7 @@ class Run:
         steps = self._place(unit, pods, pod, accept)
         if isinstance(steps, Obstacle):
             return steps
-        self._choose(unit, steps, pod, context, why)
+        self._choose(unit, steps, pod, context, why, waits=self._waits(steps))
         return None
 
     def members(self, unit: Unit) -> list[WorldPod]:
@@ -166,12 +174,14 @@ class Run:
         self.devices.leave(unit.pods, source_closed=unit.close_source)
         steps: list[Relocation] = []
         obstacle: Obstacle | None = None
+        also: tuple[str, ...] = ()
         for pod, source in zip(pods, sources, strict=True):
-            obstacle = self._put(pod, source, unit, steps)
-            if obstacle is not None:
-                obstacle = obstacle if pod is first else _of_other(pod, obstacle)
+            landing = self._put(pod, source, unit, steps)
+            if isinstance(landing, Obstacle):
+                obstacle = landing if pod is first else _of_other(pod, landing)
                 break
-        obstacle = obstacle or accept(steps)
+            also = landing.also if len(pods) == 1 else ()
+        obstacle = obstacle or accept(steps) or self._against_others(steps, also, accept)
         if obstacle is not None:
             self.world.rollback(mark)
             self.devices.undo()
@@ -181,7 +191,7 @@ class Run:
 
     def _put(
         self, pod: WorldPod, source: str, unit: Unit, steps: list[Relocation]
-    ) -> Obstacle | None:
+    ) -> Landing | Obstacle:
         landing = self.predictor.landing(pod, source, closed=unit.close_source)
         if isinstance(landing, Obstacle):
             return landing
@@ -190,10 +200,63 @@ class Run:
         self.world.add(pod, landing.node)
         self.devices.take(landing.placement)
         steps.append(Relocation(pod, source, landing.node))
+        return landing
+
+    def _against_others(
+        self, steps: Sequence[Relocation], names: Sequence[str], accept: Accept
+    ) -> Obstacle | None:
+        """Why the move of a pod is no gain on another node that the scheduler may take."""
+        for name in names:
+            pod, mark = steps[0].pod, self.world.mark()
+            self.world.remove(pod)
+            self.world.add(pod, name)
+            other = Relocation(pod, steps[0].source, name)
+            obstacle = self.ledger.returns(pod, other.source, name) or accept([other])
+            self.world.rollback(mark)
+            if obstacle is not None:
+                return obstacle
         return None
 
+    def _waits(self, steps: Sequence[Relocation]) -> bool:
+        """Whether replacements may go elsewhere if the move is made beside those before it.
+
+        Until all is over, pods that were evicted before still end on their nodes, and late
+        replacements are not there yet. Those may come after this one. A Job pauses before it makes
+        one: that is not waited for as long as it will not return.
+        """
+        late = [past for past in self._made if is_late(past.pod)]
+        (step, *others), world = steps, self.world
+        unknown = any(claim_names(past.pod.pod) for past in (step, *late))
+        if others or unknown or len(self._made) > MOST_AT_ONCE or len(late) > MOST_LATE:
+            return True
+        mark = world.mark()
+        world.remove(step.pod)
+        for past in self._made:
+            if past in late:
+                world.remove(past.pod)
+            world.add(past.pod.ending(), past.source)
+        node = self.predictor.node_of(step.pod, step.source)
+        world.rollback(mark)
+        if node != step.destination:
+            return True
+        for past in late:
+            world.remove(past.pod)
+            node = self.predictor.node_of(past.pod, past.source)
+            world.rollback(mark)
+            owner = past.pod.pod.metadata.controller()
+            if not node or (node != past.destination and (not owner or owner.kind != "Job")):
+                return True
+        return False
+
     def _choose(
-        self, unit: Unit, steps: Sequence[Relocation], first: WorldPod, context: Context, why: str
+        self,
+        unit: Unit,
+        steps: Sequence[Relocation],
+        first: WorldPod,
+        context: Context,
+        why: str,
+        *,
+        waits: bool,
     ) -> None:
         pods = [step.pod for step in steps]
         self.budgets.spend(pods)
@@ -211,10 +274,18 @@ class Run:
         self.reallocations += unit.reallocate
         for step in steps:
             closes = source if unit.close_source else ""
-            self.chosen(step, context, why, unit=unit.id, closes=closes)
+            self.chosen(step, context, why, unit=unit.id, closes=closes, waits=waits)
+        self._made += steps
 
     def chosen(
-        self, step: Relocation, context: Context, why: str, *, unit: str = "", closes: str = ""
+        self,
+        step: Relocation,
+        context: Context,
+        why: str,
+        *,
+        unit: str = "",
+        closes: str = "",
+        waits: bool = False,
     ) -> None:
         """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
         pod = step.pod
@@ -227,6 +298,7 @@ class Run:
                 destination=step.destination,
                 unit=unit,
                 closes=closes,
+                waits=waits,
             )
         )
 

@@ -61,9 +61,12 @@ class WorldPod:
     node: str = ""
 
     def ending(self) -> WorldPod:
-        """The pod while it is being deleted: it takes up room, and counts for no spread."""
-        meta = changed(self.pod.metadata, deletion_timestamp=_LONG_AGO)
-        return replace(self, pod=changed(self.pod, metadata=meta), group=None, node="")
+        """The pod while it is being deleted: it takes up room, and counts for no spread.
+
+        It can be in the ``World`` beside the pod, which is then the replacement.
+        """
+        meta, uid = changed(self.pod.metadata, deletion_timestamp=_LONG_AGO), f"{self.uid} ending"
+        return replace(self, pod=changed(self.pod, metadata=meta), uid=uid, group=None, node="")
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -421,7 +421,7 @@ class Execution:
             if self.clock.monotonic() >= self._patience:
                 self._standing.clear()
                 self._growing.clear()
-            awaited = self._landings.open or self._standing or self._growing
+            awaited = self._landings.is_awaited() or self._standing or self._growing
             if not self._closings.open and (self.urgent.is_set() or not awaited):
                 break
             await self._tick()

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
+from claimctl.reschedule.plan.prediction import AT_ONCE
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import MoveStep, Result
 
@@ -26,7 +27,7 @@ class MoveGroup:
     unsure: set[str] = field(default_factory=set)
     """The UIDs of pods whose eviction had no answer."""
     before: list[MoveGroup] = field(default_factory=list)
-    """For each node that this group leaves or goes to: the group before it that did so.
+    """The groups before this one that leave, or go to, one of its nodes.
 
     Each expected node was chosen in the order of the plan. In another order the scheduler finds
     other numbers of pods on these nodes, and may choose the old node again.
@@ -62,6 +63,16 @@ class MoveGroup:
         if self.resize is not None:
             return self.resize.pod
         return self.taint.pod if self.taint is not None else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the groups before it must have settled, and not only be on their way."""
+        return self.is_unit or any(move.waits or not move.destination for move in self.moves)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether replacements are made only when the pods have ended, or later still."""
+        return any(move.owner is None or move.owner.kind not in AT_ONCE for move in self.moves)
 
     @property
     def first(self) -> PodRef:
@@ -113,14 +124,14 @@ def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:
 
 def _order(groups: list[MoveGroup]) -> None:
     """Note for each group which ones come before it."""
-    last: dict[str, MoveGroup] = {}
+    touching: dict[str, list[MoveGroup]] = defaultdict(list)
     leaving: dict[str, list[MoveGroup]] = defaultdict(list)
     for group in groups:
         touched = sorted(group.sources | group.targets)
-        group.before = list(
-            {id(last[node]): last[node] for node in touched if node in last}.values()
-        )
+        earlier = {id(other): other for node in touched for other in touching[node]}
+        group.before = [other for other in earlier.values() if group.waits or not other.is_late]
         group.room = [earlier for node in sorted(group.targets) for earlier in leaving[node]]
-        last |= dict.fromkeys(touched, group)
+        for node in touched:
+            touching[node].append(group)
         for node in group.sources:
             leaving[node].append(group)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan
+from claimctl.reschedule.plan.prediction import AT_ONCE
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
@@ -59,9 +60,9 @@ class Judgement:
     """The pods that were left because of a judgement."""
 
     def must_wait(self, group: MoveGroup) -> bool:
-        """Whether the group is to be judged again, and replacements are on their way."""
+        """Whether the group is to be judged again, and replacements will be there in a moment."""
         news = self._concerns(group) and self._surprises() > self._known
-        return news and bool(self.landings.open)
+        return news and any(flight.owner.kind in AT_ONCE for flight in self.landings.open)
 
     async def against(self, group: MoveGroup) -> str:
         """Why the cluster as it is now does not call for the group; '' if it does.

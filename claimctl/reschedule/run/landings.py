@@ -136,6 +136,16 @@ class Landings:
         """Whether the replacement of an evicted pod is still awaited."""
         return any(flight.move.pod.uid == uid for flight in self.open)
 
+    def is_awaited(self) -> bool:
+        """Whether a replacement is on its way for which the end of the run waits.
+
+        A Job that wants one pauses for 10 seconds and more: the next run sees where it is.
+        """
+        return any(
+            flight.owner.kind != JOBS.kind or flight.pause == _FIRST_QUESTION
+            for flight in self.open
+        )
+
     def has_ended(self, evicted: PodRef) -> bool:
         """Whether an evicted pod has ended, so that its room and its devices are free."""
         if not self.pods.follows(evicted.namespace):

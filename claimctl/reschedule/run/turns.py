@@ -11,10 +11,11 @@ def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
     """Whether the groups before this one have landed, and their room is free."""
     while group.before:
         earlier = group.before[-1]
-        if not _has_landed(earlier, landings) or landings.is_settling(earlier.moves):
+        if not _has_landed(earlier, landings):
             return False
-        # it may have been left alone before its own turn came
-        group.before[-1:] = earlier.before
+        if group.waits and landings.is_settling(earlier.moves):
+            return False
+        group.before.pop()
     while group.room:
         if not _has_landed(group.room[-1], landings):
             return False

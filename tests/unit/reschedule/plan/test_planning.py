@@ -95,6 +95,39 @@ def test_the_balance_strategies_go_on_until_none_finds_a_move() -> None:
     assert set(moves(made)) == {"x0", "y0"}
 
 
+def pair(name: str, kind: str, namespace: str = "team", **spec: Any) -> Objects:
+    """Two pods of one owner on node a."""
+    return [
+        pod(f"{name}{n}", "a", name, cpu="4", kind=kind, namespace=namespace, spec=spec)
+        for n in range(2)
+    ]
+
+
+def waiting(*objects: SchedulingNode | SchedulingPod) -> dict[str, bool]:
+    """Which moves wait for those before them, by the first letter of the pod."""
+    return {move.pod.name[0]: move.waits for move in plan(observed(*objects), DUPLICATES).moves}
+
+
+def test_a_move_that_late_replacements_do_not_touch_is_made_beside_them() -> None:
+    ways = {"a": {"s": "", "r": ""}, "b": {"s": ""}, "c": {"r": ""}}
+    nodes = [node(name, cpu="32", labels=labels) for name, labels in ways.items()]
+    late = pair("s", "StatefulSet", "first", nodeSelector={"s": ""})
+    assert waiting(*nodes, *late, *pair("r", "ReplicaSet", nodeSelector={"r": ""})) == {
+        "s": False,
+        "r": False,
+    }
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Job"])
+def test_a_move_that_goes_elsewhere_without_a_late_replacement_waits_for_it(kind: str) -> None:
+    """Without the first replacement on c, c is better than b for the second one, too."""
+    nodes = [node("a", cpu="32"), node("b", cpu="12"), node("c", cpu="14")]
+    objects = [*nodes, *pair("s", kind, "first"), *pair("r", "ReplicaSet")]
+    made = plan(observed(*objects), DUPLICATES)
+    assert moves(made) == {"s0": ("a", "c"), "r0": ("a", "b")}
+    assert waiting(*objects) == {"s": False, "r": True}
+
+
 def test_thresholds_by_the_name_of_a_class() -> None:
     evictor = Evictor(priority_threshold=PriorityThreshold(name="high"))
     policy = Policy(profiles=(Profile(evictor=evictor, balance=(RemoveDuplicates(),)),))

@@ -131,6 +131,31 @@ def test_in_a_large_cluster_some_nodes_are_looked_at() -> None:
     assert landing(closed=True) == "n000"
 
 
+def test_a_replicaset_replaces_the_pod_while_it_still_ends() -> None:
+    """It counts on its node until then, so that the other node is better."""
+    nodes = [node("a", cpu="9"), node("b", cpu="8")]
+    for kind, expected in (("ReplicaSet", "b"), ("StatefulSet", Ground.STAYS)):
+        assert predicted(nodes, pod("p", "a", kind=kind, cpu="2")) == expected
+
+
+def test_nodes_that_score_alike_are_told() -> None:
+    nodes = [node("a", cpu="4"), node("b", cpu="8"), node("c", cpu="8"), node("d", cpu="6")]
+    world = World(nodes, [], {})
+    for claims, also in (({}, ("c",)), (CLAIM, ())):
+        devices = Taken() if claims else NoDevices()
+        predictor = Predictor(world, Fitter(world, Volumes([], [])), devices)
+        landing = predictor.landing(world.seen(pod("p", owner=None, cpu="2", spec=claims)), "a")
+        assert isinstance(landing, Landing)
+        assert (landing.node, landing.also) == ("b", also)
+
+
+class Taken(NoDevices):
+    """Every claim gets a device."""
+
+    def place(self, pod: SchedulingPod, node: str) -> Placement:
+        return Placement(pod.metadata.uid, node, devices=(("d", node, "0"),))
+
+
 def test_problems_are_told_by_frequency() -> None:
     problems = Counter({"taint": 2, "insufficient cpu": 3, "cordoned": 2})
     assert describe(problems, 8) == "of 8 nodes: 3 insufficient cpu, 2 cordoned, 2 taint"

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from claimctl.reschedule.plan.plan import Move, Plan, PodRef, TaintStep
+from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, TaintStep
 from claimctl.reschedule.run.groups import MoveGroup, groups_of
 from claimctl.reschedule.run.steps import MoveStep
 from tests.support.builders import NOW
 
 
-def move(name: str, source: str, destination: str = "", unit: str = "") -> Move:
+def move(
+    name: str,
+    source: str,
+    destination: str = "",
+    unit: str = "",
+    *,
+    waits: bool = False,
+    kind: str = "ReplicaSet",
+) -> Move:
     pod = PodRef(namespace="team", name=name, uid=name, node=source)
-    return Move(strategy="Test", pod=pod, destination=destination, unit=unit)
+    owner = Owner(kind=kind, name=name, uid=name)
+    return Move(
+        strategy="Test", pod=pod, owner=owner, destination=destination, unit=unit, waits=waits
+    )
 
 
 def grouped(*moves: Move, taints: tuple[TaintStep, ...] = ()) -> list[MoveGroup]:
@@ -33,6 +44,12 @@ def test_moves_that_share_a_node_have_an_order() -> None:
         move("a", "x", "y"), move("b", "x", "z"), move("c", "p", "q"), move("d", "z", "y")
     )
     assert [names(group.before) for group in found] == [[], ["a"], [], ["a", "b"]]
+
+
+def test_a_late_replacement_is_waited_for_only_where_the_plan_says_so() -> None:
+    late = move("a", "x", "y", kind="StatefulSet")
+    found = grouped(late, move("b", "x", "z"), move("c", "x", "z", waits=True))
+    assert [names(group.before) for group in found] == [[], [], ["a", "b"]]
 
 
 def test_a_move_needs_the_room_that_others_leave() -> None:

@@ -77,6 +77,14 @@ async def test_what_the_run_itself_has_used_up_says_nothing(reason: Ground, stay
     assert bool(await judge.against(group(move("a")))) is stays
 
 
+async def test_a_judgement_waits_for_replacements_that_come_at_once_only() -> None:
+    for kind, waits in (("ReplicaSet", True), ("Job", False)):
+        judge, _ = judgement([])
+        owner = Owner(kind=kind, name="other", uid="other")
+        judge.landings.open.append(Flight(move("under way"), owner, 0.0, 60.0))
+        assert judge.must_wait(group(move("a"))) is waits
+
+
 async def test_moves_that_make_room_are_not_judged_again() -> None:
     judge, asked = judgement([])
     assert await judge.against(group(move("a", destination=""))) == ""

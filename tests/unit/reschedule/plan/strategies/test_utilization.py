@@ -141,6 +141,18 @@ def test_the_most_over_used_node_comes_first() -> None:
     assert [move.pod.node for move in found.moves].count("a") == 1
 
 
+def test_a_pod_stays_that_would_overload_a_node_which_scores_as_well_as_the_expected_one() -> None:
+    """The scheduler takes any of them. How many pods a node can have is no part of its score."""
+    for places, expected in ((110, {"p0": ("a", "b")}), (4, {})):
+        nodes = [node("a"), node("b"), node("c", pods=places)]
+        others = [pod(f"{name}{n}", name, None, cpu=None) for name in "bc" for n in range(2)]
+        big = [pod("p0", "a", "p", cpu="3"), pod("q0", "a", "q", cpu="2")]
+        limits = {"cpu": 30.0, "pods": 60.0}, {"cpu": 60.0, "pods": 70.0}
+        wanted = LowNodeUtilization(thresholds=limits[0], target_thresholds=limits[1])
+        made = plan(observed(*nodes, *others, *big), policy(wanted))
+        assert moves(made) == expected
+
+
 def test_a_limit_per_node() -> None:
     found = planned(node("a"), node("b"), *filled("a", 8), eviction_limits=EvictionLimits(node=1))
     assert len(moves(found)) == 1
