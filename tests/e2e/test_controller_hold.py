@@ -245,7 +245,8 @@ async def test_nothing_is_written_when_nothing_changes(stage: Stage) -> None:
     before = max((each.number for each in await stage.site.history()), default=0)
     await stage.quiet(600)
     written = {each.plural for each in await stage.site.history(before)}
-    assert written <= {"leases"}
+    # kubelets of real nodes report, and nobody but them may write nodes here
+    assert written <= {"leases", "nodes"}
 
 
 @both
