@@ -35,7 +35,9 @@ _PRINTED = {
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
 
 
-def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
+def parse(
+    given: str, default: str, kinds: Collection[str], *, others: bool = False
+) -> tuple[str, str]:
     """The kind and the name of ``NAME`` or ``kind/NAME``.
 
     The kind may be singular, plural, a short name, or have its API group behind a dot, as in
@@ -44,6 +46,7 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
     Args:
         default: the kind of a name without one.
         kinds: the kinds that the command takes.
+        others: whether the cluster may know the kind: then the word before the slash is its name.
 
     Raises:
         UsageError: the kind is not one of ``kinds``, or the name is not a DNS name.
@@ -52,6 +55,8 @@ def parse(given: str, default: str, kinds: Collection[str]) -> tuple[str, str]:
     if not slash:
         return default, object_name(given)
     kind = kind_of(word)
+    if others and not kind and _SUBDOMAIN.fullmatch(word.lower()):
+        return word.lower(), object_name(name)
     if kind not in kinds:
         # the singular, and the short name if there is one
         known = (_NAMES[kind] for kind in _NAMES if kind in kinds)

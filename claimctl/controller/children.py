@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from claimctl.controller.caches.kinds import KindCache, KindState
+from collections.abc import Mapping
+
+from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.discovery import Discovery
 from claimctl.kube.client import Client
 from claimctl.reservation.kinds.judging import judged
@@ -12,7 +14,7 @@ from claimctl.wire.workloads import CustomWorkload
 
 
 async def children_left(
-    client: Client, kinds: KindCache, state: KindState, namespace: str, uid: str
+    client: Client, states: Mapping[Kind, KindState], state: KindState, namespace: str, uid: str
 ) -> tuple[str, ...]:
     """The children of a workload, and their children, that may still make pods.
 
@@ -40,7 +42,7 @@ async def children_left(
         sorted(
             f"{kind[1]} {child.metadata.name}"
             for kind, child in mine
-            if not child.metadata.deleting and _may_make_pods(_rule(kinds, kind), child)
+            if not child.metadata.deleting and _may_make_pods(_rule(states, kind), child)
         )
     )
 
@@ -49,8 +51,8 @@ def _owners(child: CustomWorkload) -> set[str]:
     return {owner.uid for owner in child.metadata.owner_references}
 
 
-def _rule(kinds: KindCache, kind: Kind) -> Rule | None:
-    state = kinds.states.get(kind)
+def _rule(states: Mapping[Kind, KindState], kind: Kind) -> Rule | None:
+    state = states.get(kind)
     return state.rule if state is not None and not state.problem else shipped_rules().get(kind)
 
 

@@ -42,23 +42,32 @@ class Climber:
         reference = self._asked.get(key)
         if reference is None:
             return False
-        owner = await self._owner(key, reference)
+        discovery = Discovery(self._client)
+        owner = await read_owner(self._client, discovery, reference, key.namespace)
         del self._asked[key]
         self.chains.remember(reference.uid, owner)
         self.resolved(key.namespace, reference)
         return True
 
-    async def _owner(self, key: WorkloadKey, reference: OwnerReference) -> OwnerReference | None:
-        try:
-            kind = (group_of(reference), reference.kind)
-            resource = await Discovery(self._client).resource(kind)
-            if resource is None or not resource.namespaced:
-                return None
-            header = read_as(resource, ObjectHeader)
-            owner = await self._client.get(header, reference.name, key.namespace)
-        except NotFound:
+
+async def read_owner(
+    client: Client, discovery: Discovery, reference: OwnerReference, namespace: str
+) -> OwnerReference | None:
+    """The controller of the object that the reference names. None if it has none, is gone, or may
+    not be read.
+
+    Raises:
+        KubeError: a request failed.
+    """
+    try:
+        resource = await discovery.resource((group_of(reference), reference.kind))
+        if resource is None or not resource.namespaced:
             return None
-        except (Forbidden, UnreadableObject) as error:
-            log.info("chain ends", kind=reference.kind, name=reference.name, error=str(error))
-            return None
-        return owner.metadata.controller() if owner.metadata.uid == reference.uid else None
+        header = read_as(resource, ObjectHeader)
+        live = await client.get(header, reference.name, namespace)
+    except NotFound:
+        return None
+    except (Forbidden, UnreadableObject) as error:
+        log.info("chain ends", kind=reference.kind, name=reference.name, error=str(error))
+        return None
+    return live.metadata.controller() if live.metadata.uid == reference.uid else None

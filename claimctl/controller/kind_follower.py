@@ -9,27 +9,27 @@ kind. It polls only while a ClaimReservation names a kind that cannot be read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import structlog
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.discovery import Discovery
+from claimctl.controller.kind_states import VERBS, rules_by_kind, state_of, unserved
 from claimctl.kube.client import Client
-from claimctl.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound
+from claimctl.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from claimctl.kube.informer import Change
 from claimctl.kube.supervisor import Tasks
-from claimctl.reservation.kinds.rules import Kind, Rule, problems_of, rule_of
+from claimctl.reservation.kinds.rules import Kind
 from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import Condition, find_condition
 from claimctl.wire.reservations import ClaimReservation
-from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS, Resource
+from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS
 from claimctl.wire.seams import Clock
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindStatus
 
@@ -38,11 +38,6 @@ log = structlog.get_logger(__name__)
 PAUSE = 1.0
 """Seconds to wait before a look, so that several changes cause one."""
 RETRY = 30.0
-VERBS = ("get", "list", "watch")
-"""What the controller has to be allowed to do with a kind."""
-AGGREGATE = "claimctl.io/aggregate-to-controller"
-"""The label of ClusterRoles that add to the rights of the controller."""
-_SCALED = "has(self.spec.replicas) && self.spec.replicas == 0"
 
 
 class KindFollower:
@@ -95,10 +90,14 @@ class KindFollower:
     async def look(self, tasks: Tasks) -> None:
         """Look once at every kind, and follow those that can be followed. Raises KubeError."""
         discovery, kinds = Discovery(self._client), self._caches.kinds
-        states = {kind: await self._state(discovery, kind) for kind in self._wanted()}
+        rules = self._rules()
+        states = {
+            kind: await state_of(self._client, discovery, kind, rules, VERBS)
+            for kind in self._wanted()
+        }
         gone = [kind for kind in kinds.states if kind not in states]
         for kind in gone:
-            states[kind] = replace(kinds.states[kind], resource=None, problem=_unserved(kind))
+            states[kind] = replace(kinds.states[kind], resource=None, problem=unserved(kind))
         changed = False
         for kind, state in states.items():
             if kinds.states.get(kind) == state:
@@ -148,49 +147,11 @@ class KindFollower:
         )
 
     def _rules(self) -> dict[Kind, WorkloadKind]:
-        """The users' WorkloadKinds by kind; of two, the one whose name sorts first."""
-        documents = sorted(self._caches.kind_rules.items(), key=lambda rule: rule.metadata.name)
-        return {(rule.spec.group, rule.spec.kind): rule for rule in reversed(documents)}
+        return rules_by_kind(self._caches.kind_rules.items())
 
     def _reserved(self) -> set[Kind]:
         kinds = {kind_of(reservation) for reservation in self._caches.reservations.items()}
         return kinds - WORKLOADS.keys()
-
-    async def _state(self, discovery: Discovery, kind: Kind) -> KindState:
-        """What is known of a kind now. Raises KubeError."""
-        document = self._rules().get(kind)
-        rule = shipped_rules().get(kind)
-        if document is not None:
-            name = f"WorkloadKind {document.metadata.name}"
-            rule = rule_of(document, name)
-            for field, problem in problems_of(document):
-                return KindState(rule, problem=f"{name}: {field} {problem}")
-        resource = await discovery.resource(kind)
-        if resource is None:
-            return KindState(rule or Rule(*kind, ""), problem=_unserved(kind))
-        rule = rule or await self._default_rule(discovery, resource)
-        if not resource.namespaced:
-            return KindState(rule, problem=f"{kind[1]} of {kind[0]} is not namespaced")
-        if rule.plural != resource.plural:
-            expected = f"{resource.plural}.{resource.group}"
-            return KindState(rule, problem=f"{rule.source}: metadata.name has to be {expected}")
-        if missing := [verb async for verb in self._forbidden(resource)]:
-            return KindState(rule, resource, problem=missing_right(resource, missing))
-        return KindState(rule, resource)
-
-    async def _default_rule(self, discovery: Discovery, resource: Resource[Any]) -> Rule:
-        """The rule of a kind that nobody has described: only a scale of 0 is idle."""
-        idle = _SCALED if await discovery.has_scale(resource) else ""
-        return Rule(resource.group, resource.kind, resource.plural, idle=idle, source="default")
-
-    async def _forbidden(self, resource: Resource[Any]) -> AsyncIterator[str]:
-        for verb in VERBS:
-            try:
-                allowed = await self._client.allowed(verb, resource.group, resource.plural)
-            except ApiError:
-                return
-            if not allowed:
-                yield verb
 
 
 def status_of(document: WorkloadKind, state: KindState | None, now: datetime) -> WorkloadKindStatus:
@@ -222,18 +183,6 @@ def status_of(document: WorkloadKind, state: KindState | None, now: datetime) ->
     )
 
 
-def missing_right(resource: Resource[Any], verbs: list[str]) -> str:
-    """The problem of a kind that the controller may not read, with what to do, in one line."""
-    return (
-        f"the controller may not {', '.join(verbs)} {resource.plural}.{resource.group}: bind a "
-        f"ClusterRole with that right, or give it the label {AGGREGATE}"
-    )
-
-
 def kind_of(reservation: ClaimReservation) -> Kind:
     ref = reservation.spec.workload_ref
     return ref.api_group, ref.kind
-
-
-def _unserved(kind: Kind) -> str:
-    return f"the cluster does not serve {kind[1]} of {kind[0]}"

@@ -208,7 +208,7 @@ class Investigator:
         if kinds is None or state is None:
             return f"{reference.resource}.{reference.api_group} is not served"
         try:
-            return await children_left(self._client, kinds, state, namespace, reference.uid)
+            return await children_left(self._client, kinds.states, state, namespace, reference.uid)
         except (Forbidden, UnreadableObject) as error:
             return f"cannot look for what {state.rule.kind} {reference.name} made: {error}"
 

@@ -62,6 +62,8 @@ def _holders(explanation: Explanation) -> list[str]:
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
         does = describe_retention(explanation, retention)
         lines.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
+        if (workload := retention.held.workload).by_pods:
+            lines.append(f"    {ref.kind} {ref.name} is {workload.phase} by {workload.rule}")
     asked = [f"  {asker.line}" for asker in explanation.asking]
     return ["Held by:", *(lines or ["  no workload and no ClaimReservation"]), *asked]
 

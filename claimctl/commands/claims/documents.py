@@ -119,6 +119,7 @@ class ReservationDecision(Part, frozen=True):
     reason: str
     message: str
     after_seconds: float | None
+    rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
     conditions: tuple[ConditionSummary, ...]
 
 
@@ -220,6 +221,7 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         reason=str(blocker.reason if blocker else retention.reason),
         message=blocker.message if blocker else "",
         after_seconds=blocker.after if blocker else None,
+        rule=retention.held.workload.rule,
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
 
@@ -319,7 +321,7 @@ def _pod_fields(pod: PodFindings) -> dict[str, Any]:
     return {
         "namespace": meta.namespace,
         "name": meta.name,
-        "workload": pod.owner or None,
+        "workload": pod.owners[-1] if pod.owners else None,
         "state": pod.state,
         "node": pod.pod.spec.node_name or None,
         "reasons": tuple(ReasonText(reason=word, message=text) for word, text in pod.reasons()),
@@ -345,7 +347,7 @@ class ShortClaim(Part, frozen=True):
 
 
 class WorkloadExplanation(Document, frozen=True):
-    """``claimctl explain deployment/NAME``, and of a StatefulSet or a Job"""
+    """``claimctl explain deployment/NAME``, and of other workloads"""
 
     namespace: str
     workload_ref: WorkloadRef

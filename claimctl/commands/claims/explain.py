@@ -25,8 +25,8 @@ def command(
         str,
         typer.Argument(
             metavar="OBJECT",
-            help="A claim, or kind/NAME: pod, deployment, statefulset, job, claimreservation; or "
-            "reason/NAME for what a reason means.",
+            help="A claim, or kind/NAME: pod, deployment, statefulset, job, another kind with a "
+            "rule, claimreservation; or reason/NAME for what a reason means.",
         ),
     ],
     namespace: NamespaceOption = None,
@@ -41,5 +41,5 @@ def command(
     word, _, reason = target.partition("/")
     if word.lower() == "reason":
         return explain_reason(reason, output)
-    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS))
+    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS), others=True)
     return in_session(access, explain_object, namespace, kind, name, output, watch=watch)

@@ -108,7 +108,7 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
         pod = await explain_pod(client, namespace, name, clock)
         named = (resource_name(kind, name),)
         print_text(output, pod_text.pod_lines(pod), pod_of(pod), named)
-    elif kind in KINDS:
+    elif kind not in (CLAIM, RESERVATION):
         workload = await explain_workload(client, namespace, kind, name, clock)
         named = (resource_name(kind, name),)
         print_text(output, pod_text.workload_lines(workload), workload_of(workload), named)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
@@ -42,6 +44,7 @@ from claimctl.text import duration
 from claimctl.wire.claims import Reference
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.nodes import NODE_LEASES
+from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -52,6 +55,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMS,
     RESOURCESLICES,
     WORKLOADS,
+    Resource,
 )
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -139,7 +143,9 @@ async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock
     )
 
 
-async def explain(client: Client, namespace: str, name: str, now: datetime) -> Explanation:
+async def explain(
+    client: Client, namespace: str, name: str, now: datetime, kinds: KindReader | None = None
+) -> Explanation:
     """Read everything about one claim and judge it as the controller would.
 
     Raises:
@@ -153,14 +159,14 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
     sets = await client.list_if_allowed(REPLICASETS, namespace)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
+    kinds = kinds or KindReader(client)
+    kinds.know(replica_set.metadata for replica_set in sets.items)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
         name=name,
         claim=claim,
-        reservations=tuple(
-            [Held(made, await _workload(client, made, name)) for made in reservations]
-        ),
+        reservations=tuple([await _held(client, kinds, made, pods) for made in reservations]),
         pods=pods,
         # the dialect that the controller detected; without one, nothing depends on it
         rules=Rules(dialect=recorded_dialect(reservations) or "hold"),
@@ -187,7 +193,7 @@ async def explain(client: Client, namespace: str, name: str, now: datetime) -> E
     scanned = ScannedClaim(claim, live, now, reserved=bool(reservations or snapshot.unreadable))
     orphan = judge(await OwnerReader(client).read_owners(scanned), WatchTimes())
     view = ClaimView(claim, pods, reservations)
-    annotated = await asking(client, claim, pods)
+    annotated = await asking(client, kinds, claim, pods)
     if reservations:
         annotated = tuple(asker for asker in annotated if asker.fix)
     return Explanation(
@@ -273,11 +279,24 @@ async def _ghost_signs(
     return {ghost.uid: leases[ghost.node_name] for ghost in ghosts if ghost.node_name in leases}
 
 
-async def _workload(client: Client, reservation: ClaimReservation, claim: str) -> WorkloadState:
-    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+async def _held(
+    client: Client, kinds: KindReader, reservation: ClaimReservation, pods: Iterable[Pod]
+) -> Held:
+    ref = reservation.spec.workload_ref
     resource = WORKLOADS.get((ref.api_group, ref.kind))
-    if resource is None:
-        return WorkloadState(WorkloadPhase.UNSEEN)
+    if resource is not None:
+        return Held(reservation, await _workload(client, resource, reservation))
+    state, served = await kinds.workload(reservation, pods)
+    rule = (await kinds.state((ref.api_group, ref.kind))).rule
+    version = served.api_version if served is not None else ""
+    return Held(reservation, state, api_version=version, served_as=rule.plural)
+
+
+async def _workload(
+    client: Client, resource: Resource[Any], reservation: ClaimReservation
+) -> WorkloadState:
+    ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+    claim = reservation.spec.resource_claim_name
     try:
         workload: Workload = await client.get(resource, ref.name, namespace)
         going = workload.metadata.deleting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from claimctl.commands.claims.asking import maker_of
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
@@ -16,6 +16,7 @@ from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.workloads import WorkloadState, observe
+from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.wire.coordination import Event
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
@@ -26,11 +27,10 @@ from claimctl.wire.resources import (
     PODS,
     REPLICASETS,
     RESOURCECLAIMS,
-    WORKLOADS,
     read_as,
 )
 from claimctl.wire.seams import Clock
-from claimctl.wire.workloads import template_of
+from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 _WHOLE_PODS = read_as(PODS, SchedulingPod)
 """With the fields that tell why a node refused a pod."""
@@ -58,22 +58,20 @@ async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -
         NotFound: the pod does not exist.
     """
     pod = await client.get(_WHOLE_PODS, name, namespace)
-    return await _findings_of(client, pod, clock, {})
+    return await _findings_of(client, KindReader(client), pod, clock, {})
 
 
 async def _findings_of(
-    client: Client, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
+    client: Client, kinds: KindReader, pod: Pod, clock: Clock, known: dict[str, ClaimUse]
 ) -> PodFindings:
     uses = []
     for use in claim_uses(pod):
         if use.claim not in known or not use.claim:
-            known[use.claim] = await _with_claim(client, pod.metadata.namespace, use, clock)
+            known[use.claim] = await _with_claim(client, kinds, pod.metadata.namespace, use, clock)
         uses.append(replace(known[use.claim], entry=use.entry, template=use.template))
-    maker = await maker_of(client, pod)
-    owner = f"{maker.kind.lower()}/{maker.name}" if maker is not None else ""
-    findings = PodFindings(
-        pod, tuple(uses), owner=owner, group_gone=await _is_group_gone(client, pod)
-    )
+    owners = tuple(f"{owner.kind.lower()}/{owner.name}" for owner in await kinds.chain(pod))
+    gone = await _is_group_gone(client, pod)
+    findings = PodFindings(pod, tuple(uses), owners=owners, group_gone=gone)
     if findings.state in ("Waiting", "Starting"):
         findings = replace(findings, warnings=await _warnings(client, pod))
     if findings.state == "Waiting":
@@ -112,12 +110,14 @@ def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:
     return tuple(uses)
 
 
-async def _with_claim(client: Client, namespace: str, use: ClaimUse, clock: Clock) -> ClaimUse:
+async def _with_claim(
+    client: Client, kinds: KindReader, namespace: str, use: ClaimUse, clock: Clock
+) -> ClaimUse:
     if not use.claim:
         text = f"the claim from template {use.template} is not made yet"
         return replace(use, problem=text)
     try:
-        explanation = await explain(client, namespace, use.claim, clock.now())
+        explanation = await explain(client, namespace, use.claim, clock.now(), kinds)
     except NotFound:
         return replace(use, problem=f"claim {use.claim} does not exist")
     except UnreadableObject as error:
@@ -216,40 +216,76 @@ class WorkloadFindings:
 async def explain_workload(
     client: Client, namespace: str, kind: str, name: str, clock: Clock
 ) -> WorkloadFindings:
-    """Explain a Deployment, a StatefulSet or a Job.
+    """Explain a workload.
+
+    Args:
+        kind: of a workload that claimctl reads itself; or a word that names another kind.
 
     Raises:
         NotFound: the workload does not exist.
+        UsageError: nothing is known of the kind.
     """
-    resource = next(resource for resource in WORKLOADS.values() if resource.kind == kind)
-    workload = await client.get(resource, name, namespace)
-    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
-    state = observe(workload, "", sets)
-    ref = WorkloadRef(api_group=resource.group, kind=kind, name=name)
+    kinds = KindReader(client)
+    everyone = (await client.list(PODS, namespace, partial=True)).items
+    subject = await _subject(client, kinds, namespace, kind, name, everyone)
+    ref, state, workload = subject.ref, subject.state, subject.workload
     listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
     own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
-    everyone = (await client.list(PODS, namespace, partial=True)).items
-    makers = ((pod, pod.metadata.controller()) for pod in everyone)
-    pods = Consumers.of(pod for pod, maker in makers if maker and maker.uid in state.pod_owners)
+    pods = Consumers.of(subject.pods)
     starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
     not_running = sorted(
         (*pods.pending.values(), *starting),
         key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name),
     )
     known: dict[str, ClaimUse] = {}
-    for use in claim_uses(Pod(spec=template_of(workload).spec)):
-        if use.claim:
-            known[use.claim] = await _with_claim(client, namespace, use, clock)
-    waiting = [await _findings_of(client, pod, clock, known) for pod in not_running[:SHOWN]]
+    uses = [use for user in subject.users for use in claim_uses(user)]
+    for use in uses:
+        if use.claim and use.claim not in known:
+            known[use.claim] = await _with_claim(client, kinds, namespace, use, clock)
+    waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
+    by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
+    annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
     return WorkloadFindings(
         ref=ref,
         namespace=namespace,
         state=state,
         annotation=workload.metadata.annotation(RESERVE_ANNOTATION),
-        problems=plan(Annotated(ref, resource.api_version, workload, listed.items)).problems,
+        problems=plan(annotated).problems,
         reservations=own,
         consumers=pods,
         claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
         waiting=tuple(waiting),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A workload with its pods."""
+
+    ref: WorkloadRef
+    api_version: str
+    workload: Workload
+    state: WorkloadState
+    pods: tuple[Pod, ...]
+    users: tuple[Pod, ...]
+    """The pods whose specs say which claims the workload uses; its template, if that is read."""
+
+
+async def _subject(
+    client: Client, kinds: KindReader, namespace: str, kind: str, name: str, pods: tuple[Pod, ...]
+) -> _Subject:
+    resource, rule = await kinds.required(kind)
+    ref = WorkloadRef(api_group=resource.group, kind=resource.kind, name=name)
+    workload: Workload = await client.get(resource, name, namespace)
+    if isinstance(workload, CustomWorkload) and rule is not None:
+        workload = judged(workload, rule)
+        own = await kinds.under(workload.metadata.uid, pods)
+        return _Subject(ref, resource.api_version, workload, observe(workload, ""), own, own)
+    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
+    kinds.know(replica_set.metadata for replica_set in sets)
+    state = observe(workload, "", sets)
+    makers = ((pod, pod.metadata.controller()) for pod in pods)
+    own = tuple(pod for pod, maker in makers if maker and maker.uid in state.pod_owners)
+    users = (Pod(spec=template_of(workload).spec),)
+    return _Subject(ref, resource.api_version, workload, state, own, users)

@@ -8,6 +8,7 @@ from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.explanation import Explanation, describe_retention
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.text import counted, fact
 
 MOST_RIVALS = 10
@@ -17,7 +18,7 @@ def pod_lines(findings: PodFindings) -> list[str]:
     meta = findings.pod.metadata
     node = findings.pod.spec.node_name
     state = f"{findings.state}{f' on {node}' if node else ''}"
-    owner = f", of {findings.owner}" if findings.owner else ""
+    owner = f", of {' of '.join(_shown(findings.owners))}" if findings.owners else ""
     uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
     nothing = "Nothing is wrong."
     if findings.state == "Waiting" and not findings.rivals:
@@ -32,6 +33,13 @@ def pod_lines(findings: PodFindings) -> list[str]:
         "What to do:",
         *(f"  {line}" for line in findings.advice() or (nothing,)),
     ]
+
+
+def _shown(owners: tuple[str, ...]) -> tuple[str, ...]:
+    """The chain of controllers without the ReplicaSet that a Deployment has made."""
+    return tuple(
+        owner for owner in owners if owner == owners[-1] or not owner.startswith("replicaset/")
+    )
 
 
 def _claim(explanation: Explanation) -> str:
@@ -56,6 +64,9 @@ def _rivals(findings: PodFindings) -> Iterator[str]:
 def workload_lines(findings: WorkloadFindings) -> list[str]:
     pods = findings.consumers
     wants = "it has ended" if findings.state.ended else counted(findings.state.wants, "pod")
+    custom = findings.state.by_pods
+    if custom and not findings.state.wants and findings.state.phase == WorkloadPhase.ACTIVE:
+        wants = "pods, and its rule does not say how many"
     starting = sum(pod.status.phase == "Pending" for pod in pods.bound.values())
     there = [
         f"{len(pods.bound) - starting} running",
@@ -65,6 +76,7 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
     return [
         fact(findings.ref.kind, f"{findings.namespace}/{findings.ref.name}"),
         fact("Wants", f"{wants}; {', '.join(there)}"),
+        *([fact("Rule", f"{findings.state.phase}, by {findings.state.rule}")] if custom else []),
         "Held for it:",
         *(f"  {line}" for line in _reservation_lines(findings)),
         "Claims:",

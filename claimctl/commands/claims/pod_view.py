@@ -53,8 +53,8 @@ class PodFindings:
     rivals: tuple[RivalClaim, ...] = ()
     warnings: tuple[str, ...] = ()
     """Notes of Warning events about the pod, the latest last."""
-    owner: str = ""
-    """The workload of the pod, as kind/name."""
+    owners: tuple[str, ...] = ()
+    """The controllers of the pod as kind/name, the nearest first. The last one is its workload."""
     group_gone: bool = False
     """Whether the pod's PodGroup does not exist."""
 

@@ -33,7 +33,10 @@ class Retention(StrEnum):
 def command(  # noqa: PLR0913 - one parameter per flag
     workload: Annotated[
         str,
-        typer.Argument(metavar="WORKLOAD", help="The workload: deploy/NAME, sts/NAME or job/NAME."),
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="The workload: deploy/NAME, sts/NAME, job/NAME, or another kind with a rule.",
+        ),
     ],
     namespace: NamespaceOption = None,
     claims: Annotated[
@@ -74,7 +77,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     """
     if "/" not in workload:
         raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
-    kind, name = parse(workload, "", KINDS)
+    kind, name = parse(workload, "", KINDS, others=True)
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 

@@ -10,6 +10,7 @@ import msgspec
 from claimctl.cli.documents import Document, says
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
+from claimctl.cli.kinds import KindReader
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
@@ -17,8 +18,11 @@ from claimctl.commands.claims.explain_work import naming
 from claimctl.kube.client import Changed
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
 from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.workloads import WorkloadPhase, observe
+from claimctl.reservation.kinds.judging import judged
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
-from claimctl.wire.resources import WORKLOADS
+from claimctl.wire.resources import PODS
 
 
 class Reserving(Document, frozen=True, kw_only=True):
@@ -72,26 +76,32 @@ async def annotate(session: Session, wanted: Wanted) -> Reserving:
         UsageError: they would reserve nothing, or less than is asked for.
         CommandFailed: there is no such workload.
     """
-    (group,) = (group for group, kind in WORKLOADS if kind == wanted.kind)
-    resource = WORKLOADS[group, wanted.kind]
     place, claims = session.namespace, tuple[str, ...]()
+    kinds = KindReader(session.client)
+    resource, rule = await kinds.required(wanted.kind)
+    ref = WorkloadRef(api_group=resource.group, kind=resource.kind, name=wanted.name)
+    named: frozenset[str] | None = None
 
     def patch(current: Any) -> dict[str, Any]:
         nonlocal claims
-        ref = WorkloadRef(api_group=group, kind=wanted.kind, name=wanted.name)
-        claims = reserved(ref, resource.api_version, current, wanted)
+        subject = judged(current, rule) if rule is not None else current
+        claims = reserved(ref, resource.api_version, subject, wanted, named)
         present = current.metadata.annotations or {}
         if wanted.dry_run or wanted.annotations.items() <= present.items():
             return {}
         return {"metadata": {"annotations": wanted.annotations}}
 
-    async with naming(session.client, wanted.kind, place, wanted.name):
+    async with naming(session.client, ref.kind, place, wanted.name):
+        if rule is not None:
+            uid = (await session.client.get(resource, wanted.name, place)).metadata.uid
+            pods = (await session.client.list(PODS, place, partial=True)).items
+            named = frozenset().union(*map(claim_names, await kinds.under(uid, pods)))
         outcome = await session.client.change(resource, wanted.name, patch, place)
     if outcome is Changed.GONE:
-        raise CommandFailed(f"{wanted.kind} {place}/{wanted.name} not found")
+        raise CommandFailed(f"{ref.kind} {place}/{wanted.name} not found")
     return Reserving(
         dry_run=wanted.dry_run,
-        workload_kind=wanted.kind,
+        workload_kind=ref.kind,
         namespace=place,
         name=wanted.name,
         claims=claims,
@@ -99,8 +109,17 @@ async def annotate(session: Session, wanted: Wanted) -> Reserving:
     )
 
 
-def reserved(ref: WorkloadRef, api_version: str, workload: Any, wanted: Wanted) -> tuple[str, ...]:
+def reserved(
+    ref: WorkloadRef,
+    api_version: str,
+    workload: Any,
+    wanted: Wanted,
+    by_pods: frozenset[str] | None = None,
+) -> tuple[str, ...]:
     """The claims that the workload gets by the wanted annotations.
+
+    Args:
+        by_pods: the claims that its pods name; None if its pod template says it.
 
     Raises:
         UsageError: one of the annotations is of no use, or no claim is reserved.
@@ -108,12 +127,15 @@ def reserved(ref: WorkloadRef, api_version: str, workload: Any, wanted: Wanted) 
     annotations = {**(workload.metadata.annotations or {}), **wanted.annotations}
     meta = msgspec.structs.replace(workload.metadata, annotations=annotations)
     annotated = AnnotatedWorkload(
-        ref, api_version, msgspec.structs.replace(workload, metadata=meta)
+        ref, api_version, msgspec.structs.replace(workload, metadata=meta), by_pods=by_pods
     )
     intended = plan(annotated)
     if intended.problems:
         raise UsageError("; ".join(problem.note for problem in intended.problems))
     claims = tuple(reservation.spec.resource_claim_name for reservation in intended.create)
+    ended = observe(workload, "").phase is WorkloadPhase.ENDED or workload.metadata.deleting
+    if not claims and by_pods is not None and not ended:
+        return tuple(sorted(wanted.claims))
     if not claims:
         raise UsageError(
             f"{ref.kind} {ref.name} has ended or is being deleted: nothing can be reserved for it"
@@ -126,7 +148,9 @@ def lines(done: Reserving) -> list[str]:
     target = f"{done.workload_kind.lower()}/{done.name}"
     count = "claim" if len(done.claims) == 1 else "claims"
     verb = "would be reserved (dry run)" if done.dry_run else "reserved"
-    head = f"{count} {', '.join(done.claims)} {verb} for {target} in {done.namespace}"
+    # the pods of some kinds say which claims these are, and there may be none yet
+    which = f"{count} {', '.join(done.claims)}" if done.claims else "the claims that its pods name"
+    head = f"{which} {verb} for {target} in {done.namespace}"
     if done.dry_run:
         written = " ".join(f"{name}={value}" for name, value in done.annotations.items())
         return [head, f"it would be annotated: {written}"]

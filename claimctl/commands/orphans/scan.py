@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.transforms import owning
@@ -19,21 +21,18 @@ from claimctl.kube.discovery import ResourceDiscovery, UnknownKind
 from claimctl.kube.errors import KubeError
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.reservation.facts.unreadable import may_concern
+from claimctl.reservation.kinds.judging import judged
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADS, Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
-
-_KINDS = {
-    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
-}
+from claimctl.wire.workloads import CustomWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +136,7 @@ class OwnerReader:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._discovery = ResourceDiscovery(client)
+        self._kinds = KindReader(client)
 
     async def read_owners(self, scanned: ScannedClaim) -> ScannedClaim:
         """The scanned claim with the answers to its questions."""
@@ -167,13 +167,21 @@ class OwnerReader:
         self, claim: ResourceClaim, reference: Reference, header: ObjectHeader
     ) -> bool:
         """Whether the controller would make a ClaimReservation from the workload's annotation."""
-        kind = _KINDS.get((reference.api_group, reference.resource))
-        if kind is None or header.metadata.annotation(RESERVE_ANNOTATION) is None:
+        if header.metadata.annotation(RESERVE_ANNOTATION) is None:
             return False
-        resource = WORKLOADS[kind]
-        workload = await self._client.get(resource, reference.name, claim.metadata.namespace)
+        kind = await self._kinds.of_resource(reference.api_group, reference.resource)
+        state = await self._kinds.state(kind) if kind is not None else None
+        if kind is None or state is None or state.resource is None:
+            return False
+        place = claim.metadata.namespace
+        resource: Resource[Any] = WORKLOADS.get(kind, state.resource)
+        workload: Workload = await self._client.get(resource, reference.name, place)
+        by_pods = None
+        if isinstance(workload, CustomWorkload):
+            # the hold shows that a pod of the workload has named the claim
+            workload, by_pods = judged(workload, state.rule), frozenset((claim.metadata.name,))
         ref = WorkloadRef(api_group=kind[0], kind=kind[1], name=reference.name)
-        wanted = plan(Annotated(ref, resource.api_version, workload)).create
+        wanted = plan(Annotated(ref, resource.api_version, workload, by_pods=by_pods)).create
         return any(
             reservation.spec.resource_claim_name == claim.metadata.name for reservation in wanted
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated
 
 from claimctl.cli.documents import Document, Part, says
@@ -12,8 +13,9 @@ from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
 from claimctl.text import listed
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
+from claimctl.wire.resources import REPLICASETS
 
 POD, CLAIM, DEVICE, NODE = "Pod", "ResourceClaim", "Device", "Node"
 FEW = 3
@@ -80,32 +82,35 @@ class Graph:
 
 
 def build(
-    views: Sequence[ClaimView], pods: Iterable[Pod], sets: Iterable[ObjectMeta] = ()
+    views: Sequence[ClaimView],
+    pods: Iterable[Pod],
+    chains: Mapping[str, Sequence[OwnerReference]] = MappingProxyType({}),
 ) -> Graph:
     """The graph of one namespace.
 
     Args:
-        sets: the metadata of its ReplicaSets. They stand for the Deployments that own them.
+        chains: by the UIDs of pods: their controllers, the nearest first.
     """
     graph = Graph()
-    owners = {owner.name: owner for owner in sets}
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         names = claim_names(pod)
         if names:
-            _pod(graph, pod, owners, sorted(names))
+            _pod(graph, pod, chains.get(pod.metadata.uid, ()), sorted(names))
     for view in views:
         _claim(graph, view)
     return graph
 
 
-def _pod(graph: Graph, pod: Pod, sets: dict[str, ObjectMeta], claims: Sequence[str]) -> None:
+def _pod(graph: Graph, pod: Pod, chain: Sequence[OwnerReference], claims: Sequence[str]) -> None:
     phase = "Deleting" if pod.metadata.deleting else pod.status.phase or "Pending"
-    key = graph.add(Vertex(POD, pod.metadata.name, phase))
-    owner = pod.metadata.controller()
-    if owner is not None and owner.kind == "ReplicaSet" and owner.name in sets:
-        owner = sets[owner.name].controller() or owner
-    if owner is not None:
-        graph.connect(graph.add(Vertex(owner.kind, owner.name)), key, "makes")
+    key = below = graph.add(Vertex(POD, pod.metadata.name, phase))
+    for owner in chain:
+        # ReplicaSets stand for the Deployments that own them
+        if owner.kind == REPLICASETS.kind and owner is not chain[-1]:
+            continue
+        above = graph.add(Vertex(owner.kind, owner.name))
+        graph.connect(above, below, "makes")
+        below = above
     for name in claims:
         graph.connect(key, graph.add(Vertex(CLAIM, name)), "uses")
 

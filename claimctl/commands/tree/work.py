@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
+from claimctl.cli.kinds import KindReader
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
@@ -16,7 +18,17 @@ from claimctl.commands.claims.get_work import none_found
 from claimctl.commands.tree import diagrams, text
 from claimctl.commands.tree.graph import Graph, around, build, document, merged
 from claimctl.kube.client import Client
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, REPLICASETS, RESOURCECLAIMS
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.resources import (
+    CLAIMRESERVATIONS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    STATEFULSETS,
+    Resource,
+)
 
 
 async def run(session: Session, wanted: list[str], output: Output, *, every_pod: bool) -> int:
@@ -61,6 +73,13 @@ async def read(client: Client, namespace: str) -> Graph:
     claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
     pods = (await client.list(PODS, namespace, partial=True)).items
     made = (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
-    # without the right to list ReplicaSets, pods name them
-    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
-    return build(views(claims, pods, made), pods, [replica_set.metadata for replica_set in sets])
+    kinds = KindReader(client)
+    kinds.know(pod.metadata for pod in pods)
+    # a list each instead of a request for each owner; without the right to it, chains are shorter
+    listed: tuple[Resource[Any], ...] = (REPLICASETS, JOBS, STATEFULSETS, DEPLOYMENTS)
+    for resource in listed:
+        owners = await client.list_if_allowed(resource, namespace)
+        kinds.know(owner.metadata for owner in owners.items)
+    users = [pod for pod in pods if claim_names(pod)]
+    chains = {pod.metadata.uid: await kinds.chain(pod) for pod in users}
+    return build(views(claims, pods, made), pods, chains)

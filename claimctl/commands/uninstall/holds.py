@@ -88,13 +88,14 @@ def _reservable(scanned: ScannedClaim, own: frozenset[str]) -> tuple[Reference, 
     states = {scanned.answers.get(hold.uid, NOT_READ).state for hold in holds}
     if states & {OwnerState.RESERVING, OwnerState.UNKNOWN}:
         return ()
-    return tuple(hold for hold in holds if (hold.api_group, hold.resource) in _KINDS)
+    return holds
 
 
 def _withdrawn_reservation(hold: Reference, scanned: ScannedClaim) -> Held:
     """A withdrawn ClaimReservation for the hold, as all controllers have seen it by now."""
     meta = scanned.claim.metadata
-    kind = _KINDS[hold.api_group, hold.resource]
+    # a decision tells kinds apart by their resources, so any name of the kind will do
+    kind = _KINDS.get((hold.api_group, hold.resource), hold.resource)
     there = scanned.answers.get(hold.uid, NOT_READ).state is OwnerState.ALIVE
     return Held(
         ClaimReservation(
@@ -116,6 +117,7 @@ def _withdrawn_reservation(hold: Reference, scanned: ScannedClaim) -> Held:
             uid=hold.uid if there else "",
             confirmed=True,
         ),
+        served_as=hold.resource,
     )
 
 

@@ -58,7 +58,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedWorkload:
-    """A Deployment, StatefulSet or Job with annotations of claimctl."""
+    """A workload with annotations of claimctl."""
 
     resource: Resource[Any]
     meta: ObjectMeta

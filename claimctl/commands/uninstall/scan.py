@@ -7,7 +7,9 @@ still be needed for.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
@@ -64,8 +66,10 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
     groups: list[PodGroup] = []
     unreadable: list[Unreadable] = []
     scans: list[ClaimScan] = []
+    custom = [state.resource for state in await KindReader(client).served()]
+    kinds: list[Resource[Any]] = [*WORKLOADS.values(), *filter(None, custom)]
     for namespace in scope or ("",):
-        for resource in WORKLOADS.values():
+        for resource in kinds:
             # without anything but their metadata, so that each of them can be read
             headers = await client.list(read_as(resource, ObjectHeader), namespace)
             metas = (header.metadata for header in headers.items)

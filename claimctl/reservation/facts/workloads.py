@@ -67,6 +67,8 @@ class WorkloadState:
     children: tuple[str, ...] | None = ()
     """For a workload that is over: the objects that it made and that may make pods. None if they
     have not been listed live."""
+    rule: str = ""
+    """For a workload that only a rule describes: where the rule is from, for people."""
     problem: str = ""
     """For UNREADABLE and UNKNOWN: what cannot be read, or why nothing can be said."""
 
@@ -123,6 +125,7 @@ def observe(
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         pod_owners=owners,
         by_pods=by_pods,
+        rule=rule_for(workload).origin if by_pods else "",
         problem=verdict.problem,
     )
 

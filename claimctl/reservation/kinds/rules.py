@@ -45,6 +45,12 @@ class Rule:
     def key(self) -> Kind:
         return self.group, self.kind
 
+    @property
+    def origin(self) -> str:
+        """Whose rule it is, after 'by'."""
+        ours = {"shipped": "claimctl's rule", "default": "no rule: only a scale of 0 is idle"}
+        return ours.get(self.source, self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

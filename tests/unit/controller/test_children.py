@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from claimctl.controller.caches.kinds import KindCache, KindState
+from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
 from claimctl.reservation.kinds.shipped import shipped_rules
@@ -12,11 +12,10 @@ from claimctl.wire.resources import JOBS
 from tests.support.claim_server import Server
 
 TRAIN = shipped_rules()["trainer.kubeflow.org", "TrainJob"]
-KINDS = KindCache(lambda resource, rule: None, {})  # type: ignore[arg-type,return-value] # unused
 
 
 async def left(client: Client) -> tuple[str, ...]:
-    return await children_left(client, KINDS, KindState(TRAIN), "ml", "u-root")
+    return await children_left(client, {}, KindState(TRAIN), "ml", "u-root")
 
 
 async def job(client: Client, name: str, owner: str, **spec: Any) -> str:

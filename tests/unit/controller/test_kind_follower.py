@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.kind_follower import missing_right, status_of
+from claimctl.controller.kind_follower import status_of
+from claimctl.controller.kind_states import missing_right
 from claimctl.reservation.kinds.rules import rule_of
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource

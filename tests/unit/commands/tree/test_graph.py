@@ -13,7 +13,7 @@ from claimctl.commands.claims.claim_view import views
 from claimctl.commands.tree import diagrams, text
 from claimctl.commands.tree.graph import Edge, Graph, Vertex, around, build, document, merged
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import claim, deployment_ref, pod_ref, reservation, running
@@ -30,14 +30,15 @@ def owned(name: str) -> Pod:
     return replace(made, metadata=meta)
 
 
-SETS = [ObjectMeta(name="train-1", owner_references=owner("Deployment", "train"))]
+CHAIN = (*owner("ReplicaSet", "train-1"), *owner("Deployment", "train"))
 
 
 def graph(pods: int = 2, *reservations: ClaimReservation, held: bool = True) -> Graph:
     made = [owned(f"p{number}") for number in range(pods)]
     entries = [pod_ref(each.metadata.name) for each in made]
     shared = claim(*entries, *([deployment_ref()] if held else []))
-    return build(views([shared], made, reservations), made, SETS)
+    chains = {each.metadata.uid: CHAIN for each in made}
+    return build(views([shared], made, reservations), made, chains)
 
 
 def test_a_workload_its_pods_their_claim_its_device_and_the_node() -> None:
@@ -99,7 +100,8 @@ def test_a_reservation_without_a_hold_is_shown() -> None:
 
 def test_pods_without_the_right_to_read_replica_sets() -> None:
     pods = [owned("p0")]
-    found = text.lines(build(views([claim(pod_ref("p0"))], pods, ()), pods))
+    chains = {pods[0].metadata.uid: owner("ReplicaSet", "train-1")}
+    found = text.lines(build(views([claim(pod_ref("p0"))], pods, ()), pods, chains))
     assert found[0] == "ReplicaSet/train-1"
 
 

@@ -1,0 +1,181 @@
+"""Workloads of any kind, read live for one command: their kinds, rules, chains and states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from claimctl.cli.errors import UsageError
+from claimctl.controller.caches.kinds import KindState
+from claimctl.controller.children import children_left
+from claimctl.controller.climbing import read_owner
+from claimctl.controller.discovery import Discovery
+from claimctl.controller.kind_states import rules_by_kind, state_of
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState, observe
+from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.kinds.rules import Kind, Rule
+from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.pods import Pod
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS, Resource
+from claimctl.wire.workload_kinds import WorkloadKind
+
+LONGEST_CHAIN = 12
+
+
+class KindReader:
+    """Reads each kind and each owner once. A kind that the user may not read ends a chain."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+        self._documents: dict[Kind, WorkloadKind] | None = None
+        self._states: dict[Kind, KindState] = {}
+        self._owners: dict[str, OwnerReference | None] = {}
+
+    async def state(self, kind: Kind) -> KindState:
+        """What is known of the kind. The user's rights are not asked for. Raises KubeError."""
+        if kind not in self._states:
+            self._states[kind] = await state_of(
+                self._client, self._discovery, kind, await self._rules()
+            )
+        return self._states[kind]
+
+    async def served(self) -> tuple[KindState, ...]:
+        """The kinds with a rule that the cluster serves and whose annotations are looked at, apart
+        from those that claimctl reads without a rule. Raises KubeError."""
+        native = {group for group, _ in WORKLOADS}
+        documents = await self._rules()
+        kinds = {kind for kind in shipped_rules() if kind[0] not in native} | documents.keys()
+        states = [await self.state(kind) for kind in sorted(kinds - WORKLOADS.keys())]
+        return tuple(state for state in states if state.resource is not None and not state.problem)
+
+    async def named(self, word: str) -> Kind | None:
+        """The kind that a word names: ``jobset``, ``jobsets``, or with its group behind a dot."""
+        name, _, group = word.lower().partition(".")
+        rules = {kind: rule.plural for kind, rule in shipped_rules().items()}
+        for kind, document in (await self._rules()).items():
+            rules[kind] = document.metadata.name.partition(".")[0]
+        fitting = (
+            kind
+            for kind, plural in sorted(rules.items())
+            if name in (kind[1].lower(), plural) and group in ("", kind[0])
+        )
+        return next(fitting, None)
+
+    async def required(self, word: str) -> tuple[Resource[Any], Rule | None]:
+        """The resource of the kind that a word names, and its rule if its pod template is not read.
+
+        Raises:
+            UsageError: there is no rule for such a kind, or it cannot be used.
+        """
+        for known in WORKLOADS.values():
+            if known.kind == word:
+                return known, None
+        kind = await self.named(word)
+        if kind is None:
+            raise UsageError(f"{word!r}: no kind of workload with a rule has this name")
+        state = await self.state(kind)
+        if state.problem or state.resource is None:
+            raise UsageError(f"{word!r}: {state.problem}")
+        return state.resource, state.rule
+
+    async def of_resource(self, group: str, plural: str) -> Kind | None:
+        """The kind of a resource for which there is a rule."""
+        rules = {(rule.group, rule.plural): kind for kind, rule in shipped_rules().items()}
+        for kind, document in (await self._rules()).items():
+            rules[kind[0], document.metadata.name.partition(".")[0]] = kind
+        return rules.get((group, plural))
+
+    def know(self, metas: Iterable[ObjectMeta]) -> None:
+        """Note the controllers of objects that were read anyway."""
+        self._owners.update({meta.uid: meta.controller() for meta in metas})
+
+    async def chain(self, pod: Pod) -> tuple[OwnerReference, ...]:
+        """The controllers of a pod, the nearest first, as far as the user may read them."""
+        owners: list[OwnerReference] = []
+        owner, namespace = pod.metadata.controller(), pod.metadata.namespace
+        while owner is not None and len(owners) < LONGEST_CHAIN:
+            owners.append(owner)
+            if owner.uid not in self._owners:
+                try:
+                    above = await read_owner(self._client, self._discovery, owner, namespace)
+                except KubeError:
+                    above = None
+                self._owners[owner.uid] = above
+            owner = self._owners[owner.uid]
+        return tuple(owners)
+
+    async def under(self, uid: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:
+        """Those pods whose chain of controllers leads to an object."""
+        return tuple([pod for pod in pods if uid in {owner.uid for owner in await self.chain(pod)}])
+
+    async def workload(
+        self, reservation: ClaimReservation, pods: Iterable[Pod]
+    ) -> tuple[WorkloadState, Resource[Any] | None]:
+        """The state of a reservation's workload by the rule of its kind, and its resource.
+
+        Args:
+            pods: those that name the claim.
+
+        Raises:
+            KubeError: a request failed.
+        """
+        ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
+        kind = await self.state((ref.api_group, ref.kind))
+        if kind.problem or kind.resource is None:
+            return _unknown(kind, kind.problem), kind.resource
+        recorded = reservation.status.reserved_for
+        uid = recorded.uid if recorded is not None else ""
+        try:
+            workload = judged(await self._client.get(kind.resource, ref.name, namespace), kind.rule)
+        except NotFound:
+            state = WorkloadState(WorkloadPhase.ABSENT, by_pods=True, rule=kind.rule.origin)
+        except (Forbidden, UnreadableObject) as error:
+            return _unknown(kind, str(error)), kind.resource
+        else:
+            makers = await self._makers(workload.metadata.uid, pods)
+            state = replace(
+                observe(workload, reservation.spec.resource_claim_name),
+                confirmed=True,
+                names_claim=bool(makers) or uid == workload.metadata.uid,
+                pod_owners=makers,
+            )
+        root = state.uid or uid
+        if not (state.is_over and root and kind.rule.children):
+            return state, kind.resource
+        for child in kind.rule.children:
+            await self.state(child)
+        try:
+            left = await children_left(self._client, self._states, kind, namespace, root)
+        except (Forbidden, UnreadableObject) as error:
+            return _unknown(kind, str(error)), kind.resource
+        return replace(state, root=root, children=left), kind.resource
+
+    async def _makers(self, uid: str, pods: Iterable[Pod]) -> frozenset[str]:
+        """The UIDs of the direct controllers of those pods that are under an object."""
+        chains = [await self.chain(pod) for pod in pods]
+        return frozenset(chain[0].uid for chain in chains if uid in {owner.uid for owner in chain})
+
+    async def _rules(self) -> dict[Kind, WorkloadKind]:
+        if self._documents is None:
+            try:
+                listed = await self._client.list_if_served(WORKLOADKINDS)
+                self._documents = rules_by_kind(listed.items)
+            except Forbidden:
+                self._documents = {}
+        return self._documents
+
+
+def _unknown(kind: KindState, problem: str) -> WorkloadState:
+    return WorkloadState(
+        WorkloadPhase.UNKNOWN,
+        confirmed=True,
+        by_pods=True,
+        rule=kind.rule.origin,
+        problem=problem,
+    )

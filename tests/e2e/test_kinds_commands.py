@@ -1,0 +1,120 @@
+"""Commands name a workload of any kind, the chain of its pods, and the rule that decided."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from claimctl.cli.errors import UsageError
+from claimctl.cli.session import Session
+from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims.explanation import explain
+from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
+from claimctl.commands.claims.reserve_work import Wanted, annotate
+from claimctl.commands.claims.reserve_work import lines as reserve_lines
+from claimctl.commands.orphans.model import OwnerState
+from claimctl.commands.orphans.scan import OwnerReader, scan_claims
+from claimctl.commands.tree import text
+from claimctl.commands.tree.work import read
+from claimctl.commands.uninstall.scan import scan
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from tests.e2e import manifests
+from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
+from tests.e2e.kinds import begin, define, describe, gangs, make_job, make_pod
+from tests.e2e.operators import JOBSETS
+
+pytestmark = pytest.mark.cluster(HOLD_136)
+
+
+@asynccontextmanager
+async def training(stage: Stage) -> AsyncIterator[str]:
+    """A JobSet that holds a claim, and one pod of it. Yields the name of the pod."""
+    await define(stage, JOBSETS)
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    jobset = await begin(stage, JOBSETS)
+    await make_job(stage, jobset, JOBSETS, "train-0")
+    await stage.until_running(1)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    (pod,) = await stage.running()
+    yield pod.metadata.name
+
+
+async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: Stage) -> None:
+    async with training(stage) as pod:
+        claim = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
+        assert "    JobSet train is Active by claimctl's rule" in claim
+        explained = await explain_pod(stage.client, NAMESPACE, pod, stage.clock)
+        lines = pod_text.pod_lines(explained)
+        assert lines[0].split(maxsplit=1)[1] == (
+            f"{NAMESPACE}/{pod}, of job/train-0 of jobset/train"
+        )
+        workload = await explain_workload(stage.client, NAMESPACE, "jobset", "train", stage.clock)
+        lines = pod_text.workload_lines(workload)
+        assert lines[:3] == [
+            f"JobSet:     {NAMESPACE}/train",
+            "Wants:      pods, and its rule does not say how many; 1 running, 0 waiting for a node",
+            "Rule:       Active, by claimctl's rule",
+        ]
+        drawn = text.lines(await read(stage.client, NAMESPACE))
+        assert drawn[:3] == [
+            "JobSet/train",
+            "├─ makes Job/train-0",
+            f"│  └─ makes Pod/{pod} (Running)",
+        ]
+
+
+async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:
+    kind = gangs("explained")
+    await define(stage, kind)
+    await describe(stage, kind, ended="self.status.phase == 'Done'")
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    gang = await begin(stage, kind)
+    await make_pod(stage, gang, kind, "train-a")
+    await stage.until_condition("Ready", "False", "WorkloadStateUnknown")
+    lines = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
+    assert f"    Gang train is Unknown by WorkloadKind gangs.{kind.group}" in lines
+    assert any("ended fails: no such key: phase" in line for line in lines)
+
+
+async def test_reserve_annotates_a_jobset_and_refuses_a_kind_without_a_rule(stage: Stage) -> None:
+    await define(stage, JOBSETS)
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    body = {"metadata": {"name": "train"}, "spec": {}}
+    jobset = await stage.create(JOBSETS, body)
+    session = Session(stage.client, stage.clock, NAMESPACE, stage.connect())
+    done = await annotate(session, Wanted("jobset", "train"))
+    assert reserve_lines(done)[0] == (
+        f"the claims that its pods name reserved for jobset/train in {NAMESPACE}"
+    )
+    await make_job(stage, jobset, JOBSETS, "train-0")
+    await stage.until_running(1)
+    done = await annotate(session, Wanted("jobsets.jobset.x-k8s.io", "train"))
+    assert done.claims == ("slice",)
+    with pytest.raises(UsageError, match="'gang': no kind of workload with a rule"):
+        await annotate(session, Wanted("gang", "train"))
+
+
+async def test_orphans_and_uninstall_see_the_annotation_of_a_jobset(stage: Stage) -> None:
+    """A hold whose ClaimReservation is gone is no orphan: the controller makes a new one."""
+    async with training(stage):
+        await stage.stop()
+        (reservation,) = await stage.reservations()
+        await stage.patch(
+            CLAIMRESERVATIONS, reservation.metadata.name, {"metadata": {"finalizers": None}}
+        )
+        await stage.delete(CLAIMRESERVATIONS, reservation.metadata.name)
+        (scanned,) = (await scan_claims(stage.client, stage.clock, NAMESPACE)).claims
+        answers = (await OwnerReader(stage.client).read_owners(scanned)).answers
+        hold = next(
+            entry for entry in scanned.claim.status.reserved_for if entry.resource == "jobsets"
+        )
+        assert answers[hold.uid].state is OwnerState.RESERVING
+        seen = await scan(stage.client, stage.clock, [NAMESPACE])
+        assert [(each.resource.kind, each.meta.name) for each in seen.workloads] == [
+            ("JobSet", "train")
+        ]
+        await stage.delete(PODS, (await stage.running())[0].metadata.name)
