@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from claimctl.cli.errors import UsageError
@@ -14,7 +13,12 @@ from claimctl.controller.discovery import Discovery
 from claimctl.controller.kind_states import rules_by_kind, state_of
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
-from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState, observe
+from claimctl.reservation.facts.custom_workloads import (
+    custom_state,
+    unknown_state,
+    with_children,
+)
+from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules
@@ -41,7 +45,7 @@ class KindReader:
         """What is known of the kind. The user's rights are not asked for. Raises KubeError."""
         if kind not in self._states:
             self._states[kind] = await state_of(
-                self._client, self._discovery, kind, await self._rules()
+                self._client, self._discovery, kind, await self.rules()
             )
         return self._states[kind]
 
@@ -49,7 +53,7 @@ class KindReader:
         """The kinds with a rule that the cluster serves and whose annotations are looked at, apart
         from those that claimctl reads without a rule. Raises KubeError."""
         native = {group for group, _ in WORKLOADS}
-        documents = await self._rules()
+        documents = await self.rules()
         kinds = {kind for kind in shipped_rules() if kind[0] not in native} | documents.keys()
         states = [await self.state(kind) for kind in sorted(kinds - WORKLOADS.keys())]
         return tuple(state for state in states if state.resource is not None and not state.problem)
@@ -58,7 +62,7 @@ class KindReader:
         """The kind that a word names: ``jobset``, ``jobsets``, or with its group behind a dot."""
         name, _, group = word.lower().partition(".")
         rules = {kind: rule.plural for kind, rule in shipped_rules().items()}
-        for kind, document in (await self._rules()).items():
+        for kind, document in (await self.rules()).items():
             rules[kind] = document.metadata.name.partition(".")[0]
         fitting = (
             kind
@@ -87,7 +91,7 @@ class KindReader:
     async def of_resource(self, group: str, plural: str) -> Kind | None:
         """The kind of a resource for which there is a rule."""
         rules = {(rule.group, rule.plural): kind for kind, rule in shipped_rules().items()}
-        for kind, document in (await self._rules()).items():
+        for kind, document in (await self.rules()).items():
             rules[kind[0], document.metadata.name.partition(".")[0]] = kind
         return rules.get((group, plural))
 
@@ -128,40 +132,39 @@ class KindReader:
         ref, namespace = reservation.spec.workload_ref, reservation.metadata.namespace
         kind = await self.state((ref.api_group, ref.kind))
         if kind.problem or kind.resource is None:
-            return _unknown(kind, kind.problem), kind.resource
-        recorded = reservation.status.reserved_for
-        uid = recorded.uid if recorded is not None else ""
+            return unknown_state(kind.rule, kind.problem), kind.resource
+        held_for = reservation.status.reserved_for
+        recorded, workload = held_for.uid if held_for is not None else "", None
+        makers, left = frozenset[str](), None
         try:
-            workload = judged(await self._client.get(kind.resource, ref.name, namespace), kind.rule)
+            live = await self._client.get(kind.resource, ref.name, namespace)
+            workload = judged(live, kind.rule)
+            makers = await self._makers(live.metadata.uid, pods)
         except NotFound:
-            state = WorkloadState(WorkloadPhase.ABSENT, by_pods=True, rule=kind.rule.origin)
+            pass
         except (Forbidden, UnreadableObject) as error:
-            return _unknown(kind, str(error)), kind.resource
-        else:
-            makers = await self._makers(workload.metadata.uid, pods)
-            state = replace(
-                observe(workload, reservation.spec.resource_claim_name),
-                confirmed=True,
-                names_claim=bool(makers) or uid == workload.metadata.uid,
-                pod_owners=makers,
-            )
-        root = state.uid or uid
-        if not (state.is_over and root and kind.rule.children):
-            return state, kind.resource
+            return unknown_state(kind.rule, str(error)), kind.resource
+        state = custom_state(kind.rule, workload, makers, recorded, confirmed=True)
+        root = state.uid or recorded
+        if state.is_over and root and kind.rule.children:
+            left = await self._children(kind, namespace, root)
+        return with_children(kind.rule, state, recorded, left), kind.resource
+
+    async def _children(self, kind: KindState, namespace: str, root: str) -> tuple[str, ...] | str:
         for child in kind.rule.children:
             await self.state(child)
         try:
-            left = await children_left(self._client, self._states, kind, namespace, root)
+            return await children_left(self._client, self._states, kind, namespace, root)
         except (Forbidden, UnreadableObject) as error:
-            return _unknown(kind, str(error)), kind.resource
-        return replace(state, root=root, children=left), kind.resource
+            return str(error)
 
     async def _makers(self, uid: str, pods: Iterable[Pod]) -> frozenset[str]:
         """The UIDs of the direct controllers of those pods that are under an object."""
         chains = [await self.chain(pod) for pod in pods]
         return frozenset(chain[0].uid for chain in chains if uid in {owner.uid for owner in chain})
 
-    async def _rules(self) -> dict[Kind, WorkloadKind]:
+    async def rules(self) -> dict[Kind, WorkloadKind]:
+        """The users' WorkloadKinds by kind; none if the user may not list them."""
         if self._documents is None:
             try:
                 listed = await self._client.list_if_served(WORKLOADKINDS)
@@ -169,13 +172,3 @@ class KindReader:
             except Forbidden:
                 self._documents = {}
         return self._documents
-
-
-def _unknown(kind: KindState, problem: str) -> WorkloadState:
-    return WorkloadState(
-        WorkloadPhase.UNKNOWN,
-        confirmed=True,
-        by_pods=True,
-        rule=kind.rule.origin,
-        problem=problem,
-    )

@@ -11,6 +11,7 @@ from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, Write, WriteList
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.telemetry.face import Metric, Telemetry
 
@@ -47,6 +48,8 @@ class _Entry:
     state: ClaimState
     kinds: tuple[str, ...]
     dangling: int
+    unknown: int
+    """ClaimReservations whose workload's state is unknown."""
     places: Places
 
 
@@ -59,6 +62,7 @@ class ClaimMetrics:
         self._states: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self._dangling = 0
+        self._unknown = 0
         self._places: Counter[str] = Counter()
         self._published: dict[tuple[str, ...], int] = {}
 
@@ -69,6 +73,7 @@ class ClaimMetrics:
         for places in (Places.NEARLY_FULL, Places.FULL):
             self._set(Metric.CLAIMS_NEAR_LIMIT, self._places[places], {"state": places.value})
         self._set(Metric.DANGLING_REFERENCES, self._dangling, {})
+        self._set(Metric.UNKNOWN_WORKLOADS, self._unknown, {})
 
     def _set(self, metric: Metric, value: int, labels: dict[str, str]) -> None:
         key = (metric, *labels.values())
@@ -126,6 +131,7 @@ class ClaimMetrics:
         self._states[entry.state] += step
         self._places[entry.places] += step
         self._dangling += step * entry.dangling
+        self._unknown += step * entry.unknown
         for kind in entry.kinds:
             self._kinds[kind] += step
 
@@ -138,6 +144,7 @@ def _entry(snapshot: Snapshot, decision: Decision) -> _Entry | None:
         _state(snapshot, decision),
         kinds,
         len(snapshot.memory.dead_age),
+        sum(held.workload.phase is WorkloadPhase.UNKNOWN for held in snapshot.reservations),
         Places.of(len(snapshot.references)),
     )
 

@@ -24,6 +24,11 @@ from claimctl.downgrade.scope import freezes
 from claimctl.kube.cache import HasMetadata
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
+from claimctl.reservation.facts.custom_workloads import (
+    custom_state,
+    unknown_state,
+    with_children,
+)
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
@@ -35,6 +40,7 @@ from claimctl.reservation.facts.workloads import (
     with_group_of_pods,
 )
 from claimctl.reservation.kinds.judging import JudgedWorkload, judged
+from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -193,9 +199,9 @@ class Snapshots:
         key, claim = workload_key(reservation), reservation.spec.resource_claim_name
         custom = (key.api_group, key.kind) not in WORKLOADS
         if custom and (problem := self._know.caches.kinds.problem((key.api_group, key.kind))):
-            return WorkloadState(
-                WorkloadPhase.UNKNOWN, confirmed=True, by_pods=True, problem=problem
-            )
+            kind = self._know.caches.kinds.states.get((key.api_group, key.kind))
+            rule = kind.rule if kind is not None else Rule(key.api_group, key.kind, "")
+            return unknown_state(rule, problem)
         if (unreadable := self._know.caches.unreadable_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
@@ -231,27 +237,19 @@ class Snapshots:
         ref, key = reservation.spec.workload_ref, reserved_key(reservation)
         kind = self._know.caches.kinds.states[ref.api_group, ref.kind]
         recorded = self._recorded_uid(reservation, findings, kind.rule.plural)
-        if workload is None:
-            state = WorkloadState(WorkloadPhase.ABSENT if known else WorkloadPhase.UNSEEN)
-            state = replace(state, by_pods=True)
-        else:
+        makers: frozenset[str] = frozenset()
+        if workload is not None:
             if isinstance(workload, CustomWorkload) and not isinstance(workload, JudgedWorkload):
                 workload = judged(workload, kind.rule)
-            pods, uid = self._know.caches.pods_of(key), workload.metadata.uid
-            above = [self._know.chains.above(pod) for pod in pods]
-            makers = {chain[0].uid for chain in above if uid in {owner.uid for owner in chain}}
-            state = replace(
-                observe(workload, key.name),
-                confirmed=known,
-                names_claim=bool(makers) or recorded == uid,
-                pod_owners=frozenset(makers),
+            assert isinstance(workload, JudgedWorkload)
+            uid = workload.metadata.uid
+            chains = map(self._know.chains.above, self._know.caches.pods_of(key))
+            makers = frozenset(
+                chain[0].uid for chain in chains if uid in {owner.uid for owner in chain}
             )
-        if not state.is_over or not (root := state.uid or recorded) or not kind.rule.children:
-            return state
-        left = findings.children.get(root)
-        if isinstance(left, str):
-            return replace(state, phase=WorkloadPhase.UNKNOWN, problem=left)
-        return replace(state, root=root, children=left)
+        state = custom_state(kind.rule, workload, makers, recorded, confirmed=known)
+        left = findings.children.get(state.uid or recorded)
+        return with_children(kind.rule, state, recorded, left)
 
     def _recorded_uid(
         self, reservation: ClaimReservation, findings: Findings, resource: str

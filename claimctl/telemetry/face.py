@@ -23,6 +23,7 @@ class Metric(StrEnum):
     RESERVATIONS = "claimctl_reservations"
     CLAIMS_NEAR_LIMIT = "claimctl_claims_near_limit"
     DANGLING_REFERENCES = "claimctl_dangling_references"
+    UNKNOWN_WORKLOADS = "claimctl_unknown_workloads"
     ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"
     PODS_LISTED_AHEAD = "claimctl_pods_listed_ahead_total"
     RELEASES = "claimctl_releases_total"

@@ -14,16 +14,19 @@ from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.reserve_work import Wanted, annotate
 from claimctl.commands.claims.reserve_work import lines as reserve_lines
+from claimctl.commands.doctor.account import ControllerAccount
+from claimctl.commands.doctor.kinds import kind_problems
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims
 from claimctl.commands.tree import text
 from claimctl.commands.tree.work import read
 from claimctl.commands.uninstall.scan import scan
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADKINDS
 from tests.e2e import manifests
-from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.kinds import begin, define, describe, gangs, make_job, make_pod
+from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage
+from tests.e2e.kinds import begin, define, describe, forbid, gangs, make_job, make_pod
 from tests.e2e.operators import JOBSETS
+from tests.e2e.rights import grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -118,3 +121,35 @@ async def test_orphans_and_uninstall_see_the_annotation_of_a_jobset(stage: Stage
             ("JobSet", "train")
         ]
         await stage.delete(PODS, (await stage.running())[0].metadata.name)
+
+
+async def test_doctor_says_which_role_the_controller_lacks(new_stage: NewStage) -> None:
+    async with new_stage(strict(HOLD_136)) as stage:
+        await grant(stage, permissions("controller.yaml"), "controller.yaml")
+        kind = gangs("diagnosed")
+        role = await define(stage, kind)
+        await describe(stage, kind, f"gang.{kind.group}", idle="self.spec.paused")
+        ref = {"apiGroup": JOBSETS.group, "kind": JOBSETS.kind, "name": "train"}
+        body = {"resourceClaimName": "slice", "workloadRef": ref}
+        await stage.create(CLAIMRESERVATIONS, {"metadata": {"name": "train"}, "spec": body})
+
+        async def problems() -> dict[str, str]:
+            account = ControllerAccount("claimctl-system")
+            return dict(await kind_problems(stage.client, account, await stage.reservations()))
+
+        assert await problems() == {
+            "Gang.diagnosed.acme.example": "WorkloadKind gang.diagnosed.acme.example: "
+            "metadata.name has to be gangs.diagnosed.acme.example",
+            "JobSet.jobset.x-k8s.io": "the cluster does not serve JobSet of jobset.x-k8s.io",
+        }
+        await stage.client.delete(WORKLOADKINDS, f"gang.{kind.group}")
+        await describe(stage, kind)
+        name = f"{kind.kind}.{kind.group}"
+        assert name not in await problems()
+        await forbid(stage, kind, role)
+        assert (await problems())[name] == (
+            "the controller may not get, list, watch gangs.diagnosed.acme.example; apply: "
+            "kubectl create clusterrole claimctl-workloads-gangs --verb=get,list,watch "
+            "--resource=gangs.diagnosed.acme.example && kubectl label clusterrole "
+            "claimctl-workloads-gangs claimctl.io/aggregate-to-controller=true"
+        )

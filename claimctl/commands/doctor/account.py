@@ -133,12 +133,17 @@ async def missing_rights_of(
     """
     lacking = []
     for right in wanted_rights(binding=binding, groups=groups):
-        if not await _may(client, account, right):
+        if not await may(client, account, right):
             lacking.append(str(right))
     return tuple(lacking)
 
 
-async def _may(client: Client, account: ControllerAccount, right: Right) -> bool:
+async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
+    """Whether the controller has the right in all namespaces.
+
+    Raises:
+        Forbidden: the user may not ask about others.
+    """
     attributes = {
         "verb": right.verb,
         "group": right.group,

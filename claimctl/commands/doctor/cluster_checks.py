@@ -78,6 +78,8 @@ class ObservedCluster:
     missing_rights: tuple[str, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     annotations: tuple[Annotation, ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Kinds of workloads whose state the controller cannot know, each with the problem."""
     reservations: tuple[ClaimReservation, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
@@ -127,6 +129,7 @@ def _summaries(observed: ObservedCluster) -> dict[str, str]:
     summaries = {
         "permissions": "the controller has its rights",
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
+        "kinds": "the kind of every workload has a rule, and the controller may read it",
         "annotations": "every annotation of a workload names claims of its pods",
         "orphans": f"{counted(len(observed.claims), 'claim')}, none is an orphan",
         "listed-ahead": "no claim lists waiting pods that claimctl has left in it",
@@ -149,6 +152,7 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
     return (
         *_rights(observed),
         *_reservations(observed),
+        *(Finding("kinds", problem, object=kind) for kind, problem in observed.kinds),
         *(
             Finding("annotations", wrong.message, wrong.namespace, wrong.workload)
             for wrong in observed.annotations

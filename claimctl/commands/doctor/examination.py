@@ -23,6 +23,7 @@ from claimctl.commands.doctor.cluster_checks import (
     orphans,
     uids,
 )
+from claimctl.commands.doctor.kinds import kind_problems
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect.api_versions import resources
 from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
@@ -89,6 +90,8 @@ async def examine(
     if there.account is not None or not missing:
         asked = there.account or ControllerAccount(INSTALLED)
         lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
+        kinds = await kind_problems(client, asked, observed.reservations)
+        observed = replace(observed, kinds=kinds)
     return Examination(
         there=there,
         detection=detection,

@@ -88,6 +88,19 @@ def test_dangling_references_are_counted_over_all_claims() -> None:
     assert telemetry.nonzero(Metric.DANGLING_REFERENCES) == {"": 1}
 
 
+def test_workloads_whose_state_is_unknown_are_counted() -> None:
+    telemetry = Recording()
+    census = ClaimMetrics(telemetry)
+    seen = snapshot(claim())
+    (held,) = seen.reservations
+    state = replace(held.workload, phase=WorkloadPhase.UNKNOWN)
+    unknown = replace(seen, reservations=(replace(held, workload=state),))
+    census.count(KEY, unknown, Decision())
+    assert telemetry.nonzero(Metric.UNKNOWN_WORKLOADS) == {"": 1}
+    census.count(KEY, seen, Decision())
+    assert telemetry.nonzero(Metric.UNKNOWN_WORKLOADS) == {}
+
+
 @pytest.mark.parametrize(
     ("found", "written", "observed"),
     [

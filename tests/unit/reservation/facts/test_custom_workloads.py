@@ -1,0 +1,57 @@
+"""The state of a workload that only the rule of its kind describes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from claimctl.reservation.facts.custom_workloads import (
+    custom_state,
+    unknown_state,
+    with_children,
+)
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.kinds.rules import Rule
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.workloads import CustomWorkload
+
+RULE = Rule(
+    *("x.io", "Gang", "gangs"),
+    ended="self.status.phase == 'Done'",
+    children=(("batch", "Job"),),
+)
+
+
+def state(status: bytes, makers: frozenset[str] = frozenset(), recorded: str = "") -> WorkloadState:
+    gang = CustomWorkload(metadata=ObjectMeta(uid="u"), status=msgspec.Raw(status))
+    return custom_state(RULE, judged(gang, RULE), makers, recorded, confirmed=True)
+
+
+def test_a_rule_that_says_nothing_leaves_the_state_unknown() -> None:
+    assert state(b"{}").phase is WorkloadPhase.UNKNOWN
+    assert not state(b"{}").ended
+    assert not unknown_state(RULE, "no right").ended
+
+
+def test_the_claim_is_used_through_pods_or_by_the_record() -> None:
+    running = b'{"phase": "Running"}'
+    assert not state(running).names_claim
+    assert state(running, makers=frozenset({"job"})).names_claim
+    assert state(running, recorded="u").names_claim
+    assert not state(running, recorded="another").names_claim
+
+
+def test_a_workload_has_ended_only_when_a_list_has_shown_that_no_child_is_left() -> None:
+    over = state(b'{"phase": "Done"}')
+    assert with_children(RULE, over, "", ()).ended
+    assert not with_children(RULE, over, "", None).ended
+    assert not with_children(RULE, over, "", ("Job a",)).ended
+    forbidden = with_children(RULE, over, "", "may not list jobs")
+    assert forbidden.phase is WorkloadPhase.UNKNOWN
+
+
+def test_a_workload_that_is_missing_is_gone_only_if_a_live_read_says_so() -> None:
+    assert custom_state(RULE, None, frozenset(), "", confirmed=False).phase is WorkloadPhase.UNSEEN
+    gone = custom_state(RULE, None, frozenset(), "u", confirmed=True)
+    assert gone.phase is WorkloadPhase.ABSENT
+    assert not with_children(RULE, gone, "u", None).ended
