@@ -120,9 +120,9 @@ def holds_while_waiting(facts: Assessment) -> DesiredHolds:
             drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
         elif retention.is_listed:
             keep[retention.reference.uid] = retention.reference
-        elif lost and retention.recorded is not None:
+        elif (hold := retention.recorded) and (lost or hold.uid in snapshot.listed_uids):
             # the incarnation that held the claim
-            keep[retention.recorded.uid] = retention.recorded
+            keep[hold.uid] = hold
         elif left_over:
             # nothing of claimctl held it yet
             keep[retention.reference.uid] = retention.reference

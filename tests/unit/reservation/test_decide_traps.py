@@ -216,6 +216,15 @@ def test_a_hold_steps_aside_for_a_pod_of_a_scheduler_also_beside_pods_listed_ahe
     ]
 
 
+def test_tombstones_stand_beside_a_hold_for_an_earlier_incarnation_too() -> None:
+    """Without them, kube-controller-manager lists the finished pod again before any release."""
+    ended = WorkloadState(WorkloadPhase.ENDED, "uid-2")
+    for listed in ((WORKLOAD, pod_ref("a")), (WORKLOAD,)):
+        on = stage(claim(*listed), ended)
+        on.put(finished("a"))
+        assert lists(on.settle(seconds=60)) == [((WORKLOAD, tomb("a")), False), ((), True)]
+
+
 def test_a_hold_for_an_earlier_incarnation_leaves_when_another_holds() -> None:
     other = deployment_ref("other", "uid-other")
     on = stage(
