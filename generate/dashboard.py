@@ -107,6 +107,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             (Query("max by (state) (claimctl_claims_near_limit)", "{{state}}"),),
         ),
         Panel(
+            "Reservations that are not ready",
+            "ClaimReservations that do not do what they say.",
+            (Query("max(claimctl_reservations_not_ready)", "not ready"),),
+        ),
+        Panel(
             "Dangling references",
             "References whose object is gone.",
             (Query("max(claimctl_dangling_references)", "references"),),

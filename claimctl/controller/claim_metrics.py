@@ -9,11 +9,13 @@ from enum import StrEnum
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, Write, WriteList
+from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
-from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.telemetry.face import Metric, Telemetry
+from claimctl.wire.meta import find_condition
 
 
 class ClaimState(StrEnum):
@@ -50,6 +52,7 @@ class _Entry:
     dangling: int
     unknown: int
     """ClaimReservations whose workload's state is unknown."""
+    not_ready: int
     places: Places
 
 
@@ -63,6 +66,7 @@ class ClaimMetrics:
         self._kinds: Counter[str] = Counter()
         self._dangling = 0
         self._unknown = 0
+        self._not_ready = 0
         self._places: Counter[str] = Counter()
         self._published: dict[tuple[str, ...], int] = {}
 
@@ -72,6 +76,7 @@ class ClaimMetrics:
             self._set(Metric.CLAIMS, self._states[state], {"state": state})
         for places in (Places.NEARLY_FULL, Places.FULL):
             self._set(Metric.CLAIMS_NEAR_LIMIT, self._places[places], {"state": places.value})
+        self._set(Metric.RESERVATIONS_NOT_READY, self._not_ready, {})
         self._set(Metric.DANGLING_REFERENCES, self._dangling, {})
         self._set(Metric.UNKNOWN_WORKLOADS, self._unknown, {})
 
@@ -132,6 +137,7 @@ class ClaimMetrics:
         self._places[entry.places] += step
         self._dangling += step * entry.dangling
         self._unknown += step * entry.unknown
+        self._not_ready += step * entry.not_ready
         for kind in entry.kinds:
             self._kinds[kind] += step
 
@@ -145,8 +151,15 @@ def _entry(snapshot: Snapshot, decision: Decision) -> _Entry | None:
         kinds,
         len(snapshot.memory.dead_age),
         sum(held.workload.phase is WorkloadPhase.UNKNOWN for held in snapshot.reservations),
+        sum(_is_not_ready(held, decision) for held in snapshot.reservations),
         Places.of(len(snapshot.references)),
     )
+
+
+def _is_not_ready(held: Held, decision: Decision) -> bool:
+    status = decision.statuses.get(held.name, held.reservation.status)
+    ready = find_condition(status.conditions, ConditionType.READY)
+    return ready is not None and ready.status == "False"
 
 
 def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:

@@ -22,6 +22,7 @@ class Metric(StrEnum):
     CLAIMS = "claimctl_claims"
     RESERVATIONS = "claimctl_reservations"
     CLAIMS_NEAR_LIMIT = "claimctl_claims_near_limit"
+    RESERVATIONS_NOT_READY = "claimctl_reservations_not_ready"
     DANGLING_REFERENCES = "claimctl_dangling_references"
     UNKNOWN_WORKLOADS = "claimctl_unknown_workloads"
     ALLOCATION_TO_HOLD_SECONDS = "claimctl_allocation_to_hold_seconds"

@@ -122,7 +122,9 @@ def _fired(alert: Alert, case: Json) -> Json:
 
 
 def _severity(alert: Alert) -> str:
-    return "critical" if alert.name == "ClaimctlNoLeader" else "warning"
+    return {"ClaimctlNoLeader": "critical", "ClaimctlDevicesIdle": "info"}.get(
+        alert.name, "warning"
+    )
 
 
 def _filled(alert: Alert, case: Json) -> dict[str, str]:

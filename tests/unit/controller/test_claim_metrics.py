@@ -26,6 +26,7 @@ from tests.support.builders import (
     reservation,
     running,
 )
+from tests.support.claim_cases import status_with
 from tests.support.hand_clock import HandClock
 from tests.support.recording import Recording
 
@@ -76,6 +77,15 @@ def test_lists_that_have_few_places_left_are_counted(entries: int, places: dict[
     listed = (deployment_ref(), *(pod_ref(str(number)) for number in range(entries - 1)))
     census.count(KEY, snapshot(claim(*listed)), Decision())
     assert telemetry.nonzero(Metric.CLAIMS_NEAR_LIMIT) == places
+
+
+def test_reservations_that_are_not_ready_are_counted_until_they_are() -> None:
+    telemetry = Recording()
+    census = ClaimMetrics(telemetry)
+    for status, counted in (("False", {"": 1}), ("True", {})):
+        statuses = {reservation().metadata.name: status_with(("Ready", status, "ClaimNotFound"))}
+        census.count(KEY, snapshot(None), Decision(statuses=statuses))
+        assert telemetry.nonzero(Metric.RESERVATIONS_NOT_READY) == counted
 
 
 def test_dangling_references_are_counted_over_all_claims() -> None:
