@@ -16,7 +16,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
 from claimctl.reservation.users.ghosts import SILENT_SECONDS
 from claimctl.wire.nodes import NODE_LEASES
-from claimctl.wire.resources import LEASES
+from claimctl.wire.resources import LEASES, NODES
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
@@ -89,7 +89,27 @@ class NodeLeases:
             if self._is_silent(name):
                 pause = SILENT_LOOK_SECONDS
         self._due[name] = self._clock.monotonic() + pause
+        if self._seen.ghosts.would_end(name):
+            await self._read_node(name)
         self._tell(name)
+
+    async def _read_node(self, name: str) -> None:
+        """Read the Node before its kubelet's work counts.
+
+        The cache of nodes may be late: the kubelet may have been started, or its container runtime
+        may be down.
+        """
+        kubelets = self._seen.kubelets
+        try:
+            listed = await self._client.list(NODES, field_selector=f"metadata.name={name}")
+        except KubeError as error:
+            log.info("node not read", node=name, error=str(error))
+            kubelets.unknown(name)
+            return
+        for node in listed.items:
+            kubelets.observe(node)
+        if not listed.items:
+            kubelets.unknown(name)
 
     def _is_silent(self, name: str) -> bool:
         last = self._seen.kubelets.last_renewal(name)

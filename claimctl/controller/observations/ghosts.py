@@ -8,7 +8,6 @@ leads. The statuses of reservations keep them over a restart.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -76,6 +75,14 @@ class BootIds:
         now = self.of(node_name)
         machine = self._machines.get(boot_id, ("", ""))
         return now != boot_id and any(machine) and machine == self._machines.get(now)
+
+    def replaced(self, node_name: str, boot_id: str) -> bool:
+        """Whether the node has had another boot since this one, perhaps of another machine.
+
+        The kubelet of another machine ends no pod of the earlier one.
+        """
+        now = self.of(node_name)
+        return bool(boot_id) and bool(now) and now != boot_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +260,13 @@ class GhostLedger:
     def _signs(self, key: ClaimKey) -> Iterator[tuple[str, SignsOfLife]]:
         since = self._known_since.get(key, {})
         for uid, ghost in sorted(self._by_claim.get(key, {}).items()):
-            known = self._kubelets.signs(
-                ghost.node_name, since[uid], self._vanished_at.get(uid, "")
-            )
-            if known is not None:
-                yield uid, dataclasses.replace(known, ended=uid in self._ended)
+            if uid in self._ended:
+                yield uid, SignsOfLife(ended=True)
+            elif not self._boots.replaced(ghost.node_name, ghost.boot_id):
+                at = self._vanished_at.get(uid, "")
+                known = self._kubelets.signs(ghost.node_name, since[uid], at)
+                if known is not None:
+                    yield uid, known
 
     def nodes_to_watch(self) -> frozenset[str]:
         """The nodes whose signs of life matter: of the ghosts that have not ended by them."""
@@ -265,24 +274,29 @@ class GhostLedger:
             ghost.node_name
             for ghosts in self._by_claim.values()
             for uid, ghost in ghosts.items()
-            if ghost.node_name and uid not in self._ended
+            if ghost.node_name
+            and uid not in self._ended
+            and not self._boots.replaced(ghost.node_name, ghost.boot_id)
         )
 
-    def judge_signs(self, node_name: str) -> Iterator[ClaimKey]:
-        """Note which ghosts of a node have ended by its signs of life; yields their claims."""
+    def judge_signs(self, node_name: str) -> frozenset[ClaimKey]:
+        """Note which ghosts of a node have ended by its signs of life; return their claims."""
+        ending = tuple(self._ending(node_name))
+        self._ended.update((uid, None) for _, uid in ending)
+        return frozenset(key for key, _ in ending)
+
+    def would_end(self, node_name: str) -> bool:
+        """Whether a ghost of the node has ended by its signs of life, which is not noted yet."""
+        return any(self._ending(node_name))
+
+    def _ending(self, node_name: str) -> Iterator[tuple[ClaimKey, str]]:
         now = self._clock.monotonic()
-        for key in list(self.claims_on(node_name)):
+        for key in self.claims_on(node_name):
             ghosts, since = self._by_claim[key], self._known_since[key]
-            ended = [
-                uid
-                for uid, signs in self._signs(key)
-                if ghosts[uid].node_name == node_name
-                and not signs.ended
-                and has_ended(ghosts[uid], now - since[uid], signs)
-            ]
-            self._ended.update(dict.fromkeys(ended))
-            if ended:
-                yield key
+            for uid, signs in self._signs(key):
+                on_node = ghosts[uid].node_name == node_name and not signs.ended
+                if on_node and has_ended(ghosts[uid], now - since[uid], signs):
+                    yield key, uid
 
     def node_is_off(self, node: Node) -> None:
         """Note that an administrator has tainted a node as out of service: nothing runs there."""

@@ -7,6 +7,10 @@ when the cache of nodes shows it. (A kubelet reports every five minutes, too, an
 
 A kubelet renews its Lease also while its container runtime is down. Then it ends no container, and
 its Node is not Ready: no renewal of that time counts, and none of the time before.
+
+A kubelet that was cut off hears only afterwards which pods are gone. Kube-controller-manager says
+Unknown after 50 s, and a shorter pause changes nothing in the Node. So the end of a pause in the
+renewals counts as a start, too.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from claimctl.wire.nodes import Node
 from claimctl.wire.seams import Clock
 
 REMEMBERED_NODES = 10_000
+PAUSE_SECONDS = 20.0
+"""A kubelet that renews after a longer time was away: it renews every 10 s, by default. A kubelet
+with a longer Lease renews more slowly: four times in the duration of the Lease."""
 
 
 @dataclass(slots=True)
@@ -44,6 +51,10 @@ class _Renewals:
     at: datetime
     read: float
     """When the last read began that showed this renewal as the last one."""
+    changed: float
+    """When a read first showed this renewal."""
+    back: float | None = None
+    """When a read first showed the last renewal that came after a pause."""
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=2))
 
 
@@ -54,6 +65,8 @@ class Kubelets:
         self._clock = clock
         self._reports: LRUCache[str, _Report] = LRUCache(REMEMBERED_NODES)
         self._leases: LRUCache[str, _Renewals] = LRUCache(REMEMBERED_NODES)
+        self._missing: LRUCache[str, float] = LRUCache(REMEMBERED_NODES)
+        """When a node was first found to have no Lease, or none that may be read."""
 
     def observe(self, node: Node) -> None:
         """Note a version of a Node from the cache."""
@@ -63,7 +76,12 @@ class Kubelets:
             version, now = node.metadata.resource_version, self._clock.monotonic()
             known = self._reports[name] = _Report(report, version, now)
         known.unready = node.status.is_unready
-        if known.unready and (lease := self._leases.get(name)) is not None:
+        if known.unready:
+            self.unknown(name)
+
+    def unknown(self, node_name: str) -> None:
+        """Note that it is unknown whether the kubelet worked: no renewal until now counts."""
+        if (lease := self._leases.get(node_name)) is not None:
             lease.seen.clear()
 
     def read_lease(self, node_name: str, lease: Lease | None, began: float) -> None:
@@ -75,17 +93,23 @@ class Kubelets:
         """
         if lease is None:
             self._leases.pop(node_name, None)
+            self._missing.setdefault(node_name, self._clock.monotonic())
             return
-        at, known = renewed_at(lease), self._leases.get(node_name)
+        self._missing.pop(node_name, None)
+        at, known, now = renewed_at(lease), self._leases.get(node_name), self._clock.monotonic()
         if known is None or at < known.at:
             # for the first time, or etcd was restored from a backup
-            self._leases[node_name] = _Renewals(at, began)
+            self._leases[node_name] = _Renewals(at, began, now)
             return
         if at > known.at:
             report = self._reports.get(node_name)
             if report is None or not report.unready:
                 known.seen.append(known.read)
-            known.at = at
+            # the pause may have begun before the first read
+            pause = max(now - known.changed, (at - known.at).total_seconds())
+            if pause > max(PAUSE_SECONDS, (lease.spec.lease_duration_seconds or 0) / 2):
+                known.back = now
+            known.at, known.changed = at, now
         known.read = began
 
     def last_renewal(self, node_name: str) -> float | None:
@@ -94,21 +118,24 @@ class Kubelets:
         return known.seen[-1] if known is not None and known.seen else None
 
     def signs(self, node_name: str, known_since: float, vanished_at: str) -> SignsOfLife | None:
-        """The signs of life of a node since a pod vanished; None if it has no Lease.
+        """The signs of life of a node since a pod vanished; None before the first look at it.
 
         Args:
             known_since: when this process noted that the pod was gone.
             vanished_at: the version of the pod's deletion; '' if unknown.
         """
-        lease = self._leases.get(node_name)
+        lease, now = self._leases.get(node_name), self._clock.monotonic()
         if lease is None:
-            return None
-        now, report = self._clock.monotonic(), self._reports.get(node_name)
+            missing = self._missing.get(node_name)
+            return None if missing is None else SignsOfLife(missing_age=now - missing)
+        report = self._reports.get(node_name)
         start_age: float | None = now - known_since
         if report is not None and not _is_older(report.version, vanished_at):
             start_age = now - max(report.seen, known_since)
         elif report is not None and report.at is not None:
             start_age = None
+        if lease.back is not None and lease.back > known_since:
+            start_age = min(now - lease.back, now - known_since if start_age is None else start_age)
         return SignsOfLife(tuple(now - at for at in lease.seen), start_age)
 
 

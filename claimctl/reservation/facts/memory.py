@@ -53,6 +53,8 @@ class SignsOfLife:
     """Time since the kubelet may have been started, after the pod vanished; None if it was not."""
     ended: bool = False
     """Whether the signs have shown once that the kubelet has ended the pod."""
+    missing_age: float | None = None
+    """Time for which the node has had no Lease that can be read; None if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Memory:
     evicting: bool = False
     """Whether a pod was evicted because of a taint of a device of the present allocation."""
     ghost_signs: Mapping[str, SignsOfLife] = field(default_factory=dict)
-    """By UID of a ghost whose node has a Lease: the signs of life of its kubelet."""
+    """By UID of a ghost: the signs of life of its kubelet, if its node was looked at."""
     once_recorded_ghosts: frozenset[str] = frozenset()
     """UIDs of the ghosts that this process has seen in a status."""
     history_complete: bool = False

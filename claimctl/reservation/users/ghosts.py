@@ -120,26 +120,25 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
     age = snapshot.memory.ghost_age.get(ghost.uid, 0.0)
     signs = snapshot.memory.ghost_signs.get(ghost.uid)
     specs = [held.reservation.spec for held in snapshot.reservations]
-    by_signs = any(spec.force_deleted_pod_grace_seconds is None for spec in specs)
-    fixed = max(
-        (
-            spec.fixed_grace_seconds
-            for spec in specs
-            if signs is None or spec.force_deleted_pod_grace_seconds is not None
-        ),
-        default=0.0,
-    )
+    graces = [spec.force_deleted_pod_grace_seconds for spec in specs]
+    asked = max((float(seconds) for seconds in graces if seconds is not None), default=0.0)
     where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
-    if by_signs and signs is not None and not has_ended(ghost, age, signs):
+    fixed, left = asked, asked - age
+    if None in graces and (signs is None or signs.missing_age is not None):
+        # a kubelet of which nothing is known leaves the pod its grace period, too
+        own = float(ghost.termination_grace_period_seconds or 0)
+        blind = max(NO_SIGNS_SECONDS, own + WORK_SECONDS + RESTARTED_SECONDS)
+        since = min(age, age if signs is None or signs.missing_age is None else signs.missing_age)
+        fixed, left = max((fixed, left), (blind, blind - since), key=lambda pair: pair[1])
+    elif None in graces and signs is not None and not has_ended(ghost, age, signs):
         command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
-        left, text = _until_signs(ghost, age, signs, command)
-        if left is not None:
-            left = max(left, fixed - age)
-        return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", left)
-    if fixed <= age:
+        until, text = _until_signs(ghost, age, signs, command)
+        after = None if until is None else max(until, left)
+        return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", after)
+    if left <= 0:
         return None
     text = f"it counts as running for {fixed:g} s"
-    return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", fixed - age)
+    return Blocker(Reason.FORCE_DELETED_PODS, f"{where}; {text}", left)
 
 
 def _until_signs(

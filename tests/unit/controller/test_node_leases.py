@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.node_leases import NO_LEASE_LOOK_SECONDS, NodeLeases
 from claimctl.controller.observations.observations import Observations
 from claimctl.kube.informer import Change
+from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.wire.coordination import micro_time
 from claimctl.wire.nodes import NODE_LEASES, OUT_OF_SERVICE, Taint
 from claimctl.wire.pods import Pod
@@ -33,6 +35,19 @@ class Watched:
             self.server.client, self.server.clock, self.seen, self.changed.append
         )
         self.seen.kubelets.observe(node(version="1", report=-100))
+        self.server.admin.create("nodes", {"metadata": {"name": "node-0"}})
+        self.report(ready="True", at=-100)
+
+    def report(self, *, ready: str, at: float) -> None:
+        """Let the kubelet report its status; the cache of nodes does not show it."""
+        ready_condition = {
+            "type": "Ready",
+            "status": ready,
+            "lastHeartbeatTime": after(at).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        self.server.admin.patch(
+            "nodes", "", "node-0", {"status": {"conditions": [ready_condition]}}, "status"
+        )
 
     def lease(self, at: float) -> None:
         body = {"spec": {"holderIdentity": "node-0", "renewTime": micro_time(after(at))}}
@@ -78,6 +93,18 @@ async def test_a_ghost_on_a_node_that_lives_ends_within_35_seconds_and_its_grace
         assert on.seen.ghosts.nodes_to_watch() == frozenset()
 
 
+@pytest.mark.parametrize(("ready", "at"), [("False", -100), ("True", 20)])
+async def test_a_late_cache_of_nodes_hides_neither_a_start_nor_that_the_runtime_is_down(
+    ready: str, at: float
+) -> None:
+    async with watched() as on:
+        on.seen.ghosts.observe(_deleted_at("5"), None)
+        on.report(ready=ready, at=at)
+        await on.renew(80)
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert not signs.ended
+
+
 async def test_a_ghost_on_a_silent_node_stays_and_is_told_once() -> None:
     async with watched() as on:
         on.seen.ghosts.observe(_deleted_at("5"), None)
@@ -92,7 +119,8 @@ async def test_a_node_without_a_lease_gives_no_signs() -> None:
     async with watched(lease=False) as on:
         on.vanish()
         await on.server.clock.sleep(NO_LEASE_LOOK_SECONDS)
-        assert on.seen.ghosts.of(KEY).signs == ()
+        ((_, signs),) = on.seen.ghosts.of(KEY).signs
+        assert signs == SignsOfLife(missing_age=NO_LEASE_LOOK_SECONDS)
         assert on.changed == []
 
 

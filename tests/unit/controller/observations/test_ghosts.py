@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.observations.ghosts import RETENTION_SECONDS, BootIds, GhostLedger, Ghosts
+from claimctl.controller.observations.kubelets import Kubelets
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.coordination import Lease, LeaseSpec, micro_time
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.nodes import Node
+from claimctl.wire.nodes import OUT_OF_SERVICE, Node, Taint
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
 from claimctl.wire.resources import PODS
@@ -131,6 +133,33 @@ def test_a_boot_on_record_that_this_process_has_not_seen_proves_nothing() -> Non
         uid="uid-z", name="z", node_name="node-0", boot_id="boot-1", since=NOW
     )
     assert of(ghosts, KEY, [recorded]).pods == (recorded,)
+
+
+@pytest.mark.parametrize("machine", ["other", ""])
+def test_the_kubelet_of_another_boot_says_nothing_of_a_ghost(machine: str) -> None:
+    """Another machine may have the node's name, and the old one may run, cut off."""
+    clock = HandClock()
+    kubelets, boots = Kubelets(clock), BootIds()
+    boots.observe(node())
+    ghosts = GhostLedger(clock, boots, kubelets)
+    ghosts.observe(running("a"), None)
+    for at in range(3):
+        clock.time = at * 10.0
+        lease = Lease(spec=LeaseSpec(renew_time=micro_time(after(at * 10))))
+        kubelets.read_lease("node-0", lease, clock.time)
+    ((_, signs),) = ghosts.of(KEY).signs
+    assert len(signs.renewals) == 2
+    boots.observe(node(boot="boot-2", machine=machine))
+    assert ghosts.of(KEY).signs == ()
+    assert ghosts.nodes_to_watch() == frozenset()
+
+
+def test_a_node_that_is_off_runs_nothing_also_if_it_never_had_a_lease() -> None:
+    ghosts = ledger(HandClock(), node())
+    ghosts.observe(running("a"), None)
+    ghosts.node_is_off(node(taints=(Taint(key=OUT_OF_SERVICE, effect="NoExecute"),)))
+    ((_, signs),) = ghosts.of(KEY).signs
+    assert signs.ended
 
 
 def test_machines_that_tell_nothing_of_themselves_count_as_different() -> None:

@@ -61,14 +61,17 @@ def test_renewals_count_only_from_when_the_node_is_ready_again(status: str) -> N
         assert (kubelets.last_renewal(NODE) is not None) == (ready == "True")
 
 
-def test_a_node_without_a_lease_has_no_signs() -> None:
+def test_a_node_without_a_lease_shows_only_for_how_long_it_has_had_none() -> None:
     clock = HandClock()
     kubelets = Kubelets(clock)
-    known = [kubelets.signs(NODE, 0.0, "7")]
-    for at, lease in ((1, renewed(0)), (2, None)):
+    assert kubelets.signs(NODE, 0.0, "7") is None
+    missing = []
+    for at, lease in ((1, renewed(0)), (2, None), (9, None), (10, renewed(0)), (11, None)):
         read(kubelets, clock, at, lease)
-        known.append(kubelets.signs(NODE, 0.0, "7"))
-    assert [each is not None for each in known] == [False, True, False]
+        signs = kubelets.signs(NODE, 0.0, "7")
+        assert signs is not None
+        missing.append(signs.missing_age)
+    assert missing == [None, 0, 7, None, 0]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +160,41 @@ def test_no_ghost_has_ended_before_a_kubelet_has_ended_it(
             assert ended is not None
             assert ended <= now
             break
+
+
+@pytest.mark.parametrize("grace", [0, 30, 600])
+@pytest.mark.parametrize("cut", [12, 19, 25, 39, 49])
+def test_a_kubelet_that_was_cut_off_hears_late_which_pods_are_gone(cut: int, grace: int) -> None:
+    """Nobody calls the node silent meanwhile, and the kubelet reports nothing afterwards."""
+    for begin in range(-cut, 1, 3):
+        clock = HandClock()
+        kubelets = Kubelets(clock)
+        kubelets.observe(node(NODE, version="1", report=-900))
+        ghost = ForceDeletedPod(uid="g", node_name=NODE, termination_grace_period_seconds=grace)
+        back = begin + cut
+        renewals = [*range(begin - 20, begin, 10), *range(back, back + grace + 200, 10)]
+        for second in range(grace + 200):
+            last = max(each for each in renewals if each <= second)
+            read(kubelets, clock, float(second), renewed(last))
+            signs = kubelets.signs(NODE, 0.0, "5")
+            assert signs is not None
+            if has_ended(ghost, float(second), signs):
+                assert second >= back + grace + 2
+                break
+        else:
+            pytest.fail("the ghost stays for ever")
+
+
+def test_a_kubelet_with_a_longer_lease_renews_more_slowly_and_is_not_away() -> None:
+    clock = HandClock()
+    kubelets = Kubelets(clock)
+    kubelets.observe(node(NODE, version="1", report=-900))
+    for second in range(90):
+        spec = replace(renewed(second // 30 * 30).spec, lease_duration_seconds=120)
+        read(kubelets, clock, float(second), Lease(spec=spec))
+    signs = kubelets.signs(NODE, 0.0, "5")
+    assert signs is not None
+    assert signs.start_age is None
 
 
 def _end(span: tuple[float, float], needed: float) -> float | None:

@@ -162,8 +162,9 @@ def waits(
     age: float,
     signs: SignsOfLife | None = None,
     annotations: dict[str, str] | None = None,
+    own: int = 30,
 ) -> list[tuple[str, float | None]]:
-    """What a ghost with a grace period of 30 s waits for, and for how long."""
+    """What a ghost with a grace period of ``own`` seconds waits for, and for how long."""
     reservations = tuple(
         Held(
             reservation(
@@ -179,7 +180,7 @@ def waits(
         name=CLAIM,
         claim=claim(),
         reservations=reservations,
-        ghosts=(ghost(termination_grace_period_seconds=30),),
+        ghosts=(ghost(termination_grace_period_seconds=own),),
         memory=Memory(ghost_age={"g": age}, ghost_signs={"g": signs} if signs else {}),
     )
     return [(blocker.message, blocker.after) for blocker in ghost_blockers(snapshot)]
@@ -189,6 +190,10 @@ def waits(
     ("found", "word", "after"),
     [
         pytest.param(waits(None, age=0), "for 300 s", 300, id="no Lease"),
+        pytest.param(
+            waits(None, age=9000, signs=SignsOfLife(missing_age=20)), "300 s", 280, id="Lease gone"
+        ),
+        pytest.param(waits(None, age=0, own=3600), "3672 s", 3672, id="no Lease, longer grace"),
         pytest.param(waits(7, age=2), "for 7 s", 5, id="a fixed time"),
         pytest.param(waits(7, age=2, signs=SignsOfLife()), "for 7 s", 5, id="beside a Lease, too"),
         pytest.param(
@@ -220,6 +225,9 @@ def test_what_a_ghost_waits_for(
     "found",
     [
         pytest.param(waits(None, age=300), id="no Lease, after 300 s"),
+        pytest.param(
+            waits(None, age=9000, signs=SignsOfLife(missing_age=300)), id="no Lease for 300 s"
+        ),
         pytest.param(waits(7, age=7, signs=SignsOfLife()), id="a fixed time is over"),
         pytest.param(waits(None, age=50, signs=SignsOfLife((), None, True)), id="signs of life"),
         pytest.param(
