@@ -43,6 +43,7 @@ from claimctl.wire.pods import (
     PersistentVolumeClaimSource,
     Pod,
     PodResourceClaim,
+    PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
     PodStatus,
@@ -114,6 +115,11 @@ def running(name: str, node: str = "node-0", *, deleting: bool = False, group: s
 
 def pending(name: str, *, unschedulable_at: datetime | None = None, group: str = "") -> Pod:
     return pod(name, unschedulable_at=unschedulable_at, group=group)
+
+
+def gated(made: Pod) -> Pod:
+    """The pod with a scheduling gate."""
+    return replace(made, spec=replace(made.spec, scheduling_gates=(PodSchedulingGate(),)))
 
 
 def failed(made: Pod) -> Pod:

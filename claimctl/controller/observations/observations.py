@@ -26,7 +26,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
     WriteStatus,
 )
-from claimctl.reservation.facts.pods import claim_names, is_done, is_finished, is_stuck
+from claimctl.reservation.facts.pods import claim_names, is_done, is_finished, may_use
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import is_left_by_kcm
@@ -117,7 +117,7 @@ class Observations:
         if same_to_claims(change):
             return
         for pod in (change.old, change.new):
-            if pod is not None and not is_done(pod) and not is_stuck(pod):
+            if pod is not None and not is_done(pod) and may_use(pod):
                 for name in claim_names(pod):
                     self.claims.recorded.used(ClaimKey(change.namespace, name))
 

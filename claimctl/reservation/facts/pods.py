@@ -93,6 +93,12 @@ def is_stuck(pod: Pod) -> bool:
     return not pod.status.nominated_node_name and unschedulable_since(pod) is not None
 
 
+def may_use(pod: Pod) -> bool:
+    """Whether the pod uses its claims, or may do so soon: no gate keeps it from its scheduler, and
+    it is not stuck."""
+    return not pod.spec.scheduling_gates and not is_stuck(pod)
+
+
 def failed_to_bind(pod: Pod) -> bool:
     """Whether a scheduler failed at the pod by an error, such as a conflict, and tries it again."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
@@ -122,6 +128,9 @@ class Consumers:
     """By UID of a pending pod for which a scheduler found no node: since when."""
     groups: dict[str, str]
     """By UID of a pod that is in a PodGroup: the group's name."""
+    gated: set[str]
+    """UIDs of the pending pods with scheduling gates: no scheduler looks at them. Whoever gates
+    them may be waiting until the devices are free."""
     ahead: frozenset[str] = frozenset()
     """UIDs of the pending pods whose entries in the claim's list claimctl wrote."""
     relisted: bool = True
@@ -140,7 +149,7 @@ class Consumers:
         Args:
             written: the UIDs of the pods that claimctl listed.
         """
-        table = cls({}, {}, {}, {}, {}, {}, relisted=relisted)
+        table = cls({}, {}, {}, {}, {}, {}, set(), relisted=relisted)
         for pod in pods:
             uid, bound = pod.metadata.uid, is_bound(pod)
             if is_done(pod):
@@ -149,6 +158,8 @@ class Consumers:
                 table.bound[uid] = pod
             else:
                 table.pending[uid] = pod
+                if pod.spec.scheduling_gates:
+                    table.gated.add(uid)
                 since = unschedulable_since(pod)
                 if since is not None and is_stuck(pod):
                     table.stuck[uid] = since
@@ -160,7 +171,7 @@ class Consumers:
     @property
     def count(self) -> int:
         """The number of pods that use the claim, or will soon."""
-        return len(self.bound) + len(self.pending) - len(self.stuck)
+        return len(self.bound) + len(self.pending) - len(self.stuck.keys() | self.gated)
 
     @property
     def alive(self) -> dict[str, Pod]:

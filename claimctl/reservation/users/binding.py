@@ -178,7 +178,7 @@ def _yielding(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> froze
     """UIDs of the pending pods for which the release does not wait until they used the claim."""
     if reason in PENDING_PODS_GIVE_WAY or list_full(snapshot, consumers):
         return frozenset(consumers.pending)
-    return frozenset(consumers.stuck)
+    return frozenset(consumers.stuck) | consumers.gated
 
 
 def left_listed(snapshot: Snapshot, consumers: Consumers) -> frozenset[str]:

@@ -17,6 +17,7 @@ from tests.support.builders import (
     claim,
     deployment_ref,
     finished,
+    gated,
     pending,
     pod_ref,
     reservation,
@@ -87,6 +88,21 @@ def test_pods_that_a_hold_of_an_ended_workload_keeps_out_get_other_devices() -> 
         on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
         on.put(pending("a", unschedulable_at=after(0)))
         assert lists(on.settle(seconds=68))[-1] == ((), True)
+
+
+def test_a_pod_with_a_scheduling_gate_keeps_no_device_of_an_ended_workload() -> None:
+    """Whoever gates it may be waiting until the device is free."""
+    for rules, shared in ((NATIVE, True), (HOLD, False)):
+        created_for = WORKLOAD if shared else None
+        on = stage(claim(WORKLOAD, shared=shared, created_for=created_for), GONE, rules)
+        on.put(gated(pending("a")))
+        assert lists(on.settle(seconds=68))[-1] == ((), True)
+
+
+def test_a_pod_with_a_scheduling_gate_takes_no_device_from_a_workload_that_wants_pods() -> None:
+    on = stage(claim(WORKLOAD), ACTIVE)
+    on.put(gated(pending("a")))
+    assert lists(on.settle(seconds=600)) == []
 
 
 def test_a_fight_is_not_given_up_for_good() -> None:
