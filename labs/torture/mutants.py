@@ -225,7 +225,7 @@ MUTANTS = (
         "list a pod ahead that has a PodGroup",
         "claimctl.reservation.reserved_for.listing_ahead",
         "_is_simple",
-        "pod.metadata.uid in snapshot.consumers.groups or spec.workload_ref is not None",
+        "not _is_listed_alone(snapshot, pod) or spec.workload_ref is not None",
         "False",
     ),
     Mutant(

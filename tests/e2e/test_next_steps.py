@@ -80,7 +80,10 @@ async def _held(_: Cluster, acts: Acts) -> None:
 async def _idle(_: Cluster, acts: Acts) -> None:
     await acts.held(TRAIN, idleTimeoutSeconds=3600)
     await acts.change(TRAIN, {"replicas": 0})
-    await acts.stage.until(lambda: not acts.pods(TRAIN), "its pods are gone")
+    reservations = acts.stage.world.reservations
+    await acts.stage.until(
+        lambda: any(each.status.idle_since for each in reservations.values()), "it is idle"
+    )
 
 
 async def _job(_: Cluster, acts: Acts) -> None:
@@ -151,6 +154,14 @@ async def _without_claim(_: Cluster, acts: Acts) -> None:
     )
 
 
+def _is_silent(served: Cluster, name: str) -> bool:
+    """Whether kube-controller-manager says that the node is not ready."""
+    nodes = (each for each in served.embedded.history() if each.plural == "nodes")
+    *_, last = (each.object() for each in nodes if each.name == name)
+    ready = [each for each in last["status"]["conditions"] if each["type"] == "Ready"]
+    return any(each["status"] != "True" for each in ready)
+
+
 async def _node_is_off(served: Cluster, acts: Acts) -> None:
     """A pod was force-deleted from a node that is silent."""
     await acts.held(TRAIN, forceDeletedPodGraceSeconds=3600)
@@ -169,6 +180,7 @@ async def _node_is_off(served: Cluster, acts: Acts) -> None:
         ),
         "the pods count as force-deleted",
     )
+    await acts.stage.until(lambda: _is_silent(served, node), "the node is silent")
 
 
 STATES = (

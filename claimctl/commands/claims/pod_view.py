@@ -198,6 +198,10 @@ def _advice(findings: PodFindings) -> Iterator[str]:
 
 
 def is_idle(view: ClaimView) -> bool:
-    """Whether the list has a hold, and no ClaimReservation reports a pod that uses the claim."""
+    """Whether the list has a hold, and every ClaimReservation reports since when no pod uses it.
+
+    A status that was not written yet reports no pod either.
+    """
     held = any(map(is_workload, view.claim.status.reserved_for)) and bool(view.reservations)
-    return held and not any(reservation.status.consumers for reservation in view.reservations)
+    statuses = [reservation.status for reservation in view.reservations]
+    return held and not any(status.consumers or not status.idle_since for status in statuses)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from claimctl.commands.claims.advice import workload_advice
 from claimctl.commands.claims.documents import pod_of, workload_of
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload, last_seen
@@ -18,7 +22,8 @@ from tests.support.waiting import asks, has_devices, unschedulable
 async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() -> None:
     server = Server.started()
     has_devices(server, "slice", server.deployment(replicas=0))
-    server.reservation(retentionPolicy="Persistent")
+    since = {"idleSince": "2026-01-01T00:00:00Z"}
+    server.reservation(status=since, retentionPolicy="Persistent")
     has_devices(server, "other", of_class="nic")
     asks(server, "mine")
     server.pod("late", claim="mine", node="")
@@ -40,11 +45,12 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
     assert [one["name"] for one in document["rivals"]] == ["slice"]
 
 
-async def test_a_claim_in_use_is_not_called_idle() -> None:
+@pytest.mark.parametrize("status", [{"consumers": 1}, {}], ids=["in use", "not written yet"])
+async def test_a_claim_in_use_is_not_called_idle(status: dict[str, Any]) -> None:
     server = Server.started()
     reference = server.deployment()
     has_devices(server, "slice", reference, server.pod("user"))
-    server.reservation(status={"consumers": 1})
+    server.reservation(status=status)
     asks(server, "mine")
     server.pod("late", claim="mine", node="")
     found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
