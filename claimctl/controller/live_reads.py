@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -181,10 +182,8 @@ class Investigator:
         try:
             answer = await self._client.get(resource, reference.name, snapshot.namespace)
         except NotFound:
-            answer = None
-            if resource.type is CustomWorkload and not await self._is_served(resource):
-                why = f"the cluster does not serve {resource.plural}.{resource.group} any more"
-                answer = Unreadable(resource, why, snapshot.namespace, reference.name)
+            custom = resource.type is CustomWorkload
+            answer = await self._as_served(resource, snapshot, reference) if custom else None
         except UnreadableObject as error:
             answer = error.unreadable
         return replace(findings, workloads={**findings.workloads, key: answer})
@@ -197,9 +196,22 @@ class Investigator:
                 return custom
         return workload_resource(*_KINDS[reference.api_group, reference.resource])
 
-    async def _is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster serves the kind: a kind that goes takes its objects with it."""
-        return await Discovery(self._client).resource((resource.group, resource.kind)) is not None
+    async def _as_served(
+        self, resource: Resource[Any], snapshot: Snapshot, reference: Reference
+    ) -> Workload | Unreadable | None:
+        """The object of a kind as the cluster serves the kind now; None if it is gone.
+
+        A path answers 404 also when the kind, or this version of it, is not served any more.
+        """
+        served = await Discovery(self._client).resource((resource.group, resource.kind))
+        if served is None:
+            why = f"the cluster does not serve {resource.plural}.{resource.group} any more"
+            return Unreadable(resource, why, snapshot.namespace, reference.name)
+        if served.version == resource.version:
+            return None
+        with suppress(NotFound):
+            return await self._client.get(served, reference.name, snapshot.namespace)
+        return None
 
     async def _children(self, namespace: str, reference: Reference) -> tuple[str, ...] | str:
         """What is left of the objects that the workload made, by LISTs that begin now."""

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.live_reads import MANY_PODS, Findings, Investigator
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import NotFound
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.decision import (
     ConfirmPods,
@@ -30,9 +33,11 @@ from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import FINALIZER
-from claimctl.wire.resources import PODS
+from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.unreadable import Unreadable
+from claimctl.wire.workloads import CustomWorkload
 from tests.support.builders import CLAIM, NAMESPACE, NOW, claim, deployment_ref, reservation
 from tests.support.counting_server import Server, pod_body, server
 from tests.support.spoiling import Spoiling
@@ -259,3 +264,51 @@ async def test_after_a_conflict_it_is_known_whether_a_reservation_ended(change: 
         asked = [ReadClaim(WriteList("1", (deployment_ref(),)))]
         findings = await investigator.answer(known, asked, Findings())
     assert findings.reservation_ended == (change != "nothing")
+
+
+THINGS = Resource("x.io", "v1", "things", "Thing", CustomWorkload)
+OBJECT = CustomWorkload(metadata=ObjectMeta(name="train", uid="uid-train"))
+
+
+class Dropping:
+    """A cluster that has the object, and serves its kind in some versions, or not at all.
+
+    The first version is preferred.
+    """
+
+    def __init__(self, *versions: str, there: bool) -> None:
+        self._versions, self._there = versions, there
+
+    async def get(self, resource: Resource[Any], name: str, namespace: str) -> CustomWorkload:
+        if not self._there or resource.version not in self._versions:
+            raise NotFound("GET", "/", status=404, message="404 page not found")
+        return OBJECT
+
+    async def get_document(self, path: str, type_: Any) -> Any:
+        if path == "/apis":
+            groups = [{"name": "x.io", "preferredVersion": {"version": v}} for v in self._versions]
+            return msgspec.convert({"groups": groups[:1]}, type_)
+        thing = {"name": "things", "kind": "Thing", "namespaced": True}
+        return msgspec.convert({"resources": [thing]}, type_)
+
+
+@pytest.mark.parametrize(
+    ("versions", "there", "gone"),
+    [
+        pytest.param(("v1",), True, False, id="there"),
+        pytest.param(("v1",), False, True, id="gone"),
+        pytest.param(("v2", "v1"), False, True, id="gone, and another version is preferred"),
+        pytest.param(("v2",), True, False, id="there, and its version was dropped"),
+        pytest.param((), True, False, id="the kind was dropped"),
+    ],
+)
+async def test_an_object_is_gone_only_if_its_kind_is_served_without_it(
+    versions: tuple[str, ...], there: bool, gone: bool
+) -> None:
+    kinds = SimpleNamespace(served=lambda group, plural: THINGS)
+    client: Any = Dropping(*versions, there=there)
+    asks = Investigator(client, cast("Any", None), cast("Any", kinds))
+    ref = Reference(api_group="x.io", resource="things", name="train", uid="uid-train")
+    findings = await asks.answer(snapshot(), (ConfirmWorkload(ref),), Findings())
+    (answer,) = findings.workloads.values()
+    assert (answer is None) is gone
