@@ -50,7 +50,7 @@ class Metric(StrEnum):
 
 
 class Span:
-    """One piece of work as a trace shows it. This one drops what it is told."""
+    """One piece of work in a trace. This class records nothing; ``OtelSpan`` does."""
 
     def set(self, **attributes: Value) -> None:
         """Add attributes. A double underscore in a name means a dot."""

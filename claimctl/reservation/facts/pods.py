@@ -129,8 +129,8 @@ class Consumers:
     groups: dict[str, str]
     """By UID of a pod that is in a PodGroup: the group's name."""
     gated: set[str]
-    """UIDs of the pending pods with scheduling gates: no scheduler looks at them. Whoever gates
-    them may be waiting until the devices are free."""
+    """UIDs of the pending pods with scheduling gates. No scheduler looks at such a pod; its gate
+    may stay until the devices are free."""
     ahead: frozenset[str] = frozenset()
     """UIDs of the pending pods whose entries in the claim's list claimctl wrote."""
     relisted: bool = True

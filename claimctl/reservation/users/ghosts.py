@@ -124,12 +124,14 @@ def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
     asked = max((float(seconds) for seconds in graces if seconds is not None), default=0.0)
     where = f"pod {ghost.name} vanished while running on {ghost.node_name or 'a node'}"
     fixed, left = asked, asked - age
-    if None in graces and (signs is None or signs.missing_age is not None):
+    # how long no Lease could be read; None if one can be read
+    missing = age if signs is None else signs.missing_age
+    if None in graces and missing is not None:
         # a kubelet of which nothing is known leaves the pod its grace period, too
         own = float(ghost.termination_grace_period_seconds or 0)
         blind = max(NO_SIGNS_SECONDS, own + WORK_SECONDS + RESTARTED_SECONDS)
-        since = min(age, age if signs is None or signs.missing_age is None else signs.missing_age)
-        fixed, left = max((fixed, left), (blind, blind - since), key=lambda pair: pair[1])
+        blind_left = blind - min(age, missing)
+        fixed, left = (blind, blind_left) if blind_left > left else (fixed, left)
     elif None in graces and signs is not None and not has_ended(ghost, age, signs):
         command = f"claimctl release {snapshot.name} -n {snapshot.namespace}"
         until, text = _until_signs(ghost, age, signs, command)
