@@ -41,6 +41,15 @@ class NodeMachines:
     async def lose(self, node: str) -> None:
         self.node(node).kill_kubelet()
 
+    async def cut_off(self, node: str, seconds: float) -> None:
+        """Stop a kubelet for a time: it hears of nothing, sends no sign of life, and goes on."""
+        server = self.node(node).kubelet.server
+        server.pause()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            server.resume()
+
     def switch_off(self, node: str) -> None:
         """Switch a node off for good: what was prepared there is not in use any more."""
         self.node(node).die()

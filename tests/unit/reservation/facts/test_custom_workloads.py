@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from claimctl.reservation.facts.custom_workloads import (
     custom_state,
@@ -12,6 +16,7 @@ from claimctl.reservation.facts.custom_workloads import (
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Rule
+from claimctl.wire.base import encode
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workloads import CustomWorkload
 
@@ -55,3 +60,36 @@ def test_a_workload_that_is_missing_is_gone_only_if_a_live_read_says_so() -> Non
     gone = custom_state(RULE, None, frozenset(), "u", confirmed=True)
     assert gone.phase is WorkloadPhase.ABSENT
     assert not with_children(RULE, gone, "u", None).ended
+
+
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "phase": st.sampled_from(("Done", "Running", "", None, 7)),
+        "observedGeneration": st.sampled_from((0, 1, 2, None, "3")),
+    },
+)
+CHILDREN = st.sampled_from((None, "may not list jobs", (), ("Job a",)))
+
+
+@settings(max_examples=1000)
+@given(STATUSES, st.integers(0, 2), CHILDREN, st.booleans(), st.sampled_from(("", "u", "old")))
+def test_whatever_a_status_says_only_a_sure_end_without_children_is_an_end(
+    status: dict[str, Any],
+    generation: int,
+    left: tuple[str, ...] | str | None,
+    there: bool,
+    recorded: str,
+) -> None:
+    """A status may lie, lag or lack its fields, and the right to list children may go."""
+    meta = ObjectMeta(uid="u", generation=generation)
+    gang = CustomWorkload(metadata=meta, status=msgspec.Raw(encode(status)))
+    workload = judged(gang, RULE) if there else None
+    workload_state = custom_state(RULE, workload, frozenset({"job"}), recorded, confirmed=True)
+    seen = with_children(RULE, workload_state, recorded, left)
+    observed = status.get("observedGeneration")
+    behind = isinstance(observed, int) and observed < generation
+    says_end = not there or (status.get("phase") == "Done" and not behind)
+    no_children = left == () or not (workload_state.uid or recorded)
+    assert seen.ended == (says_end and no_children)
+    assert not (seen.wants_nothing and there), "a rule without 'idle' never frees a live workload"
