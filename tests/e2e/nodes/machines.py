@@ -41,8 +41,8 @@ class NodeMachines:
     async def lose(self, node: str) -> None:
         self.node(node).kill_kubelet()
 
-    async def cut_off(self, node: str, seconds: float) -> None:
-        """Stop a kubelet for a time: it hears of nothing, sends no sign of life, and goes on."""
+    async def stop_kubelet(self, node: str, seconds: float) -> None:
+        """Stop a kubelet (SIGSTOP) for some seconds: it hears nothing and sends no sign of life."""
         server = self.node(node).kubelet.server
         server.pause()
         try:
