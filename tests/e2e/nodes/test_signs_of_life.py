@@ -147,9 +147,9 @@ async def test_a_kubelet_that_was_restarted_gets_a_minute_more(stage: Stage) -> 
 async def test_a_stopped_kubelet_hears_of_a_force_deletion_only_when_it_goes_on(
     stage: Stage,
 ) -> None:
-    """Until then its containers use the device, longer than a living node would get.
+    """The kubelet stops for longer than claimctl waits on a living node, and the claim stays.
 
-    The kubelet was not started again, so it takes up its watches where they broke.
+    The kubelet is the same process afterwards, not one that was started again.
     """
     await stage.started()
     await hold_deaf_pods(stage, 1, OWN_GRACE)
