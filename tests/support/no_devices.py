@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from claimctl.reschedule.plan.devices import DeviceCount, Placement, Unit
+from claimctl.reschedule.plan.claims import Claims
+from claimctl.reschedule.plan.inventory import Inventory
+from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.policy import Evictor
-from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.plan.units import ClaimUnits, Unit
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
-from claimctl.reservation.facts.pods import claim_names
+from tests.support.scheduling import NOW
+
+NOTHING = Observed(now=NOW)
 
 
-class NoDevices:
-    """``Devices`` of a cluster where no pod has claims."""
+class NoDevices(Inventory):
+    """The inventory of a cluster where no pod has claims."""
 
-    def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
-        pass
-
-    def undo(self) -> None:
-        pass
-
-    def commit(self) -> None:
-        pass
-
-    def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
-        if pod.spec.resource_claims or claim_names(pod):
-            return Obstacle(Ground.FIT_UNKNOWN, "the claims of the pod were not read")
-        return Placement(pod.metadata.uid, node)
-
-    def take(self, placement: Placement) -> None:
-        pass
-
-    def usage(self, device_class: str) -> Mapping[str, DeviceCount]:
-        return {}
-
-    def requested(self, pod: SchedulingPod, device_class: str) -> int:
-        return 0
+    def __init__(self) -> None:
+        super().__init__(NOTHING)
 
 
-class PodsAlone:
-    """``Units`` of a cluster where no pods belong together."""
+class PodsAlone(ClaimUnits):
+    """The units of a cluster where no pods belong together."""
+
+    def __init__(self) -> None:
+        super().__init__(NOTHING, Claims(NOTHING), NoDevices())
 
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
         return Unit(pods=(pod,))

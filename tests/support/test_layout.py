@@ -90,7 +90,6 @@ NO_TESTS_OF_ITS_NAME = {
     "reschedule/run/steps.py": "data only",
     "reschedule/run/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",
     "reschedule/run/waking.py": "e2e/test_reschedule_unplaceable.py: a refused pod wakes the loop",
-    "reschedule/plan/devices.py": "interfaces only",
     "reschedule/plan/observed.py": "data only",
     "reschedule/plan/policy.py": "data only",
     "reschedule/plan/victims.py": "strategies/test_critical.py and test_resizes.py: who may go",

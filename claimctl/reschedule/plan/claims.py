@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.observed import Observed
+from claimctl.reschedule.plan.published import DeviceId
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod

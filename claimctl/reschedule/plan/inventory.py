@@ -1,4 +1,4 @@
-"""The devices and claims of the cluster, in the state after the moves chosen so far."""
+"""Which devices are free, and which claims stay allocated, after the moves chosen so far."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim
-from claimctl.reschedule.plan.devices import DeviceCount, DeviceId, Placement
 from claimctl.reschedule.plan.observed import Observed
-from claimctl.reschedule.plan.published import PublishedOn, catalogue
+from claimctl.reschedule.plan.published import DeviceId, PublishedOn, catalogue
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.search import CannotTell, Here, find_devices, least_devices
 from claimctl.reschedule.plan.selectors import selects as selected
@@ -26,8 +25,35 @@ _Wanted = tuple[ClaimKey | None, DeviceClaim]
 """A claim that gets an allocation; without a key, the claim of one pod alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a replacement of a pod would use on a node."""
+
+    pod_uid: str
+    node: str
+    devices: tuple[DeviceId, ...] = ()
+    """Devices that are free now."""
+    joins: tuple[tuple[str, str], ...] = ()
+    """Namespace and name of the allocated claims whose lists get one more entry."""
+    allocates: tuple[tuple[tuple[str, str], tuple[DeviceId, ...]], ...] = ()
+    """The claims that the replacement is the first to use again, each with its devices. Claims that
+    are generated for the replacement are not among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCount:
+    used: int
+    published: int
+    """Devices that the class selects and that have no taint."""
+
+
 class Inventory:
-    """Implements ``devices.Devices``."""
+    """The devices and claims of the cluster, in the state after the moves chosen so far.
+
+    A pod that moves first leaves: its generated claims go, and claims that are not sticky become
+    free. Then ``place`` is asked for each node, and one placement is taken. If the pod
+    stays after all, ``undo`` restores the state before ``leave``.
+    """
 
     def __init__(self, observed: Observed, claims: Claims | None = None) -> None:
         self._claims = claims or Claims(observed)
@@ -70,6 +96,14 @@ class Inventory:
     # moves
 
     def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
+        """These pods leave together. No other pods may have left without ``commit`` or ``undo``.
+
+        Args:
+            source_closed: whether their node is closed to their replacements, as a unit with
+                ``close_source`` asks. Then claims that only these pods use become free, also held
+                ones, which the controller gives up. While the node is open they stay allocated,
+                because the replacements are made before the claims are free.
+        """
         uids = frozenset(pod.metadata.uid for pod in pods)
         for pod in pods:
             self._left[pod.metadata.uid] = pod
@@ -81,13 +115,16 @@ class Inventory:
                 self._release(claim)
 
     def undo(self) -> None:
+        """Restore the state before the last ``leave``, also what was taken since."""
         while self._log:
             self._log.pop()()
 
     def commit(self) -> None:
+        """The last ``leave`` and what was taken since hold for good."""
         self._log.clear()
 
     def take(self, placement: Placement) -> None:
+        """The replacement uses the devices and the places in lists from now on."""
         for device in placement.devices:
             self._use(device, 1)
         for key, devices in placement.allocates:
@@ -119,6 +156,11 @@ class Inventory:
     # places
 
     def place(self, pod: SchedulingPod, node: str) -> Placement | Obstacle:
+        """Where the claims of a pod, or of its replacement, would be on the node.
+
+        For a pod that has left, its replacement is meant; for a pending pod, the pod itself. The
+        reason of an obstacle is ``FIT_UNKNOWN`` if this cannot be judged.
+        """
         joins: list[ClaimKey] = []
         wanted: list[_Wanted] = []
         for claim in self._claims.named_by(pod):
@@ -239,9 +281,11 @@ class Inventory:
     # usage
 
     def usage(self, device_class: str) -> Mapping[str, DeviceCount]:
+        """Devices of a class by node, for the nodes that have some (KEP-5004)."""
         return self._usage_of(device_class).by_node
 
     def requested(self, pod: SchedulingPod, device_class: str) -> int:
+        """How many devices of a class a pod has."""
         counted = self._usage_of(device_class).nodes
         return sum(device in counted for claim in self._claims.of(pod) for device in claim.devices)
 

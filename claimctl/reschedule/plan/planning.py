@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.claims import Claims
-from claimctl.reschedule.plan.devices import Devices, Units
 from claimctl.reschedule.plan.fit import Fitter, Volumes
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.ledger import Ledger
@@ -71,7 +70,7 @@ def plan(observed: Observed, policy: Policy) -> Plan:
     return plan_with(observed, policy, inventory, ClaimUnits(observed, claims, inventory))
 
 
-def plan_with(observed: Observed, policy: Policy, devices: Devices, units: Units) -> Plan:
+def plan_with(observed: Observed, policy: Policy, devices: Inventory, units: ClaimUnits) -> Plan:
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
@@ -120,7 +119,7 @@ def _about_effects(policy: Policy) -> Iterator[Note]:
 
 
 def _run(
-    observed: Observed, policy: Policy, volumes: Volumes, devices: Devices, units: Units
+    observed: Observed, policy: Policy, volumes: Volumes, devices: Inventory, units: ClaimUnits
 ) -> Run:
     world = World(
         observed.nodes,

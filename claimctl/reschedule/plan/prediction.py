@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from claimctl.reschedule.plan.devices import Devices, Placement
 from claimctl.reschedule.plan.fit import Fitter, Fitting, Unknown
+from claimctl.reschedule.plan.inventory import Inventory, Placement
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.scoring import scores
 from claimctl.reschedule.plan.world import World, WorldNode, WorldPod
@@ -42,7 +42,7 @@ class Landing:
 class Predictor:
     world: World
     fitter: Fitter
-    devices: Devices
+    devices: Inventory
     _next: int = 0
     _names: list[str] = field(default_factory=list)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from claimctl.reschedule.plan.devices import DeviceId
 from claimctl.reschedule.plan.selectors import Described, describe
 from claimctl.reschedule.shapes.devices import (
     PublishedDevice,
@@ -22,6 +21,9 @@ from claimctl.reschedule.shapes.devices import (
 from claimctl.wire.claims import DeviceTaint, NodeSelector
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and device."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

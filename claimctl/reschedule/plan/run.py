@@ -9,8 +9,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from claimctl.reschedule.plan.budgets import Budgets
-from claimctl.reschedule.plan.devices import Devices, Unit, Units
 from claimctl.reschedule.plan.facts import facts_of, reference
+from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.ledger import Ledger
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import (
@@ -28,6 +28,7 @@ from claimctl.reschedule.plan.policy import Profile
 from claimctl.reschedule.plan.prediction import Landing, Predictor, is_late
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.plan.units import ClaimUnits, Unit
 from claimctl.reschedule.plan.world import Relocation, World, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
@@ -59,8 +60,8 @@ class Run:
 
     world: World
     predictor: Predictor
-    devices: Devices
-    units: Units
+    devices: Inventory
+    units: ClaimUnits
     budgets: Budgets
     ledger: Ledger
     workloads: Mapping[str, str]

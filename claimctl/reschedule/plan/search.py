@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from claimctl.reschedule.plan.devices import DeviceId
-from claimctl.reschedule.plan.published import PublishedOn
+from claimctl.reschedule.plan.published import DeviceId, PublishedOn
 from claimctl.reschedule.plan.selectors import selects
 from claimctl.reschedule.shapes.devices import (
     DeviceClaim,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -20,7 +21,6 @@ from claimctl.reschedule.plan.claims import (
     shares_group,
     stickiness,
 )
-from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.facts import by_name
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.observed import ActingController, Observed
@@ -38,9 +38,24 @@ Pods = dict[str, SchedulingPod]
 """Pods by UID."""
 
 
-class ClaimUnits:
-    """Implements ``devices.Units``."""
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that move together or not at all, sorted by namespace and name.
 
+    ``id`` is empty for a pod alone. With ``close_source``, the node must be closed before the
+    evictions, and ``reallocate`` names the held claims that the controller is to give up.
+    """
+
+    pods: tuple[SchedulingPod, ...]
+    id: str = ""
+    """Never empty if the unit closes its node or asks for claims to be given up."""
+    close_source: bool = False
+    reallocate: tuple[Reallocation, ...] = ()
+    obstacle: Obstacle | None = None
+    """Why the unit cannot be moved to any node."""
+
+
+class ClaimUnits:
     def __init__(self, observed: Observed, claims: Claims, inventory: Inventory) -> None:
         self._claims, self._inventory = claims, inventory
         self._controller, self._now = observed.controller, observed.now
@@ -61,6 +76,7 @@ class ClaimUnits:
         self._reached = lru_cache(maxsize=None)(self._nodes_of)
 
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:
+        """The unit of a bound pod."""
         whole = evictor.move_held_claims is MoveHeldClaims.WHOLE_UNIT
         members = self._link(pod, whole=whole)
         pods = tuple(sorted(members.values(), key=by_name))

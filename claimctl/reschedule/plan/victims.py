@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.policy import Evictor
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.world import WorldPod
 
 

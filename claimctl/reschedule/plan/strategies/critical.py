@@ -21,9 +21,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace as with_unit
 
-from claimctl.reschedule.plan.devices import Placement, Unit
 from claimctl.reschedule.plan.facts import by_name, is_critical, is_critical_by_priority, reference
 from claimctl.reschedule.plan.fit import Unknown
+from claimctl.reschedule.plan.inventory import Placement
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import TaintStep
@@ -36,6 +36,7 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod

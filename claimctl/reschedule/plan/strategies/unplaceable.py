@@ -15,9 +15,9 @@ from datetime import timedelta
 from msgspec.structs import replace as with_fields
 
 from claimctl.reschedule.plan import avoidance, brake
-from claimctl.reschedule.plan.devices import Placement, Unit
 from claimctl.reschedule.plan.facts import by_name, created_at, reference
 from claimctl.reschedule.plan.fit import Unknown
+from claimctl.reschedule.plan.inventory import Placement
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import AvoidStep, Release, TaintStep
@@ -27,6 +27,7 @@ from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
 from claimctl.reschedule.plan.run import Context, Run
+from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.world import PREFER_NO_SCHEDULE, Relocation, WorldPod
 from claimctl.reschedule.shapes.records import RecordedAvoidance
 from claimctl.reschedule.shapes.scheduling import SchedulingPod

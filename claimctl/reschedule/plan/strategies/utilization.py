@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from claimctl.reschedule.plan.devices import Devices
 from claimctl.reschedule.plan.facts import victim_rank
+from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.policy import DEVICE_CLASS_PREFIX, LowNodeUtilization
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
@@ -180,7 +180,7 @@ class Usage:
     """
 
     world: World
-    devices: Devices
+    devices: Inventory
 
     def of(self, node: str, resource: str) -> tuple[int, int] | None:
         """Use and capacity; None if the node has nothing of the resource."""

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.devices import DeviceCount, Placement
-from claimctl.reschedule.plan.inventory import Inventory
+from claimctl.reschedule.plan.inventory import DeviceCount, Inventory, Placement
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from tests.support.devices import (

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.claims import Claims
-from claimctl.reschedule.plan.devices import DeviceId, Placement
-from claimctl.reschedule.plan.inventory import Inventory
+from claimctl.reschedule.plan.inventory import Inventory, Placement
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan, plan_with
@@ -24,6 +23,7 @@ from claimctl.reschedule.plan.policy import (
     Profile,
     RemoveDuplicates,
 )
+from claimctl.reschedule.plan.published import DeviceId
 from claimctl.reschedule.plan.units import ClaimUnits
 from claimctl.reschedule.shapes.devices import ClaimTemplate, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod

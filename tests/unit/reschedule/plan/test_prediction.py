@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from claimctl.reschedule.plan.devices import Placement
 from claimctl.reschedule.plan.fit import Fitter, Volumes
+from claimctl.reschedule.plan.inventory import Placement
 from claimctl.reschedule.plan.prediction import Landing, Predictor, describe
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import HOSTNAME, World
@@ -20,6 +20,7 @@ class Free(NoDevices):
     """Devices are free on some nodes; ``obstacles`` has what is said of the others."""
 
     def __init__(self, **obstacles: Ground) -> None:
+        super().__init__()
         self.obstacles = obstacles
         self.asked: list[str] = []
 

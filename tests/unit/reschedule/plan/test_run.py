@@ -6,20 +6,21 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.planning import plan_with
 from claimctl.reschedule.plan.policy import Evictor, Policy, Profile, RemoveDuplicates, RunLimits
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
-from tests.support.no_devices import NoDevices
+from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import budget, moves, node, observed, pod, reasons
 
 
-class Tied:
+class Tied(PodsAlone):
     """All pods of the owner ``tied`` are one unit."""
 
     def __init__(self, *pods: SchedulingPod, **more: Any) -> None:
+        super().__init__()
         owned = (each for each in pods if each.metadata.name.startswith("t"))
         self.unit = Unit(pods=tuple(owned), id="unit-t", **more)
 
@@ -32,6 +33,7 @@ class Watched(NoDevices):
     """Notes what was done with the devices."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.done: list[str] = []
 
     def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
@@ -101,10 +103,11 @@ def test_the_reason_names_the_pod_that_cannot_come_along() -> None:
     assert skipped.profile == "main"
 
 
-class Growing:
+class Growing(PodsAlone):
     """The first pod moves alone; it belongs to the units of all later ones."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.first: SchedulingPod | None = None
 
     def unit_of(self, pod: SchedulingPod, evictor: Evictor) -> Unit:

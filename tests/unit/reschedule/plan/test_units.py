@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.claims import Claims
-from claimctl.reschedule.plan.devices import Unit
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.policy import Evictor, MoveHeldClaims
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.units import ClaimUnits
+from claimctl.reschedule.plan.units import ClaimUnits, Unit
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.reservations import DowngradePlan

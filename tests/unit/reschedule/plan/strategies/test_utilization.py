@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.devices import DeviceCount
+from claimctl.reschedule.plan.inventory import DeviceCount
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan, plan_with
 from claimctl.reschedule.plan.policy import (
@@ -231,6 +231,7 @@ class Gpus(NoDevices):
     """Four GPUs on each node with a name of g; a pod uses one."""
 
     def __init__(self, used: dict[str, int]) -> None:
+        super().__init__()
         self.used = used
 
     def usage(self, device_class: str) -> Mapping[str, DeviceCount]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from claimctl.reschedule.plan.devices import DeviceCount
+from claimctl.reschedule.plan.inventory import DeviceCount
 from claimctl.reschedule.plan.strategies.utilization import Usage
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
