@@ -8,6 +8,8 @@ import pytest
 import yaml
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.reservation.facts.pods import is_stuck
+from claimctl.wire.pods import Pod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, Workload
@@ -86,6 +88,40 @@ async def test_what_cannot_be_shown_is_one_line_and_the_right_exit_code(director
     assert mixed.err == ("error: names of claims cannot be given together with -A or -l\n")
     assert (nothing.out, nothing.err) == ("", "No claims found: there is no namespace nowhere.\n")
     assert unknown.err.count("\n") == 1
+
+
+@pytest.mark.real_time(120)
+async def test_get_names_the_pods_that_wait_for_devices_held_idle(directory: Path) -> None:
+    """The waiting pod asks for more devices than a node has, so it waits on every cluster."""
+    async with cluster(HOLD, directory) as served:
+        acts = Acts(served.stage, native=False)
+        await acts.room("ml")
+        await acts.held(TRAIN, retentionPolicy="Persistent")
+        in_use = await served.claimctl("get", "-A", "--idle", "-o", "json")
+        large = objects.claim("ml", "beside", served.stage.resource_api)
+        request = large["spec"]["devices"]["requests"][0]
+        request.get("exactly", request)["count"] = 20
+        await served.stage.user.create(large)
+        await served.stage.user.create(objects.deployment(PLAIN))
+        await acts.change(TRAIN, {"replicas": 0})
+        await served.stage.until(
+            lambda: not acts.pods(TRAIN) and all(map(is_stuck, acts.pods(PLAIN) or [Pod()])),
+            "the pods of train are gone, and the pod of plain is unschedulable",
+        )
+        (waiting,) = acts.pods(PLAIN)
+        table = await served.claimctl("get", "-n", "ml", "--idle")
+        wide = await served.claimctl("get", "-A", "--idle", "-o", "wide")
+        listed = await served.claimctl("get", "-A", "--idle", "-o", "json")
+        as_yaml = await served.claimctl("get", "-A", "--idle", "-o", "yaml")
+    name = f"ml/{waiting.metadata.name}"
+    assert in_use.document["items"] == []
+    for shown in (table, wide):
+        head, row = shown.out.splitlines()
+        assert head.split()[-3:] == ["IDLE", "UNTIL", "WAITING"]
+        assert row.endswith(f"  the workload ends   {name}")
+    (item,) = listed.document["items"]
+    assert (item["name"], item["idle"]["waitingPods"]) == ("slice", [name])
+    assert yaml.safe_load(as_yaml.out)["items"][0]["idle"] == item["idle"]
 
 
 @pytest.mark.real_time(120)

@@ -34,6 +34,7 @@ def unschedulable(server: Server, name: str) -> None:
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
+        "lastTransitionTime": f"{server.clock.now():%Y-%m-%dT%H:%M:%SZ}",
         "message": "0/1 nodes are available: 1 cannot allocate all claims.",
     }
     server.admin.patch("pods", NAMESPACE, name, {"status": {"conditions": [condition]}}, "status")

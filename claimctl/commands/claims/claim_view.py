@@ -28,6 +28,8 @@ class ClaimView:
     claim: ResourceClaim
     pods: tuple[Pod, ...]
     reservations: tuple[ClaimReservation, ...]
+    waiting: tuple[str, ...] | None = None
+    """Pods that wait for devices of the claim's classes, as namespace/name; None: not looked for"""
 
     @property
     def namespace(self) -> str:

@@ -50,6 +50,17 @@ class ConsumerCounts(Part, frozen=True):
     pending: int
 
 
+class IdleDevices(Part, frozen=True):
+    """Devices that a workload holds while no pod uses them."""
+
+    since: str | None
+    until: Annotated[str, says("a time, or what has to happen before")]
+    waiting_pods: Annotated[
+        Names | None,
+        says("namespace/name of pods that wait for devices of the same classes; only with --idle"),
+    ]
+
+
 class ClaimSummary(Part, frozen=True):
     namespace: str
     name: str
@@ -62,6 +73,7 @@ class ClaimSummary(Part, frozen=True):
     reservations: Annotated[Names, says("names of ClaimReservations")]
     retention_policies: Names
     release_asked: Annotated[bool, says("whether a release is asked for, and waits")]
+    idle: IdleDevices | None
     creation_timestamp: str | None
     age_seconds: int | None
 
@@ -89,9 +101,18 @@ def summary_of(view: ClaimView, now: datetime) -> ClaimSummary:
             reservation.spec.retention_policy for reservation in view.reservations
         ),
         release_asked=view.release_asked,
+        idle=IdleDevices(since=utc(view.idle_since), until=end_of(view), waiting_pods=view.waiting)
+        if view.is_idle
+        else None,
         creation_timestamp=utc(created),
         age_seconds=int((now - created).total_seconds()) if created else None,
     )
+
+
+def end_of(view: ClaimView) -> str:
+    """Until when the devices of an idle claim are held: a time, or what has to happen before."""
+    until = view.held_until()
+    return until if isinstance(until, str) else f"{utc(until)}"
 
 
 class ClaimList(Document, frozen=True):

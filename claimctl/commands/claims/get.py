@@ -69,8 +69,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         bool,
         typer.Option(
             "--idle",
-            help="Show only claims whose devices are held while no pod uses them, with since when "
-            "and until when. [default: off]",
+            help="Show only claims whose devices are held while no pod uses them: since when, "
+            "until when, and which pods wait for devices of the same classes. [default: off]",
         ),
     ] = False,
     no_headers: Annotated[

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import compress
 
 import typer
 
-from claimctl.cli.documents import utc
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, kind_of, resource_name
@@ -17,11 +17,16 @@ from claimctl.cli.output import Column, Table, columns, print_document, print_ta
 from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims.claim_view import ClaimView, views
-from claimctl.commands.claims.documents import list_of
+from claimctl.commands.claims.device_classes import (
+    CLAIMS_WITH_REQUESTS,
+    everywhere,
+    waiting_pods,
+)
+from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.explain_work import others_than
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
-from claimctl.text import age
+from claimctl.text import age, listed
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODS, RESOURCECLAIMS
 from claimctl.wire.seams import Clock
@@ -36,7 +41,8 @@ class ClaimsWanted:
         namespace: "" means all namespaces.
         sort_by: a column of the table; '' keeps the order of the server.
         head: whether to print the titles of the columns.
-        idle: only claims whose devices a workload holds without a pod, with their times.
+        idle: only claims whose devices a workload holds without a pod, with their times and the
+            pods that wait for such devices.
     """
 
     namespace: str
@@ -100,9 +106,9 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
 
 
 def _rows(shown: list[ClaimView], made: Table) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The rows by claim, without the age, which changes by itself."""
-    age = [column.title for column in made.columns].index("AGE")
-    rows = (row[:age] + row[age + 1 :] for row in made.rows)
+    """The rows by claim, without the ages, which change by themselves."""
+    kept = [column.title not in {"AGE", "IDLE"} for column in made.columns]
+    rows = (tuple(compress(row, kept)) for row in made.rows)
     return {(view.namespace, view.name): row for view, row in zip(shown, rows, strict=True)}
 
 
@@ -135,7 +141,17 @@ async def gather(
     reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     shown = views(claims, pods.items, reserved.items)
-    return [view for view in shown if view.is_idle] if wanted.idle else shown
+    if wanted.idle:
+        idle = [view for view in shown if view.is_idle]
+        return await _with_waiting(client, wanted.namespace, idle) if idle else []
+    return shown
+
+
+async def _with_waiting(client: Client, namespace: str, idle: list[ClaimView]) -> list[ClaimView]:
+    """The claims with the pods that wait for devices of their classes, in any namespace."""
+    claims = await everywhere(client, CLAIMS_WITH_REQUESTS, namespace)
+    waiting = waiting_pods(claims, await everywhere(client, PODS, namespace))
+    return [replace(view, waiting=waiting.get(view.claim.metadata.uid, ())) for view in idle]
 
 
 def in_order(shown: list[ClaimView], column: str) -> list[ClaimView]:
@@ -202,7 +218,7 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
         ),
     )
     if wanted.idle:
-        head = (*head, Column("IDLE"), Column("UNTIL"))
+        head = (*head, *columns("IDLE", "UNTIL", "WAITING"))
     rows: tuple[tuple[str, ...], ...] = tuple(
         (
             view.name,
@@ -230,10 +246,9 @@ def table(shown: list[ClaimView], now: datetime, wanted: ClaimsWanted, empty: st
     )
 
 
-def _idle(view: ClaimView, now: datetime) -> tuple[str, str]:
-    """For how long no pod was wanted, and until when the devices are held."""
-    until = view.held_until()
-    return age(view.idle_since, now), until if isinstance(until, str) else str(utc(until))
+def _idle(view: ClaimView, now: datetime) -> tuple[str, str, str]:
+    """For how long no pod was wanted, until when the devices are held, and who waits for such."""
+    return age(view.idle_since, now), end_of(view), listed(view.waiting or ())
 
 
 def _nodes(nodes: tuple[str, ...]) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.claim_view import views
+from claimctl.commands.claims.device_classes import (
+    CLAIMS_WITH_REQUESTS,
+    device_classes,
+    everywhere,
+)
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
@@ -26,7 +29,6 @@ from claimctl.wire.resources import (
     PODGROUPS,
     PODS,
     REPLICASETS,
-    RESOURCECLAIMS,
     read_as,
 )
 from claimctl.wire.seams import Clock
@@ -34,21 +36,9 @@ from claimctl.wire.workloads import CustomWorkload, Workload, template_of
 
 _WHOLE_PODS = read_as(PODS, SchedulingPod)
 """With the fields that tell why a node refused a pod."""
-_WHOLE_CLAIMS = read_as(RESOURCECLAIMS, SchedulingClaim)
-"""With the classes of devices that they ask for."""
 
 SHOWN = 3
 """How many waiting pods of a workload are explained."""
-
-
-def device_classes(claim: SchedulingClaim) -> frozenset[str]:
-    """What the claim asks for; v1 has the classes below ``exactly``, v1beta1 in the request."""
-    requests = [
-        part
-        for request in claim.spec.devices.requests
-        for part in (request, request.exactly, *request.first_available)
-    ]
-    return frozenset(part.device_class_name for part in requests if part) - {""}
 
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
@@ -153,41 +143,24 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
     if not waiting:
         return ()
     place = findings.pod.metadata.namespace
-    every = await _everywhere(client, _WHOLE_CLAIMS, place)
+    every = await everywhere(client, CLAIMS_WITH_REQUESTS, place)
     own = [
         claim
         for claim in every
         if claim.metadata.namespace == place and claim.metadata.name in waiting
     ]
     wanted = frozenset(name for claim in own for name in device_classes(claim))
-    uids = {
-        claim.metadata.uid
-        for claim in every
-        if claim.status.allocation is not None and device_classes(claim) & wanted
-    }
     claims = [
         claim
-        for claim in await _everywhere(client, RESOURCECLAIMS, place)
-        if claim.metadata.uid in uids
+        for claim in every
+        if claim.status.allocation is not None and device_classes(claim) & wanted
     ]
-    reserved = await _everywhere(client, CLAIMRESERVATIONS, place)
+    reserved = await everywhere(client, CLAIMRESERVATIONS, place)
     rivals = [
         RivalClaim(view.namespace, view.name, view.devices, view.holders, is_idle(view))
         for view in views(claims, (), reserved)
     ]
     return tuple(sorted(rivals, key=lambda rival: not rival.idle))
-
-
-async def _everywhere(client: Client, resource: Any, namespace: str) -> tuple[Any, ...]:
-    """The objects of all namespaces; if the user may not list them, those of ``namespace``."""
-    for where in ("", namespace):
-        try:
-            return (await client.list(resource, where, partial=True)).items
-        except Forbidden:
-            continue
-        except NotFound:
-            break
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

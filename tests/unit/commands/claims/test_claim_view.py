@@ -88,6 +88,7 @@ def test_the_document_is_stable() -> None:
         "reservations": ["train-slice"],
         "retentionPolicies": ["WhileRunning"],
         "releaseAsked": False,
+        "idle": None,
         "creationTimestamp": None,
         "ageSeconds": None,
     }

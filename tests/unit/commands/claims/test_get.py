@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,8 @@ from claimctl.cli.options import claim_name
 from claimctl.commands.claims.get import SORTABLE
 from claimctl.commands.claims.get_work import ClaimsWanted, gather, in_order, run
 from tests.support.claim_server import NAMESPACE, TRAIN, Server
-from tests.support.waiting import asks, has_devices
+from tests.support.printed import checked
+from tests.support.waiting import asks, has_devices, unschedulable
 
 
 async def test_get_shows_the_rest_and_warns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,23 +83,33 @@ def test_a_column_that_is_not_there_is_bad_input(capsys: pytest.CaptureFixture[s
     assert "'nosuch' is not one of name, state, devices" in capsys.readouterr().err
 
 
-async def test_idle_devices_have_their_times(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_idle_devices_have_their_times_and_who_waits_for_such(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     made = Server.started()
     train = made.deployment(replicas=0)
-    made.claim("slice", train)
+    has_devices(made, "slice", train)
     since = made.clock.now() - timedelta(seconds=30)
     status = made.held_status(train) | {"idleSince": f"{since:%Y-%m-%dT%H:%M:%SZ}"}
     made.reservation(status=status, idleTimeoutSeconds=90)
-    made.claim("used")
-    made.pod("a", claim="used")
+    has_devices(made, "used", made.pod("a", claim="used"))
+    asks(made, "asked")
+    names = [f"late-{number}" for number in range(5)]
+    for name in names:
+        made.pod(name, claim="asked", node="")
+        unschedulable(made, name)
     wanted = ClaimsWanted(NAMESPACE, idle=True)
     now = made.clock.now()
+    end = f"{since.replace(microsecond=0) + timedelta(seconds=90):%Y-%m-%dT%H:%M:%SZ}"
     assert await run(made.client, now, wanted, Output.TABLE) == 0
-    head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split()[-2:] == ["IDLE", "UNTIL"]
-    end = since.replace(microsecond=0) + timedelta(seconds=90)
-    assert [row.split()[0] for row in rows] == ["slice"]
-    assert rows[0].split()[-1] == f"{end:%Y-%m-%dT%H:%M:%SZ}"
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[-3:] == ["IDLE", "UNTIL", "WAITING"]
+    assert row.split()[0] == "slice"
+    assert row.endswith(f"  {end}   ml/late-0, ml/late-1, ml/late-2 and 2 more")
+    assert await run(made.client, now, wanted, Output.JSON) == 0
+    (item,) = checked(json.loads(capsys.readouterr().out))["items"]
+    assert item["idle"]["until"] == end
+    assert item["idle"]["waitingPods"] == [f"ml/{name}" for name in names]
 
 
 async def test_without_idle_devices_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

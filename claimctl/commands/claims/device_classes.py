@@ -1,0 +1,81 @@
+"""Claims and the pods that wait, by device class: who has such devices, and who needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.reschedule.shapes.devices import SchedulingClaim
+from claimctl.reservation.facts.pods import claim_names, is_done, is_stuck
+from claimctl.wire.pods import Pod
+from claimctl.wire.resources import RESOURCECLAIMS, read_as
+
+CLAIMS_WITH_REQUESTS = read_as(RESOURCECLAIMS, SchedulingClaim)
+
+
+def device_classes(claim: SchedulingClaim) -> frozenset[str]:
+    """The classes by which the claim has its devices; if it has none, those it asks for.
+
+    The results of an allocation name an alternative of ``firstAvailable`` as request/alternative.
+    v1 has the class below ``exactly``, v1beta1 in the request. A request with ``adminAccess`` takes
+    devices from nobody.
+    """
+    requests = [
+        (name, part)
+        for request in claim.spec.devices.requests
+        for name, part in (
+            (request.name, request),
+            (request.name, request.exactly),
+            *((f"{request.name}/{choice.name}", choice) for choice in request.first_available),
+        )
+        if part is not None and part.device_class_name and not part.admin_access
+    ]
+    met = {device.request for device in claim.devices}
+    return frozenset(
+        part.device_class_name
+        for name, part in requests
+        if claim.status.allocation is None or name in met
+    )
+
+
+def waiting_pods(
+    claims: Collection[SchedulingClaim], pods: Iterable[Pod]
+) -> dict[str, tuple[str, ...]]:
+    """By UID of a claim with devices: the pods, as namespace/name, that wait for such devices.
+
+    A scheduler has found no node for such a pod, and a claim of the pod has no devices and asks for
+    a class of these. Only the scheduler knows whether these devices would do: the pod may need
+    others of the class, or more than devices.
+    """
+    asked = {
+        (claim.metadata.namespace, claim.metadata.name): device_classes(claim)
+        for claim in claims
+        if claim.status.allocation is None and not claim.metadata.deleting
+    }
+    waiting: dict[str, set[str]] = {}
+    for pod in pods:
+        meta = pod.metadata
+        for name in claim_names(pod) if is_stuck(pod) and not is_done(pod) else ():
+            for device_class in asked.get((meta.namespace, name), ()):
+                waiting.setdefault(device_class, set()).add(f"{meta.namespace}/{meta.name}")
+    return {
+        claim.metadata.uid: tuple(
+            sorted({pod for name in device_classes(claim) for pod in waiting.get(name, ())})
+        )
+        for claim in claims
+        if claim.status.allocation is not None
+    }
+
+
+async def everywhere(client: Client, resource: Any, namespace: str) -> tuple[Any, ...]:
+    """The objects of all namespaces; if the user may not list them, those of ``namespace``."""
+    for where in ("", namespace):
+        try:
+            return (await client.list(resource, where, partial=True)).items
+        except Forbidden:
+            continue
+        except NotFound:
+            break
+    return ()
