@@ -34,11 +34,7 @@ def deferred(pod: SchedulingPod) -> Condition | None:
 
 
 def held(pod: SchedulingPod) -> Amounts:
-    """What the pod takes up for its kubelet.
-
-    Raises:
-        ValueError: a request is no quantity.
-    """
+    """What the pod takes up for its kubelet."""
     return _both(held_requests(pod))
 
 
@@ -102,11 +98,7 @@ def _grant(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) 
 
 
 def account(node: WorldNode) -> Account:
-    """The account of a node, with the pods that are on it in the ``World``.
-
-    Raises:
-        ValueError: a request is no quantity.
-    """
+    """The account of a node, with the pods that are on it in the ``World``."""
     bound = [pod for pod in node.pods.values() if pod.pod.spec.node_name == node.name]
     amounts = {pod.uid: held(pod.pod) for pod in bound}
     return Account((node.cpu, node.memory), amounts, tuple(_in_order(_waiting(bound, amounts))))

@@ -1,7 +1,8 @@
 """What a pod requests, as the scheduler counts it and as its kubelet does.
 
 Quantities are exact whole numbers, by the rules of apimachinery's ``resource``: milli-CPU for cpu
-and whole units for everything else, rounded up (``MilliValue`` and ``Value``).
+and whole units for everything else, rounded up (``MilliValue`` and ``Value``). Every function here
+raises ValueError for a text that is no quantity.
 
 The sum is that of PodRequests (component-helpers). The three counts differ for a container that is
 being resized:
@@ -16,7 +17,7 @@ being resized:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -33,53 +34,58 @@ from claimctl.reschedule.shapes.scheduling import (
 from claimctl.wire.meta import find_condition
 
 CPU, MEMORY, PODS = "cpu", "memory", "pods"
-DEFAULT_MILLI_CPU, DEFAULT_MEMORY = 100, 200 * 1024 * 1024
+_ASSUMED = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 """What a container without a request counts when nodes are scored (DefaultMilliCPURequest)."""
 _POD_LEVEL = (CPU, MEMORY)
 _HUGE_PAGES = "hugepages-"
 
+_Count = Callable[[dict[str, int], Resources | None, ResourceList | None], dict[str, int]]
+"""From what a spec asks for, what is in force and what is admitted: what counts."""
+
 
 def pod_requests(pod: SchedulingPod) -> dict[str, int]:
-    """The requests of the pod by resource name, without the one place among the node's pods.
-
-    Raises:
-        ValueError: a request is no quantity.
-    """
-    return _requests(pod, _scheduled, infeasible=_is_infeasible(pod))
+    """The requests of the pod by resource name, without the one place among the node's pods."""
+    return _requests(pod, _scheduled(pod))
 
 
 def desired_requests(pod: SchedulingPod) -> dict[str, int]:
-    """What the spec asks for, whatever the kubelet has admitted.
-
-    Raises:
-        ValueError: a request is no quantity.
-    """
-    return _requests(pod, _desired)
+    """What the spec asks for, whatever the kubelet has admitted."""
+    return _requests(pod, lambda asked, _, __: asked)
 
 
 def held_requests(pod: SchedulingPod) -> dict[str, int]:
     """What the pod takes up on its node for its kubelet: the most of admitted and in force.
 
     Where the kubelet reports nothing as admitted, the spec counts.
-
-    Raises:
-        ValueError: a request is no quantity.
     """
     return _requests(pod, _held)
 
 
-_Count = Callable[[dict[str, int], Resources | None, ResourceList | None, bool], dict[str, int]]
-"""From the spec, what is in force, what is admitted, and whether the resize is infeasible."""
+def scored_requests(pod: SchedulingPod) -> tuple[int, int]:
+    """Milli-CPU and bytes of memory with which the scheduler scores nodes."""
+    total = _requests(pod, _scheduled(pod), _ASSUMED)
+    return total.get(CPU, 0), total.get(MEMORY, 0)
 
 
-def _desired(
-    asked: dict[str, int], _: Resources | None, __: ResourceList | None, ___: bool
-) -> dict[str, int]:
-    return asked
+def _scheduled(pod: SchedulingPod) -> _Count:
+    pending = find_condition(pod.status.conditions, "PodResizePending")
+    infeasible = pending is not None and pending.reason == "Infeasible"
+
+    def count(
+        asked: dict[str, int], actual: Resources | None, allocated: ResourceList | None
+    ) -> dict[str, int]:
+        if actual is None:
+            return asked
+        total = {} if infeasible else asked
+        raise_to(total, amounts(actual.requests))
+        raise_to(total, amounts(allocated))
+        return total
+
+    return count
 
 
 def _held(
-    asked: dict[str, int], actual: Resources | None, allocated: ResourceList | None, _: bool
+    asked: dict[str, int], actual: Resources | None, allocated: ResourceList | None
 ) -> dict[str, int]:
     # a list of admitted resources is complete: the kubelet admits a container as a whole
     total = amounts(allocated) if allocated is not None else asked
@@ -87,42 +93,37 @@ def _held(
     return total
 
 
-def _requests(pod: SchedulingPod, count: _Count, *, infeasible: bool = False) -> dict[str, int]:
-    total = _of_containers(pod, {}, count, infeasible=infeasible)
-    for name, number in _pod_level(pod, count, infeasible=infeasible).items():
+def _requests(
+    pod: SchedulingPod, count: _Count, assumed: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The sum for the pod.
+
+    Args:
+        assumed: what a container without a request counts, unless the pod as a whole has one.
+    """
+    status, level = pod.status, amounts(pod.spec.resources.requests if pod.spec.resources else None)
+    if level:
+        level = count(level, status.resources, status.allocated_resources)
+    defaults = {name: number for name, number in (assumed or {}).items() if name not in level}
+    total = _of_containers(pod, defaults, count)
+    for name, number in level.items():
         if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
             total[name] = number
     add(total, amounts(pod.spec.overhead))
     return total
 
 
-def scored_requests(pod: SchedulingPod) -> tuple[int, int]:
-    """Milli-CPU and bytes of memory with which the scheduler scores nodes.
-
-    Raises:
-        ValueError: a request is no quantity.
-    """
-    infeasible = _is_infeasible(pod)
-    level = _pod_level(pod, _scheduled, infeasible=infeasible)
-    assumed = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY}
-    defaults = {name: n for name, n in assumed.items() if name not in level}
-    total = _of_containers(pod, defaults, _scheduled, infeasible=infeasible)
-    total.update({name: level[name] for name in _POD_LEVEL if name in level})
-    add(total, amounts(pod.spec.overhead))
-    return total.get(CPU, 0), total.get(MEMORY, 0)
-
-
 def _of_containers(
-    pod: SchedulingPod, defaults: Mapping[str, int], count: _Count, *, infeasible: bool
+    pod: SchedulingPod, defaults: Mapping[str, int], count: _Count
 ) -> dict[str, int]:
     total: dict[str, int] = {}
-    for container, status in _with_status(pod.spec.containers, pod.status.container_statuses):
-        add(total, _of_container(container, status, defaults, count, infeasible=infeasible))
+    containers = pod.spec.containers, pod.status.container_statuses
+    for _, asked in _counted(*containers, defaults, count):
+        add(total, asked)
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
-    inits = _with_status(pod.spec.init_containers, pod.status.init_container_statuses)
-    for container, status in inits:
-        asked = _of_container(container, status, defaults, count, infeasible=infeasible)
+    inits = pod.spec.init_containers, pod.status.init_container_statuses
+    for container, asked in _counted(*inits, defaults, count):
         if container.restart_policy == "Always":
             add(total, asked)
             add(sidecars, asked)
@@ -134,52 +135,19 @@ def _of_containers(
     return total
 
 
-def _with_status(
-    containers: Sequence[Container], statuses: Sequence[SchedulingContainerStatus]
-) -> list[tuple[Container, SchedulingContainerStatus | None]]:
-    statuses_by_name = {status.name: status for status in statuses}
-    return [(container, statuses_by_name.get(container.name)) for container in containers]
-
-
-def _of_container(
-    container: Container,
-    status: SchedulingContainerStatus | None,
+def _counted(
+    containers: Sequence[Container],
+    statuses: Sequence[SchedulingContainerStatus],
     defaults: Mapping[str, int],
     count: _Count,
-    *,
-    infeasible: bool,
-) -> dict[str, int]:
-    asked = amounts(container.resources.requests)
-    if status is not None:
-        asked = count(asked, status.resources, status.allocated_resources, infeasible)
-    return {**defaults, **asked}
-
-
-def _scheduled(
-    asked: dict[str, int],
-    actual: Resources | None,
-    allocated: ResourceList | None,
-    infeasible: bool,
-) -> dict[str, int]:
-    if actual is None:
-        return asked
-    total = {} if infeasible else asked
-    raise_to(total, amounts(actual.requests))
-    raise_to(total, amounts(allocated))
-    return total
-
-
-def _pod_level(pod: SchedulingPod, count: _Count, *, infeasible: bool) -> dict[str, int]:
-    asked = amounts(pod.spec.resources.requests if pod.spec.resources else None)
-    status = pod.status
-    if not asked:
-        return asked
-    return count(asked, status.resources, status.allocated_resources, infeasible)
-
-
-def _is_infeasible(pod: SchedulingPod) -> bool:
-    pending = find_condition(pod.status.conditions, "PodResizePending")
-    return pending is not None and pending.reason == "Infeasible"
+) -> Iterator[tuple[Container, dict[str, int]]]:
+    """The containers, each with what counts of it."""
+    by_name = {status.name: status for status in statuses}
+    for container in containers:
+        asked, status = amounts(container.resources.requests), by_name.get(container.name)
+        if status is not None:
+            asked = count(asked, status.resources, status.allocated_resources)
+        yield container, {**defaults, **asked}
 
 
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)")

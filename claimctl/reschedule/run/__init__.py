@@ -1,1 +1,4 @@
-"""The shell around ``claimctl.reschedule.plan``: it reads the cluster and the policy, and acts."""
+"""The shell around ``claimctl.reschedule.plan``: it reads the cluster and the policy, and acts.
+
+What sends requests raises KubeError if one fails; docstrings say what else is raised.
+"""

@@ -56,7 +56,6 @@ class Avoiding:
 
         Raises:
             NoRecord: there is no record, so pods avoid nothing.
-            KubeError: a request failed.
         """
         if not steps:
             return []
@@ -84,11 +83,7 @@ class Avoiding:
         return []
 
     async def release(self, pod: PodRef) -> bool:
-        """Remove the brake's gate from a pod; whether it was there.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """Remove the brake's gate from a pod; whether it was there."""
 
         def change(present: SchedulingPod) -> dict[str, Any]:
             if present.metadata.uid != pod.uid or not is_braked(present):
@@ -101,20 +96,12 @@ class Avoiding:
         return done is Changed.WRITTEN
 
     async def forget(self) -> None:
-        """Remove all avoidances from the record.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """Remove all avoidances from the record."""
         if await self.records.read() is not None:
             await self.records.change(lambda status: with_fields(status, avoidances=()))
 
     async def stop(self) -> int:
-        """Forget all avoidances and let all braked pods go; how many pods went.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """Forget all avoidances and let all braked pods go; how many pods went."""
         await self.forget()
         released = 0
         for pod in await braked_pods(self.client):
@@ -123,11 +110,7 @@ class Avoiding:
 
 
 async def braked_pods(client: Client) -> list[PodRef]:
-    """The pods that have the brake's gate.
-
-    Raises:
-        KubeError: a request failed.
-    """
+    """The pods that have the brake's gate."""
     pods = (await client.list(SCHEDULING_PODS, partial=True)).items
     return [
         PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)

@@ -14,11 +14,7 @@ from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
 async def see_help(client: Client, group: MoveGroup, wanted: PodRef) -> Help:
-    """Read the pod for which the group was to leave.
-
-    Raises:
-        KubeError: the request failed.
-    """
+    """Read the pod for which the group was to leave."""
     try:
         pod = await client.get(SCHEDULING_PODS, wanted.name, wanted.namespace)
     except NotFound:

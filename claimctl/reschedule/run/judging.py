@@ -65,11 +65,7 @@ class Judgement:
         return news and any(flight.owner.kind in AT_ONCE for flight in self.landings.open)
 
     async def against(self, group: MoveGroup) -> str:
-        """Why the cluster as it is now does not call for the group; '' if it does.
-
-        Raises:
-            KubeError: the cluster cannot be read.
-        """
+        """Why the cluster as it is now does not call for the group; '' if it does."""
         surprises = self._surprises()
         if self.plan_again is None or not surprises or not self._concerns(group):
             return ""

@@ -177,11 +177,7 @@ class Landings:
         )
 
     async def look(self) -> None:
-        """Find the replacements that have a node now, and those that will not come.
-
-        Raises:
-            KubeError: an owner cannot be read.
-        """
+        """Find the replacements that have a node now, and those that will not come."""
         for flight in self.open:
             await self._judge(flight)
         for flight in self.open:

@@ -58,11 +58,7 @@ class MoveMemory:
         self.report.notes.append(f"this run is not remembered: {error}")
 
     async def keep(self, *, last: bool = False) -> None:
-        """Write the record if it is time, or if this is the end of the run.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """Write the record if it is time, or if this is the end of the run."""
         now = self.clock.monotonic()
         due = last or self._kept is None or now >= self._kept + EVERY_SECONDS
         if self._missing or not self._at or not due:

@@ -113,11 +113,7 @@ class Observation:
     _unreadable: list[Unreadable] = field(default_factory=list)
 
     async def read(self) -> Observed:
-        """Everything.
-
-        Raises:
-            KubeError: a request failed, or a right is missing.
-        """
+        """Everything."""
         record = await self.records.read()
         # claims before pods; budgets after pods, so that they know of the pods' readiness
         claims = await self._list(CLAIMS)
@@ -166,11 +162,7 @@ class Observation:
         )
 
     async def read_pods(self, before: Observed) -> Observed:
-        """The same picture with the claims and pods of now.
-
-        Raises:
-            KubeError: a request failed.
-        """
+        """The same picture with the claims and pods of now."""
         claims = await self._list(CLAIMS) if before.claims else ()
         pods = await self._list(ALL_PODS)
         return replace(before, claims=claims, pods=pods, unreadable=tuple(self._unreadable))
@@ -198,11 +190,7 @@ def _last_seen(event: Event) -> tuple[str, str]:
 
 
 async def keeps_off(client: Client) -> bool:
-    """Whether the policy claimctl-avoidance and its binding are in the cluster.
-
-    Raises:
-        KubeError: a request failed, or a right is missing.
-    """
+    """Whether the policy claimctl-avoidance and its binding are in the cluster."""
     for version in ADMISSION_VERSIONS:
         try:
             for kind, plural in _ADMISSION.items():

@@ -67,11 +67,7 @@ class PodWatch:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def follow(self, namespace: str) -> None:
-        """Follow the pods of a namespace from now on.
-
-        Raises:
-            KubeError: they cannot be listed.
-        """
+        """Follow the pods of a namespace from now on."""
         if namespace not in self._spaces:
             space = _Space()
             version = await self._list(namespace, space)

@@ -50,7 +50,6 @@ class Records:
 
         Raises:
             UnreadableObject: a record cannot be read, so nobody knows which taints it has.
-            KubeError: the request failed.
         """
         try:
             return (await self.client.list(RESCHEDULERECORDS)).items
@@ -67,7 +66,6 @@ class Records:
         Raises:
             NoRecord: the kind is not served.
             Conflict: other processes wrote again and again.
-            KubeError: a request failed.
         """
         wanted = RescheduleRecordStatus()
 
@@ -86,7 +84,6 @@ class Records:
         Raises:
             NoRecord: the kind is not served.
             Forbidden: the right to create the record or to write its status is missing.
-            KubeError: a request failed.
         """
         await self._write(lambda _: {"status": {}})
 

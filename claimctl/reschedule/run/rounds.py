@@ -27,11 +27,7 @@ from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
 async def look(client: Client, step: ResizeStep) -> Left | None:
-    """Whether the resize still waits as the plan saw it: then None.
-
-    Raises:
-        KubeError: a request failed.
-    """
+    """Whether the resize still waits as the plan saw it: then None."""
     try:
         pod = await client.get(SCHEDULING_PODS, step.pod.name, step.pod.namespace)
     except NotFound:

@@ -63,11 +63,7 @@ class Runner:
     _reactions: int = 0
 
     async def plan(self) -> Plan:
-        """What a run would do now. Nothing is written.
-
-        Raises:
-            KubeError: something cannot be read.
-        """
+        """What a run would do now. Nothing is written."""
         return self._plan(await self._observation().read())
 
     async def run(self) -> RunReport:
@@ -104,9 +100,6 @@ class Runner:
 
         Args:
             refused: pods that nodes refused.
-
-        Raises:
-            KubeError: a request failed.
         """
         if self._seen is None:
             return
