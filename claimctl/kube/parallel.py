@@ -1,4 +1,4 @@
-"""Run requests side by side, with a limit."""
+"""Run requests side by side, with a limit, and wait for the first of several events."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ async def in_parallel(work: Callable[[T], Awaitable[None]], items: Iterable[T], 
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
         raise first from None
+
+
+async def wait_any(*events: asyncio.Event, seconds: float) -> None:
+    """Wait until one of the events is set, for ``seconds`` at most."""
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

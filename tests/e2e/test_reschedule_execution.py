@@ -11,8 +11,8 @@ from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.steps import Result, RunReport
+from claimctl.reschedule.shapes.records import MoveOutcome
 from claimctl.wire.resources import JOBS, PODS
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (

@@ -14,11 +14,10 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.steps import HelpState
 from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import MoveOutcome, RescheduleRecordStatus
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS
 from tests.e2e.dying_transport import DyingTransport

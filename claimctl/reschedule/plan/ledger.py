@@ -18,9 +18,8 @@ from datetime import datetime, timedelta
 
 from claimctl.reschedule.plan.policy import RunLimits
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import WorldPod
-from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
+from claimctl.reschedule.shapes.records import MoveOutcome, Record, RecordedMove, RecordedWorkload
 
 COOLDOWN = timedelta(minutes=10)
 LONGEST_COOLDOWN = timedelta(days=1)

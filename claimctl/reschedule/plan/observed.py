@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.shapes.devices import (
     ClaimTemplate,
     DeviceClass,
     SchedulingClaim,
     SchedulingSlice,
 )
+from claimctl.reschedule.shapes.records import Record
 from claimctl.reschedule.shapes.scheduling import (
     DisruptionBudget,
     PersistentVolume,
@@ -73,7 +73,6 @@ class Observed:
         pods: all pods, in every phase.
         namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
             workload above a pod's controller.
-        record: None if the cluster has no RescheduleRecord.
         controller: asked for only where a held claim may be given up.
         resize_gate: asked for only where a policy makes room for resizes.
         admission: whether the policy claimctl-avoidance and its binding are in the cluster.
@@ -99,7 +98,7 @@ class Observed:
     pod_groups: tuple[SchedulingPodGroup, ...] = ()
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
-    record: Record | None = None
+    record: Record = field(default_factory=Record)
     controller: ActingController = ActingController()
     resize_gate: Gate = Gate.OFF
     admission: bool = False

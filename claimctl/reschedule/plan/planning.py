@@ -28,7 +28,6 @@ from claimctl.reschedule.plan.policy import (
 )
 from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.strategies.bad_nodes import leave_bad_nodes
 from claimctl.reschedule.plan.strategies.critical import rescue_critical
@@ -134,7 +133,7 @@ def _run(
         devices=devices,
         units=units,
         budgets=Budgets(observed.budgets, observed.unreadable),
-        ledger=Ledger(policy.limits, observed.record or Record(), observed.now),
+        ledger=Ledger(policy.limits, observed.record, observed.now),
         workloads={
             owner.metadata.uid: above.uid
             for owner in observed.owners

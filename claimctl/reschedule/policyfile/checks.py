@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from claimctl.reschedule.plan.policy import (
@@ -23,25 +22,9 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     DefaultEvictorArgs,
     PodProtections,
     SelectorModel,
+    duration,
 )
 from claimctl.wire import label_selectors
-
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
-
-
-def duration(text: str) -> float:
-    """The seconds of a duration as Go writes it, such as 1h30m.
-
-    Raises:
-        ValueError: the text is no duration.
-    """
-    parts = _PART.findall(text)
-    if text == "0":
-        return 0.0
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError(f"{text!r} is not a duration like 30s, 10m or 1h30m")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def problems(args: PolicyModel, path: Path) -> Iterator[str]:

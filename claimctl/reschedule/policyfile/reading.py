@@ -26,7 +26,6 @@ from claimctl.reschedule.policyfile.problems import (
     parse,
     raise_problems,
 )
-from claimctl.reschedule.policyfile.translating import CheckedPolicy, evictor_of
 from claimctl.reschedule.policyfile.v1alpha1 import V1ALPHA1, from_strategies
 from claimctl.reschedule.policyfile.v1alpha2 import (
     ARGS,
@@ -35,11 +34,13 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     POINTS,
     STRATEGIES,
     V1ALPHA2,
+    CheckedPolicy,
     DefaultEvictorArgs,
     DeschedulerPolicy,
     PluginConfig,
     PluginSet,
     ProfileModel,
+    evictor_of,
 )
 from claimctl.wire import label_selectors
 

@@ -12,8 +12,7 @@ from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.plan.policy import LowNodeUtilization, Number, PolicyModel, Thresholds
 from claimctl.reschedule.policyfile import checks
 from claimctl.reschedule.policyfile.problems import Path, Unsupported, at, parse, raise_problems
-from claimctl.reschedule.policyfile.translating import CheckedPolicy
-from claimctl.reschedule.policyfile.v1alpha2 import STRATEGIES
+from claimctl.reschedule.policyfile.v1alpha2 import STRATEGIES, CheckedPolicy
 
 V1ALPHA1 = "descheduler/v1alpha1"
 ON_BY_DEFAULT = ("RemoveDuplicates", "LowNodeUtilization")

@@ -1,31 +1,38 @@
 """DeschedulerPolicy (descheduler/v1alpha2): the policy file of ``claimctl reschedule``.
 
 The file is that of the Kubernetes descheduler, and so are all names. It is no object of the
-cluster. A field that is not named here is refused.
+cluster. A field that is not named here is refused. ``evictor_of`` gives what planning reads.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from claimctl.reschedule.plan.policy import (
+    DEFAULT_PROTECTIONS,
     CriticalPods,
     DeferredResizes,
+    Evictor,
     LeaveBadNodes,
     LowNodeUtilization,
     MoveHeldClaims,
     NoEvictionPolicy,
     Number,
+    Policy,
     PolicyModel,
     Positive,
     PriorityThreshold,
+    Protection,
     RemoveDuplicates,
     Strategy,
     UnplaceablePods,
 )
+from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -170,3 +177,73 @@ POINTS: Mapping[str, tuple[str, ...]] = {
     **{name: ("balance",) if name in _BALANCE else ("deschedule",) for name in STRATEGIES},
 }
 """The extension points at which each of these plugins can be enabled."""
+
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
+
+
+def duration(text: str) -> float:
+    """The seconds of a duration as Go writes it, such as 1h30m.
+
+    Raises:
+        ValueError: the text is no duration.
+    """
+    parts = _PART.findall(text)
+    if text == "0":
+        return 0.0
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{text!r} is not a duration like 30s, 10m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPolicy:
+    """A policy file that was checked.
+
+    Attributes:
+        skipped: what ``--skip-unsupported`` left out, one line each.
+        notes: what a reader of the file might not expect, one line each.
+    """
+
+    policy: Policy
+    skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def evictor_of(args: DefaultEvictorArgs) -> Evictor:
+    """Which pods may be evicted."""
+    pvc = args.pod_protections and args.pod_protections.config
+    classes = pvc.pods_with_pvc.protected_storage_classes if pvc and pvc.pods_with_pvc else ()
+    return Evictor(
+        protections=_protections(args),
+        protected_storage_classes=tuple(storage.name for storage in classes),
+        node_fit=args.node_fit,
+        min_replicas=args.min_replicas,
+        min_pod_age_seconds=duration(args.min_pod_age or "0"),
+        priority_threshold=args.priority_threshold,
+        label_selector=_selector(args.label_selector),
+        namespace_label_selector=_selector(args.namespace_label_selector),
+        replacing_owners=frozenset((owner.group, owner.kind) for owner in args.replacing_owners),
+        no_eviction_policy=args.no_eviction_policy,
+        move_held_claims=args.move_held_claims,
+    )
+
+
+def _protections(args: DefaultEvictorArgs) -> frozenset[Protection]:
+    """The protections in force, from either style of the file."""
+    given = args.pod_protections or PodProtections()
+    lifted, added = set(given.default_disabled), set(given.extra_enabled)
+    for name, (side, protection) in DEPRECATED_SWITCHES.items():
+        if getattr(args, name):
+            (lifted if side == "default_disabled" else added).add(protection)
+    return (DEFAULT_PROTECTIONS - set(map(Protection, lifted))) | set(map(Protection, added))
+
+
+def _selector(given: SelectorModel | None) -> LabelSelector | None:
+    if given is None:
+        return None
+    expressions = (LabelSelectorRequirement(**dict(rule)) for rule in given.match_expressions)
+    return LabelSelector(
+        match_labels=dict(given.match_labels), match_expressions=tuple(expressions)
+    )

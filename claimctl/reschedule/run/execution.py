@@ -16,6 +16,7 @@ import structlog
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
+from claimctl.kube.parallel import wait_any
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground
@@ -23,8 +24,7 @@ from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.closings import Closings
 from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
-from claimctl.reschedule.run.groups import MoveGroup, groups_of
-from claimctl.reschedule.run.helping import see_help
+from claimctl.reschedule.run.groups import MoveGroup, groups_of, has_its_turn
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import MoveMemory
@@ -41,8 +41,6 @@ from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.run.turns import has_its_turn
-from claimctl.reschedule.run.waiting import wait_any
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
@@ -450,7 +448,7 @@ class Execution:
             await self._memory.keep(last=True)
             for group in groups:
                 if (pod := group.needs_room) is not None:
-                    self.report.helps.append(await see_help(self.client, group, pod))
+                    self.report.helps.append(await rounds.see_help(self.client, group, pod))
         except KubeError as error:
             self.report.failure = self.report.failure or str(error)
             if self._closings.open:

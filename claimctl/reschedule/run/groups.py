@@ -1,4 +1,4 @@
-"""The steps of a plan in the groups that are executed all or none."""
+"""The steps of a plan in the groups that are executed all or none, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
 from claimctl.reschedule.plan.prediction import AT_ONCE
 from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.steps import MoveStep, Result
 
 
@@ -135,3 +136,29 @@ def _order(groups: list[MoveGroup]) -> None:
             touching[node].append(group)
         for node in group.sources:
             leaving[node].append(group)
+
+
+def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
+    """Whether the groups before this one have landed, and their room is free."""
+    while group.before:
+        earlier = group.before[-1]
+        if not _has_landed(earlier, landings):
+            return False
+        if group.waits and landings.is_settling(earlier.moves):
+            return False
+        group.before.pop()
+    while group.room:
+        if not _has_landed(group.room[-1], landings):
+            return False
+        evicted = [step for step in group.room[-1].steps if step.result is Result.EVICTED]
+        if not all(landings.has_ended(step.move.pod) for step in evicted):
+            return False
+        group.room.pop()
+    return True
+
+
+def _has_landed(group: MoveGroup, landings: Landings) -> bool:
+    return not any(
+        step.result is Result.PLANNED or landings.is_under_way(step.move.pod.uid)
+        for step in group.steps
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.plan import Move, Owner, PodRef
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.pod_watch import PodWatch
+from claimctl.reschedule.shapes.records import MoveOutcome
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedulable_since
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import Condition, ObjectHeader

@@ -18,12 +18,12 @@ import structlog
 from claimctl.kube.errors import KubeError
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
+from claimctl.kube.parallel import wait_any
 from claimctl.kube.supervisor import Tasks
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import RunReport
-from claimctl.reschedule.run.waiting import wait_any
 from claimctl.reschedule.run.waking import (
     FAILED,
     WITHOUT_NODE,

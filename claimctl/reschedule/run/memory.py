@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
 from claimctl.reschedule.run.steps import MoveStep, RunReport
 from claimctl.reschedule.shapes.records import (
+    MoveOutcome,
     RecordedMove,
     RecordedRun,
     RecordedWorkload,

@@ -16,7 +16,6 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
-from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.memory import settle
 from claimctl.reschedule.run.neighbors import read_controller, resize_gate
@@ -27,7 +26,7 @@ from claimctl.reschedule.shapes.devices import (
     SchedulingClaim,
     SchedulingSlice,
 )
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
 from claimctl.reschedule.shapes.scheduling import (
     DisruptionBudget,
     PersistentVolume,
@@ -155,7 +154,7 @@ class Observation:
             claim_templates=await self._list(TEMPLATES),
             device_classes=await self._list(DEVICE_CLASSES),
             downgrade_plans=await self._list(DOWNGRADEPLANS),
-            record=record_of(self.status) if record is not None else None,
+            record=record_of(self.status) if record is not None else Record(),
             admission=self.places and await keeps_off(self.client),
             unprepared=await self._unprepared() if self.places else {},
             unreadable=tuple(self._unreadable),

@@ -1,7 +1,8 @@
 """Rounds of evictions for a resize: each is noted before its first eviction.
 
 So a process that dies in between does not begin again with other victims, and a resize that was
-taken back or granted meanwhile costs no pod.
+taken back or granted meanwhile costs no pod. At the end of a run, ``see_help`` looks whether a pod
+for which others were evicted has got its room.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from msgspec.structs import replace
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.plan.plan import ResizeStep
+from claimctl.reschedule.plan.plan import PodRef, ResizeStep
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
+from claimctl.reschedule.run.groups import MoveGroup
+from claimctl.reschedule.run.steps import Help, HelpState, Result
 from claimctl.reschedule.shapes.records import (
     MAX_RESIZES,
     MAX_VICTIMS,
@@ -75,3 +78,34 @@ def without(status: RescheduleRecordStatus, over: frozenset[str]) -> RescheduleR
     """The status without the rounds for these pods."""
     kept = tuple(resize for resize in status.resizes if resize.pod_uid not in over)
     return replace(status, resizes=kept)
+
+
+async def see_help(client: Client, group: MoveGroup, wanted: PodRef) -> Help:
+    """Read the pod for which the group was to leave."""
+    try:
+        pod = await client.get(SCHEDULING_PODS, wanted.name, wanted.namespace)
+    except NotFound:
+        pod = None
+    state, detail = _state(group, wanted, pod)
+    return Help(wanted, group.moves[0].strategy, state, detail)
+
+
+def _state(group: MoveGroup, wanted: PodRef, pod: SchedulingPod | None) -> tuple[HelpState, str]:
+    if pod is None or pod.metadata.uid != wanted.uid or pod.metadata.deleting:
+        return HelpState.CHANGED, "it is gone"
+    if group.resize is None:
+        lacks = "it still has no node"
+        if pod.spec.node_name:
+            return HelpState.HELPED, f"it is bound to {pod.spec.node_name}"
+    else:
+        lacks = "its resize still waits"
+        if pod.metadata.generation != group.resize.generation:
+            return HelpState.CHANGED, "it asks for another size now"
+        if deferred(pod) is None:
+            return HelpState.HELPED, "its resize was granted"
+    stayed = next((step for step in group.steps if step.result is Result.LEFT), None)
+    if stayed is None:
+        return HelpState.WAITS, f"{lacks}, although its victims are evicted"
+    overtaken = stayed.reason is Ground.CHANGED and not group.started
+    state = HelpState.CHANGED if overtaken else HelpState.WAITS
+    return state, f"{lacks}: {stayed.reason}: {stayed.detail}"

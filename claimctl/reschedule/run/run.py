@@ -15,7 +15,6 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
-from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
@@ -26,7 +25,7 @@ from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
-from claimctl.reschedule.shapes.records import RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Clock
@@ -129,7 +128,7 @@ class Runner:
         has moved pods a moment ago, does not count.
         """
         if before is None:
-            now = replace(await self._observation().read(), record=None)
+            now = replace(await self._observation().read(), record=Record())
         else:
             now = await self._observation().read_pods(before)
         return self.planner(now, self.policy)

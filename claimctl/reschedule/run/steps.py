@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome
+from claimctl.reschedule.shapes.records import MoveOutcome
 
 
 class Result(StrEnum):

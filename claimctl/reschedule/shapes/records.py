@@ -5,9 +5,12 @@ Its CRD is made from these structs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated
 
-from msgspec import field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claimctl.wire.base import Wire
 from claimctl.wire.limits import (
@@ -246,3 +249,45 @@ RESCHEDULERECORDS = Resource(
     RescheduleRecord,
     namespaced=False,
 )
+
+
+class MoveOutcome(StrEnum):
+    """What became of a move."""
+
+    UNDER_WAY = "UnderWay"
+    LANDED = "Landed"
+    """The replacement runs on another node than the evicted pod."""
+    BOUNCED = "Bounced"
+    """The replacement runs on the node that the pod should leave."""
+    PENDING = "Pending"
+    """The replacement has no node."""
+    GONE = "Gone"
+    """The owner made no replacement."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """The status of a RescheduleRecord by UIDs: of controller owners, of critical pods, and of pods
+    that are resized. Each entry has its times."""
+
+    workloads: Mapping[str, RecordedWorkload] = {}
+    taints: tuple[RecordedTaint, ...] = ()
+    attempts: Mapping[str, RecordedAttempts] = {}
+    rounds: Mapping[str, RecordedResize] = {}
+    avoidances: tuple[RecordedAvoidance, ...] = ()
+
+
+def record_of(status: RescheduleRecordStatus) -> Record:
+    """The record as planning reads it, without what another version wrote."""
+    return Record(
+        workloads={workload.uid: _readable(workload) for workload in status.workloads},
+        taints=tuple(taint for taint in status.taints if taint.since and taint.deadline),
+        attempts={attempt.pod_uid: attempt for attempt in status.attempts},
+        rounds={resize.pod_uid: resize for resize in status.resizes if resize.since},
+        avoidances=status.avoidances,
+    )
+
+
+def _readable(workload: RecordedWorkload) -> RecordedWorkload:
+    known = list(MoveOutcome)
+    moves = tuple(move for move in workload.moves if move.at and move.outcome in known)
+    return replace(workload, moves=moves)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from claimctl.kube.parallel import in_parallel
+from claimctl.kube.parallel import in_parallel, wait_any
 
 
 async def test_at_most_limit_items_run_at_a_time_and_all_run() -> None:
@@ -55,3 +55,12 @@ async def test_nothing_to_do_ends_at_once() -> None:
         raise AssertionError
 
     await in_parallel(work, (), 4)
+
+
+@pytest.mark.parametrize(("set_after", "waited"), [(3.0, 3.0), (9.0, 5.0)])
+async def test_a_wait_ends_with_the_first_event_or_in_time(set_after: float, waited: float) -> None:
+    loop, first, second = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    loop.call_later(set_after, second.set)
+    began = loop.time()
+    await wait_any(first, second, seconds=5.0)
+    assert loop.time() - began == pytest.approx(waited)

@@ -34,7 +34,6 @@ from claimctl.reschedule.plan.policy import (
     MoveHeldClaims,
 )
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
 from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
@@ -107,7 +106,7 @@ class _Rescue:
         pod: SchedulingPod,
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
-        self._record, self._now = observed.record or Record(), observed.now
+        self._record, self._now = observed.record, observed.now
         self._pod = run.world.seen(pod)
         self._real = is_critical_by_priority(pod)
         self._priority = (pod.spec.priority or 0) if self._real else CRITICAL_PRIORITY

@@ -17,15 +17,13 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from claimctl.reschedule.plan.facts import reference
-from claimctl.reschedule.plan.fewest import fewest
 from claimctl.reschedule.plan.kubelet import Account, Waiting, account, deferred
 from claimctl.reschedule.plan.observed import Gate, Observed
 from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.run import Context, Run
-from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
+from claimctl.reschedule.plan.victims import Victim, fewest, pods_of, priority, victim_of
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.text import counted
 
@@ -163,7 +161,7 @@ class _Room:
         return Obstacle(Ground.GATE_UNKNOWN, "/metrics of the API server may not be read")
 
     def _of_round(self) -> Obstacle | None:
-        record = self._observed.record or Record()
+        record = self._observed.record
         past = record.rounds.get(self._pod.uid)
         generation = self._pod.pod.metadata.generation
         if past is None or past.since is None or past.generation != generation:

@@ -24,7 +24,6 @@ from claimctl.reschedule.plan.plan import AvoidStep, Release, TaintStep
 from claimctl.reschedule.plan.policy import Avoid, MoveHeldClaims, UnplaceablePods
 from claimctl.reschedule.plan.protections import replaces
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, Refusal, is_braked, refusal, why_stuck
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
@@ -53,7 +52,7 @@ def place_elsewhere(
 
 def stop_avoiding(run: Run, observed: Observed) -> None:
     """Undo everything for a policy that does not ask for the strategy any more."""
-    for entry in (observed.record or Record()).avoidances:
+    for entry in observed.record.avoidances:
         run.avoidances.append(AvoidStep(entry=RecordedAvoidance(owner_uid=entry.owner_uid)))
     for pod in sorted(observed.pods, key=by_name):
         if is_braked(pod) and not pod.metadata.deleting:
@@ -87,7 +86,7 @@ class _Placing:
         self._window = timedelta(seconds=wanted.budget.window_seconds)
         self._digests = avoidance.digests_of(observed.nodes, observed.slices)
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
-        entries = (observed.record or Record()).avoidances
+        entries = observed.record.avoidances
         self._before = {entry.owner_uid: entry for entry in entries}
         self._owners = self._known_owners(observed)
 

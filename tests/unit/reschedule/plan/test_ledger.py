@@ -10,9 +10,8 @@ import pytest
 from claimctl.reschedule.plan.ledger import Ledger, cooldown
 from claimctl.reschedule.plan.policy import RunLimits
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.plan.world import World, WorldPod
-from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
+from claimctl.reschedule.shapes.records import MoveOutcome, Record, RecordedMove, RecordedWorkload
 from tests.support.scheduling import NOW, node, pod
 
 MINUTE = timedelta(minutes=1)

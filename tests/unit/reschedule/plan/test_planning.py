@@ -23,11 +23,10 @@ from claimctl.reschedule.plan.policy import (
     RemoveDuplicates,
     RunLimits,
 )
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.spread import groups_of
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.devices import DeviceClass
-from claimctl.reschedule.shapes.records import RecordedMove, RecordedWorkload
+from claimctl.reschedule.shapes.records import Record, RecordedMove, RecordedWorkload
 from claimctl.reschedule.shapes.scheduling import PriorityClass, SchedulingNode, SchedulingPod
 from claimctl.wire.base import decode, encode, from_plain
 from claimctl.wire.meta import ObjectHeader

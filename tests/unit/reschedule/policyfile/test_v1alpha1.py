@@ -9,7 +9,7 @@ import yaml
 
 from claimctl.reschedule.policyfile.problems import PolicyError
 from claimctl.reschedule.policyfile.reading import check
-from claimctl.reschedule.policyfile.translating import CheckedPolicy
+from claimctl.reschedule.policyfile.v1alpha2 import CheckedPolicy
 
 EXAMPLE_OF_2018 = """\
 apiVersion: descheduler/v1alpha1

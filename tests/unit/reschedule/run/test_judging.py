@@ -10,12 +10,12 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, Skipped
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Flight, Landings
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reschedule.run.steps import MoveStep, RunReport
+from claimctl.reschedule.shapes.records import MoveOutcome
 from tests.support.builders import NOW
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from claimctl.reschedule.plan.record import MoveOutcome
 from claimctl.reschedule.run.memory import LANDING, settle
 from claimctl.reschedule.shapes.records import (
+    MoveOutcome,
     RecordedMove,
     RecordedWorkload,
     RescheduleRecordStatus,

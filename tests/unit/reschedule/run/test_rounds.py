@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
-from claimctl.reschedule.plan.record import record_of
 from claimctl.reschedule.run.rounds import finished, with_round, without
-from claimctl.reschedule.shapes.records import MAX_RESIZES, RescheduleRecordStatus
+from claimctl.reschedule.shapes.records import MAX_RESIZES, RescheduleRecordStatus, record_of
 from tests.support.resizes import grows, sized
 from tests.support.scheduling import NOW
 

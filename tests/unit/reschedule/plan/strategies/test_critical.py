@@ -23,9 +23,10 @@ from claimctl.reschedule.plan.policy import (
     RunLimits,
 )
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import MoveOutcome, Record
 from claimctl.reschedule.shapes.devices import SchedulingClaim
 from claimctl.reschedule.shapes.records import (
+    MoveOutcome,
+    Record,
     RecordedAttempts,
     RecordedMove,
     RecordedTaint,

@@ -24,8 +24,7 @@ from claimctl.reschedule.plan.policy import (
     StandBack,
 )
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import Record
-from claimctl.reschedule.shapes.records import RecordedResize
+from claimctl.reschedule.shapes.records import Record, RecordedResize
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod, SchedulingPodGroup
 from claimctl.wire.base import from_plain
 from tests.support import devices

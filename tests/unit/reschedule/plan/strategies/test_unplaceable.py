@@ -17,9 +17,8 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Avoid, Evictor, Policy, Profile, UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.plan.record import Record
 from claimctl.reschedule.plan.refusals import AVOIDS, BRAKE_GATE
-from claimctl.reschedule.shapes.records import RecordedAvoidance
+from claimctl.reschedule.shapes.records import Record, RecordedAvoidance
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claimctl.reschedule.plan.fewest import fewest, reprieve
+from claimctl.reschedule.plan.victims import fewest, reprieve
 
 
 def cost(sizes: Sequence[int]) -> tuple[int, int]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.reschedule.plan.record import MoveOutcome, record_of
 from claimctl.reschedule.shapes.records import (
+    MoveOutcome,
     RecordedAttempts,
     RecordedMove,
     RecordedTaint,
     RecordedWorkload,
     RescheduleRecordStatus,
+    record_of,
 )
 from tests.support.scheduling import NOW
 
