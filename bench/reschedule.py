@@ -244,6 +244,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
     from claimctl.reschedule.plan.planning import plan
     from claimctl.reschedule.policyfile.reading import check
     from claimctl.reschedule.run import observing
+    from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
 
     decoding = 0.0
 
@@ -260,7 +261,7 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
     observed = Observed(
         now=_NOW,
         server=(1, 36),
-        pods=listed(observing.ALL_PODS, pods),
+        pods=listed(SCHEDULING_PODS, pods),
         nodes=listed(observing.ALL_NODES, map(_node, range(nodes))),
         slices=listed(observing.SLICES, map(_slice, range(nodes))),
         claims=listed(observing.CLAIMS, claims),

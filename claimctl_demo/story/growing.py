@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, PRIORITY_CLASS

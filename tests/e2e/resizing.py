@@ -7,8 +7,7 @@ from typing import Any
 
 from claimctl.kube.errors import AlreadyExists, ApiError
 from claimctl.reschedule.plan.kubelet import deferred
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, PODS, Resource
 from claimctl_demo.documents import DocumentClient

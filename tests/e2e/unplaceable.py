@@ -16,12 +16,11 @@ from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.refusals import is_braked, refusal
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.shapes.records import RescheduleRecordStatus
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.wire.resources import DEPLOYMENTS
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient

@@ -7,22 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from claimctl.reschedule.shapes.devices import (
-    ClaimTemplate,
-    DeviceClass,
-    SchedulingClaim,
-    SchedulingSlice,
-)
+from claimctl.reschedule.shapes import devices, scheduling
 from claimctl.reschedule.shapes.records import Record
-from claimctl.reschedule.shapes.scheduling import (
-    DisruptionBudget,
-    PersistentVolume,
-    PriorityClass,
-    SchedulingNode,
-    SchedulingPod,
-    SchedulingPodGroup,
-    VolumeClaim,
-)
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.releases import Release
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
@@ -83,19 +69,19 @@ class Observed:
     now: datetime
     cluster_uid: str = ""
     server: Release = (0, 0)
-    pods: tuple[SchedulingPod, ...] = ()
-    nodes: tuple[SchedulingNode, ...] = ()
+    pods: tuple[scheduling.SchedulingPod, ...] = ()
+    nodes: tuple[scheduling.SchedulingNode, ...] = ()
     namespaces: tuple[ObjectHeader, ...] = ()
     owners: tuple[ObjectHeader, ...] = ()
-    budgets: tuple[DisruptionBudget, ...] = ()
-    priority_classes: tuple[PriorityClass, ...] = ()
-    volume_claims: tuple[VolumeClaim, ...] = ()
-    volumes: tuple[PersistentVolume, ...] = ()
-    claims: tuple[SchedulingClaim, ...] = ()
-    claim_templates: tuple[ClaimTemplate, ...] = ()
-    slices: tuple[SchedulingSlice, ...] = ()
-    device_classes: tuple[DeviceClass, ...] = ()
-    pod_groups: tuple[SchedulingPodGroup, ...] = ()
+    budgets: tuple[scheduling.DisruptionBudget, ...] = ()
+    priority_classes: tuple[scheduling.PriorityClass, ...] = ()
+    volume_claims: tuple[scheduling.VolumeClaim, ...] = ()
+    volumes: tuple[scheduling.PersistentVolume, ...] = ()
+    claims: tuple[devices.SchedulingClaim, ...] = ()
+    claim_templates: tuple[devices.ClaimTemplate, ...] = ()
+    slices: tuple[devices.SchedulingSlice, ...] = ()
+    device_classes: tuple[devices.DeviceClass, ...] = ()
+    pod_groups: tuple[scheduling.SchedulingPodGroup, ...] = ()
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record = field(default_factory=Record)

@@ -9,16 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from claimctl.reschedule.plan import facts
 from claimctl.reschedule.plan.budgets import Budgets
-from claimctl.reschedule.plan.facts import (
-    DO_NOT_DISRUPT,
-    EVICT,
-    MIRROR,
-    PREFER_NO_EVICTION,
-    SAFE_TO_EVICT,
-    SOURCE,
-    is_critical,
-)
 from claimctl.reschedule.plan.fit import Volumes
 from claimctl.reschedule.plan.policy import (
     DEFAULT_SCHEDULER,
@@ -83,7 +75,7 @@ class Protections:
     def _obstacles(self, pod: WorldPod) -> Iterator[Obstacle]:
         for rules in (self._never, self._by_wish):
             yield from (Obstacle(*rule) for rule in rules(pod))
-        if pod.pod.metadata.annotation(EVICT) is None:
+        if pod.pod.metadata.annotation(facts.EVICT) is None:
             for rules in (self._by_kind, self._by_use, self._by_scope):
                 yield from (Obstacle(*rule) for rule in rules(pod))
 
@@ -91,8 +83,8 @@ class Protections:
         """Rules that nothing lifts."""
         meta, status = pod.pod.metadata, pod.pod.status
         owner = meta.controller()
-        source = meta.annotation(SOURCE)
-        if meta.annotation(MIRROR) is not None or (source and source != _ALLOWED_SOURCE):
+        source = meta.annotation(facts.SOURCE)
+        if meta.annotation(facts.MIRROR) is not None or (source and source != _ALLOWED_SOURCE):
             yield Ground.STATIC, ""
         if owner is not None and owner.kind == "Node":
             yield Ground.STATIC, ""
@@ -110,19 +102,19 @@ class Protections:
 
     def _by_wish(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         meta = pod.pod.metadata
-        if meta.annotation(DO_NOT_DISRUPT) == "true":
-            yield Ground.DO_NOT_DISRUPT, DO_NOT_DISRUPT
-        if meta.annotation(SAFE_TO_EVICT) == "false":
-            yield Ground.DO_NOT_DISRUPT, SAFE_TO_EVICT
+        if meta.annotation(facts.DO_NOT_DISRUPT) == "true":
+            yield Ground.DO_NOT_DISRUPT, facts.DO_NOT_DISRUPT
+        if meta.annotation(facts.SAFE_TO_EVICT) == "false":
+            yield Ground.DO_NOT_DISRUPT, facts.SAFE_TO_EVICT
         mandatory = self.evictor.no_eviction_policy is NoEvictionPolicy.MANDATORY
-        if mandatory and meta.annotation(PREFER_NO_EVICTION) is not None:
+        if mandatory and meta.annotation(facts.PREFER_NO_EVICTION) is not None:
             yield Ground.PREFERS_NO_EVICTION, ""
 
     def _by_kind(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules about what the pod is."""
         on, meta = self.evictor.protections, pod.pod.metadata
         priority = pod.pod.spec.priority or 0
-        if Protection.SYSTEM_CRITICAL in on and is_critical(pod.pod, self.system_namespaces):
+        if Protection.SYSTEM_CRITICAL in on and facts.is_critical(pod.pod, self.system_namespaces):
             yield Ground.CRITICAL, pod.pod.spec.priority_class_name or str(priority)
         owner = meta.controller()
         if owner is not None and owner.kind == "DaemonSet":

@@ -18,7 +18,6 @@ from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import is_empty
 from claimctl.reschedule.plan.plan import AvoidStep, PodRef
 from claimctl.reschedule.plan.refusals import BRAKE_GATE, is_braked
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import (
@@ -26,7 +25,7 @@ from claimctl.reschedule.shapes.records import (
     RecordedAvoidance,
     RescheduleRecordStatus,
 )
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.seams import Clock
 

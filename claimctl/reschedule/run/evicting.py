@@ -7,25 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from claimctl.kube import errors
 from claimctl.kube.client import Client
-from claimctl.kube.errors import (
-    ApiError,
-    Conflict,
-    Forbidden,
-    NotFound,
-    RequestTimeout,
-    ServerError,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-)
 from claimctl.reschedule.plan.facts import facts_of
 from claimctl.reschedule.plan.plan import Facts, Move
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
-from claimctl.wire.resources import PODS, Resource
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 
-SCHEDULING_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -62,7 +50,7 @@ async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Ev
     """
     try:
         pod = await client.get(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
-    except NotFound:
+    except errors.NotFound:
         return Evicted() if unsure else Left(Ground.CHANGED, "the pod is gone")
     if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
         return Evicted()
@@ -101,20 +89,20 @@ async def evict(
             grace_period_seconds=grace_period_seconds,
             dry_run=dry_run,
         )
-    except (Forbidden, Unauthorized):
+    except (errors.Forbidden, errors.Unauthorized):
         raise
-    except NotFound:
+    except errors.NotFound:
         return Left(Ground.CHANGED, "the pod is gone")
-    except Conflict:
+    except errors.Conflict:
         return Left(Ground.CHANGED, "another pod has the name now")
-    except TooManyRequests as error:
+    except errors.TooManyRequests as error:
         return Refused(Ground.REFUSED, error.message)
-    except (Unreachable, RequestTimeout) as error:
+    except (errors.Unreachable, errors.RequestTimeout) as error:
         return Refused(Ground.FAILED, str(error), unsure=not dry_run)
-    except ServerError as error:
+    except errors.ServerError as error:
         if _TWO_BUDGETS in error.message:
             return Left(Ground.TWO_BUDGETS, error.message)
         return Refused(Ground.FAILED, str(error), unsure=not dry_run)
-    except ApiError as error:
+    except errors.ApiError as error:
         return Left(Ground.FAILED, str(error))
     return Evicted()

@@ -20,7 +20,7 @@ from claimctl.kube.parallel import wait_any
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run import rounds
+from claimctl.reschedule.run import reallocating, rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.closings import Closings
 from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
@@ -29,13 +29,6 @@ from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import MoveMemory
 from claimctl.reschedule.run.pod_watch import PodWatch
-from claimctl.reschedule.run.reallocating import (
-    FOR_AVOIDANCE,
-    against_reallocations,
-    ask,
-    waits,
-    withdraw,
-)
 from claimctl.reschedule.run.records import NoRecord, Records
 from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
@@ -137,7 +130,7 @@ class Execution:
         for asked in self.plan.reallocations:
             if not asked.unit:
                 self._standing.append(asked)
-                await self._ask(asked, FOR_AVOIDANCE)
+                await self._ask(asked, reallocating.FOR_AVOIDANCE)
         self._patience = self.clock.monotonic() + self.settings.landing
         for release in self.plan.releases:
             if self.stop.is_set():
@@ -233,12 +226,12 @@ class Execution:
             return self._is_finished(group)
 
     async def _ask(self, reallocation: Reallocation, taint: str) -> None:
-        self._asked.append((reallocation, taint or FOR_AVOIDANCE))
-        self.report.notes += await ask(self.client, *self._asked[-1])
+        self._asked.append((reallocation, taint or reallocating.FOR_AVOIDANCE))
+        self.report.notes += await reallocating.ask(self.client, *self._asked[-1])
 
     async def _is_prepared(self, group: MoveGroup) -> bool:
         """Whether the pods may be evicted now. It writes first what an eviction needs."""
-        left = await against_reallocations(
+        left = await reallocating.against_reallocations(
             self.client, group.reallocations, self.lease_namespace, self.clock.now()
         )
         if left is not None:
@@ -430,7 +423,9 @@ class Execution:
                     if group.resize and await rounds.look(self.client, group.resize) is None
                 ]
                 self._standing = [
-                    asked for asked in self._standing if await waits(self.client, asked)
+                    asked
+                    for asked in self._standing
+                    if await reallocating.waits(self.client, asked)
                 ]
 
     async def _clean_up(self, groups: Sequence[MoveGroup]) -> None:
@@ -443,7 +438,7 @@ class Execution:
             await self._closings.lift_all()
             while self._asked:
                 asked, taint = self._asked.pop()
-                await withdraw(self.client, asked.reservation, asked.namespace, taint)
+                await reallocating.withdraw(self.client, asked.reservation, asked.namespace, taint)
             self._note_outcomes()
             await self._memory.keep(last=True)
             for group in groups:

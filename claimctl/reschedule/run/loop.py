@@ -22,15 +22,9 @@ from claimctl.kube.parallel import wait_any
 from claimctl.kube.supervisor import Tasks
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
+from claimctl.reschedule.run import waking
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import RunReport
-from claimctl.reschedule.run.waking import (
-    FAILED,
-    WITHOUT_NODE,
-    CriticalWaits,
-    PodSigns,
-    Refusals,
-)
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 log = structlog.get_logger(__name__)
@@ -108,17 +102,17 @@ class Loop:
             await helpers.stop(deadline=HELPERS_STOP)
             await self.events.drain()
 
-    def _pod_signs(self) -> Iterator[tuple[str, PodSigns]]:
+    def _pod_signs(self) -> Iterator[tuple[str, waking.PodSigns]]:
         """The watches of pods that wake the loop."""
         runner, policy = self.runner, self.runner.policy
         common = (runner.client, runner.clock, runner.rng)
         if policy.names(UnplaceablePods):
-            refusals = Refusals(runner.clock, self._woken, self._react)
+            refusals = waking.Refusals(runner.clock, self._woken, self._react)
             # the run that follows sees what was refused before
-            yield "refusals", PodSigns(*common, FAILED, refusals.see, self._woken.set)
+            yield "refusals", waking.PodSigns(*common, waking.FAILED, refusals.see, self._woken.set)
         if policy.names(CriticalPods):
-            critical = CriticalWaits(runner.clock, policy, self._hurry)
-            yield "critical pods", PodSigns(*common, WITHOUT_NODE, critical.see)
+            critical = waking.CriticalWaits(runner.clock, policy, self._hurry)
+            yield "critical pods", waking.PodSigns(*common, waking.WITHOUT_NODE, critical.see)
 
     def _hurry(self) -> None:
         self.runner.urgent.set()

@@ -16,43 +16,18 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
+from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.memory import settle
 from claimctl.reschedule.run.neighbors import read_controller, resize_gate
 from claimctl.reschedule.run.records import Records
-from claimctl.reschedule.shapes.devices import (
-    ClaimTemplate,
-    DeviceClass,
-    SchedulingClaim,
-    SchedulingSlice,
-)
+from claimctl.reschedule.shapes import devices, scheduling
 from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
-from claimctl.reschedule.shapes.scheduling import (
-    DisruptionBudget,
-    PersistentVolume,
-    PriorityClass,
-    SchedulingNode,
-    SchedulingPod,
-    SchedulingPodGroup,
-    VolumeClaim,
-)
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
+from claimctl.wire import resources
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import (
-    CLAIMRESERVATIONS,
-    DOWNGRADEPLANS,
-    EVENTS,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PODGROUPS,
-    PODS,
-    REPLICASETS,
-    RESOURCECLAIMS,
-    RESOURCECLAIMTEMPLATES,
-    RESOURCESLICES,
-    Resource,
-)
+from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -73,24 +48,37 @@ def _as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
     return replace(resource, type=type_)
 
 
-CLAIMS = _as(RESOURCECLAIMS, SchedulingClaim)
-TEMPLATES = _as(RESOURCECLAIMTEMPLATES, ClaimTemplate)
-SLICES = _as(RESOURCESLICES, SchedulingSlice)
+CLAIMS = _as(resources.RESOURCECLAIMS, devices.SchedulingClaim)
+TEMPLATES = _as(resources.RESOURCECLAIMTEMPLATES, devices.ClaimTemplate)
+SLICES = _as(resources.RESOURCESLICES, devices.SchedulingSlice)
 DEVICE_CLASSES = Resource(
-    RESOURCECLAIMS.group, "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False
+    resources.RESOURCECLAIMS.group,
+    "v1",
+    "deviceclasses",
+    "DeviceClass",
+    devices.DeviceClass,
+    namespaced=False,
 )
-ALL_PODS = _as(PODS, SchedulingPod)
-ALL_NODES = _as(NODES, SchedulingNode)
-GROUPS = _as(PODGROUPS, SchedulingPodGroup)
-BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", DisruptionBudget)
+ALL_NODES = _as(resources.NODES, scheduling.SchedulingNode)
+GROUPS = _as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
+BUDGETS = Resource(
+    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", scheduling.DisruptionBudget
+)
 PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", PriorityClass, namespaced=False
+    "scheduling.k8s.io",
+    "v1",
+    "priorityclasses",
+    "PriorityClass",
+    scheduling.PriorityClass,
+    namespaced=False,
 )
-VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", VolumeClaim)
+VOLUME_CLAIMS = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", scheduling.VolumeClaim
+)
 VOLUMES = Resource(
-    "", "v1", "persistentvolumes", "PersistentVolume", PersistentVolume, namespaced=False
+    "", "v1", "persistentvolumes", "PersistentVolume", scheduling.PersistentVolume, namespaced=False
 )
-OWNERS = (_as(REPLICASETS, ObjectHeader), _as(JOBS, ObjectHeader))
+OWNERS = (_as(resources.REPLICASETS, ObjectHeader), _as(resources.JOBS, ObjectHeader))
 
 
 @dataclass(slots=True)
@@ -100,26 +88,25 @@ class Observation:
     client: Client
     clock: Clock
     records: Records
-    status: RescheduleRecordStatus = field(default_factory=RescheduleRecordStatus)
-    resizes: bool = False
-    """Whether to ask who makes room for resizes, too."""
-    over: frozenset[str] = frozenset()
-    """The UIDs of pods whose rounds of resizes are over."""
+    policy: Policy = field(default_factory=Policy)
     lease_namespace: str = "claimctl-system"
     """Where the controller has its Lease."""
-    places: bool = False
-    """Whether to look at what UnplaceablePods needs, too: admission policies and Events."""
+    status: RescheduleRecordStatus = field(default_factory=RescheduleRecordStatus)
+    over: frozenset[str] = frozenset()
+    """The UIDs of pods whose rounds of resizes are over."""
     _unreadable: list[Unreadable] = field(default_factory=list)
 
     async def read(self) -> Observed:
-        """Everything."""
+        """Everything; what only some strategies need, only where the policy has them."""
+        resizes = self.policy.names(DeferredResizes)
+        places = self.policy.names(UnplaceablePods)
         record = await self.records.read()
         # claims before pods; budgets after pods, so that they know of the pods' readiness
         claims = await self._list(CLAIMS)
         slices = await self._list(SLICES)
-        reservations = await self._list(CLAIMRESERVATIONS)
+        reservations = await self._list(resources.CLAIMRESERVATIONS)
         groups = await self._list(GROUPS)
-        pods = await self._list(ALL_PODS)
+        pods = await self._list(SCHEDULING_PODS)
         now = self.clock.now()
         server = parse_version(await self.client.get_raw("/version"))
         if record is not None:
@@ -136,7 +123,7 @@ class Observation:
             ),
             resize_gate=(
                 await resize_gate(self.client, server)
-                if self.resizes and any(deferred(pod) is not None for pod in pods)
+                if resizes and any(deferred(pod) is not None for pod in pods)
                 else Gate.OFF
             ),
             claims=claims,
@@ -145,7 +132,7 @@ class Observation:
             pod_groups=groups,
             pods=pods,
             nodes=await self._list(ALL_NODES),
-            namespaces=await self._list(NAMESPACES),
+            namespaces=await self._list(resources.NAMESPACES),
             owners=tuple([owner for kind in OWNERS for owner in await self._list(kind)]),
             budgets=await self._list(BUDGETS),
             priority_classes=await self._list(PRIORITY_CLASSES),
@@ -153,23 +140,23 @@ class Observation:
             volumes=await self._list(VOLUMES),
             claim_templates=await self._list(TEMPLATES),
             device_classes=await self._list(DEVICE_CLASSES),
-            downgrade_plans=await self._list(DOWNGRADEPLANS),
+            downgrade_plans=await self._list(resources.DOWNGRADEPLANS),
             record=record_of(self.status) if record is not None else Record(),
-            admission=self.places and await keeps_off(self.client),
-            unprepared=await self._unprepared() if self.places else {},
+            admission=places and await keeps_off(self.client),
+            unprepared=await self._unprepared() if places else {},
             unreadable=tuple(self._unreadable),
         )
 
     async def read_pods(self, before: Observed) -> Observed:
         """The same picture with the claims and pods of now."""
         claims = await self._list(CLAIMS) if before.claims else ()
-        pods = await self._list(ALL_PODS)
+        pods = await self._list(SCHEDULING_PODS)
         return replace(before, claims=claims, pods=pods, unreadable=tuple(self._unreadable))
 
     async def _unprepared(self) -> dict[str, str]:
         """What kubelets reported about devices that they cannot prepare, by the pod's UID."""
         chosen = f"reason={PREPARE_FAILED}"
-        listing = await self.client.list(EVENTS, field_selector=chosen, partial=True)
+        listing = await self.client.list(resources.EVENTS, field_selector=chosen, partial=True)
         events = sorted(listing.items, key=_last_seen)
         return {
             event.regarding.uid: event.note for event in events if event.reason == PREPARE_FAILED
@@ -204,7 +191,7 @@ async def keeps_off(client: Client) -> bool:
 
 async def cluster_uid(client: Client) -> str:
     """What tells clusters apart: the UID of the namespace kube-system."""
-    return (await client.get(NAMESPACES, SYSTEM_NAMESPACE)).metadata.uid
+    return (await client.get(resources.NAMESPACES, SYSTEM_NAMESPACE)).metadata.uid
 
 
 def kept_outcomes(

@@ -17,7 +17,7 @@ from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS, Left
+from claimctl.reschedule.run.evicting import Left
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import Help, HelpState, Result
 from claimctl.reschedule.shapes.records import (
@@ -26,7 +26,7 @@ from claimctl.reschedule.shapes.records import (
     RecordedResize,
     RescheduleRecordStatus,
 )
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 
 
 async def look(client: Client, step: ResizeStep) -> Left | None:

@@ -14,7 +14,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
+from claimctl.reschedule.plan.policy import Policy, UnplaceablePods
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
@@ -203,16 +203,8 @@ class Runner:
         return await taints.sweep(everything=everything)
 
     def _observation(self) -> Observation:
-        resizes = self.policy.names(DeferredResizes)
-        places = self.policy.names(UnplaceablePods)
-        return Observation(
-            self.client,
-            self.clock,
-            self.records,
-            resizes=resizes,
-            lease_namespace=self.lease_namespace,
-            places=places,
-        )
+        where = self.lease_namespace
+        return Observation(self.client, self.clock, self.records, self.policy, where)
 
     def _plan(self, observed: Observed) -> Plan:
         plan = self.planner(observed, self.policy)

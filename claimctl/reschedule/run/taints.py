@@ -45,11 +45,11 @@ from claimctl.reschedule.shapes.records import (
     RecordedTaint,
     RescheduleRecordStatus,
 )
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, find_condition
-from claimctl.wire.resources import NODES, PODS, Resource
+from claimctl.wire.resources import NODES, Resource
 from claimctl.wire.seams import Clock
 
 REPLACED = timedelta(seconds=30)
@@ -83,7 +83,6 @@ class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
 
 
 TAINTED_NODES = Resource("", NODES.version, NODES.plural, NODES.kind, TaintedNode, namespaced=False)
-_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
 
 
 class Closed(StrEnum):
@@ -325,7 +324,7 @@ class Taints:
     async def is_placed(self, critical: PodRef) -> bool:
         """Whether a critical pod has a node, is gone or is not critical any more."""
         try:
-            pod = await self.client.get(_PODS, critical.name, critical.namespace)
+            pod = await self.client.get(SCHEDULING_PODS, critical.name, critical.namespace)
         except NotFound:
             return True
         return (
@@ -360,7 +359,9 @@ class Taints:
 
     async def _pods_on(self, node: str) -> tuple[SchedulingPod, ...]:
         selector = f"spec.nodeName={node}"
-        return (await self.client.list(_PODS, field_selector=selector, partial=True)).items
+        return (
+            await self.client.list(SCHEDULING_PODS, field_selector=selector, partial=True)
+        ).items
 
     async def _is_trusted(self, entry: RecordedTaint) -> bool:
         """Whether no owner avoids the node any more."""
@@ -375,7 +376,7 @@ class Taints:
         """
         if entry.since is None or self.clock.now() < entry.since + REPLACED:
             return False
-        pods = (await self.client.list(_PODS, entry.pod_namespace)).items
+        pods = (await self.client.list(SCHEDULING_PODS, entry.pod_namespace)).items
         if any(pod.metadata.uid == entry.pod_uid for pod in pods):
             return False
         return all(pod.spec.node_name or pod.metadata.deleting for pod in pods)

@@ -19,8 +19,7 @@ from claimctl.reschedule.plan.avoidance import ENOUGH
 from claimctl.reschedule.plan.policy import CriticalPods, Policy
 from claimctl.reschedule.plan.refusals import Refusal, refusal
 from claimctl.reschedule.plan.strategies.critical import waiting_since
-from claimctl.reschedule.run.evicting import SCHEDULING_PODS
-from claimctl.reschedule.shapes.scheduling import SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)

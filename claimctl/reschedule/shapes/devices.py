@@ -8,16 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from claimctl.reschedule.shapes.scheduling import Present
+from claimctl.wire import claims
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
-from claimctl.wire.claims import (
-    BasicDevice,
-    Device,
-    NodeSelector,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceSlice,
-    ResourceSliceSpec,
-)
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Toleration
 
@@ -70,11 +62,11 @@ class DeviceClaim(Wire, frozen=True, kw_only=True):
     constraints: tuple[DeviceConstraint, ...] = ()
 
 
-class SchedulingClaimSpec(ResourceClaimSpec, frozen=True, kw_only=True):
+class SchedulingClaimSpec(claims.ResourceClaimSpec, frozen=True, kw_only=True):
     devices: DeviceClaim = DeviceClaim()
 
 
-class SchedulingClaim(ResourceClaim, frozen=True, kw_only=True):
+class SchedulingClaim(claims.ResourceClaim, frozen=True, kw_only=True):
     spec: SchedulingClaimSpec = SchedulingClaimSpec()
 
 
@@ -88,7 +80,7 @@ class ClaimTemplate(ObjectHeader, frozen=True, kw_only=True):
     spec: ClaimTemplateSpec = ClaimTemplateSpec()
 
 
-class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
+class DeviceDetails(claims.BasicDevice, frozen=True, kw_only=True):
     """The details of a device in v1beta1. Attributes and capacity are plain JSON, by name."""
 
     attributes: msgspec.Raw = EMPTY
@@ -100,7 +92,7 @@ class DeviceDetails(BasicDevice, frozen=True, kw_only=True):
         null_is_empty(self, "capacity", self.capacity)
 
 
-class PublishedDevice(Device, frozen=True, kw_only=True):
+class PublishedDevice(claims.Device, frozen=True, kw_only=True):
     """One device of a ResourceSlice. v1beta1 has what ``DeviceDetails`` has below ``basic``."""
 
     basic: DeviceDetails | None = None
@@ -110,7 +102,7 @@ class PublishedDevice(Device, frozen=True, kw_only=True):
     allow_multiple_allocations: bool = False
     binding_conditions: tuple[str, ...] = ()
     node_name: str | None = None
-    node_selector: NodeSelector | None = None
+    node_selector: claims.NodeSelector | None = None
     all_nodes: bool = False
 
     def __post_init__(self) -> None:
@@ -118,16 +110,16 @@ class PublishedDevice(Device, frozen=True, kw_only=True):
         null_is_empty(self, "capacity", self.capacity)
 
 
-class SchedulingSliceSpec(ResourceSliceSpec, frozen=True, kw_only=True):
+class SchedulingSliceSpec(claims.ResourceSliceSpec, frozen=True, kw_only=True):
     """``node_name``, ``node_selector`` or ``all_nodes`` say where the devices can be used."""
 
     devices: tuple[PublishedDevice, ...] | None = None
-    node_selector: NodeSelector | None = None
+    node_selector: claims.NodeSelector | None = None
     all_nodes: bool = False
     per_device_node_selection: bool = False
 
 
-class SchedulingSlice(ResourceSlice, frozen=True, kw_only=True):
+class SchedulingSlice(claims.ResourceSlice, frozen=True, kw_only=True):
     spec: SchedulingSliceSpec = SchedulingSliceSpec()
 
 

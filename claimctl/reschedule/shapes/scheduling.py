@@ -13,22 +13,14 @@ from datetime import datetime
 
 import msgspec
 
+from claimctl.wire import pods
 from claimctl.wire.base import EMPTY, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
-from claimctl.wire.pods import (
-    ContainerState,
-    ContainerStatus,
-    PersistentVolumeClaimSource,
-    Pod,
-    PodSchedulingGate,
-    PodSpec,
-    PodStatus,
-    Volume,
-)
+from claimctl.wire.resources import PODS, Resource
 
 Quantity = str | int | float
 """A number of a resource, such as ``"1500m"`` or ``"2Gi"``."""
@@ -116,7 +108,7 @@ class Container(Wire, frozen=True, kw_only=True):
     restart_policy: str | None = None
 
 
-class NamedVolumeClaim(PersistentVolumeClaimSource, frozen=True, kw_only=True):
+class NamedVolumeClaim(pods.PersistentVolumeClaimSource, frozen=True, kw_only=True):
     """``claim_name`` is empty in an ephemeral volume: its claim is named POD-VOLUME."""
 
     claim_name: str = ""
@@ -126,18 +118,18 @@ class Present(Wire, frozen=True, kw_only=True):
     """A part that is present; claimctl does not need its fields."""
 
 
-class SchedulingVolume(Volume, frozen=True, kw_only=True):
+class SchedulingVolume(pods.Volume, frozen=True, kw_only=True):
     persistent_volume_claim: NamedVolumeClaim | None = None
     ephemeral: NamedVolumeClaim | None = None
     host_path: Present | None = None
     empty_dir: Present | None = None
 
 
-class NamedSchedulingGate(PodSchedulingGate, frozen=True, kw_only=True):
+class NamedSchedulingGate(pods.PodSchedulingGate, frozen=True, kw_only=True):
     name: str = ""
 
 
-class SchedulingPodSpec(PodSpec, frozen=True, kw_only=True):
+class SchedulingPodSpec(pods.PodSpec, frozen=True, kw_only=True):
     scheduling_gates: tuple[NamedSchedulingGate, ...] = ()
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
@@ -158,11 +150,11 @@ class ContainerWaiting(Wire, frozen=True, kw_only=True):
     message: str = ""
 
 
-class SchedulingContainerState(ContainerState, frozen=True, kw_only=True):
+class SchedulingContainerState(pods.ContainerState, frozen=True, kw_only=True):
     waiting: ContainerWaiting | None = None
 
 
-class SchedulingContainerStatus(ContainerStatus, frozen=True, kw_only=True):
+class SchedulingContainerStatus(pods.ContainerStatus, frozen=True, kw_only=True):
     state: SchedulingContainerState = SchedulingContainerState()
     allocated_resources: ResourceList | None = None
     """The requests that the kubelet has admitted."""
@@ -170,7 +162,7 @@ class SchedulingContainerStatus(ContainerStatus, frozen=True, kw_only=True):
     """The requests in force."""
 
 
-class SchedulingPodStatus(PodStatus, frozen=True, kw_only=True):
+class SchedulingPodStatus(pods.PodStatus, frozen=True, kw_only=True):
     container_statuses: tuple[SchedulingContainerStatus, ...] = ()
     init_container_statuses: tuple[SchedulingContainerStatus, ...] = ()
     qos_class: str = ""
@@ -184,9 +176,12 @@ class SchedulingPodStatus(PodStatus, frozen=True, kw_only=True):
     """Pod-level requests in force."""
 
 
-class SchedulingPod(Pod, frozen=True, kw_only=True):
+class SchedulingPod(pods.Pod, frozen=True, kw_only=True):
     spec: SchedulingPodSpec = SchedulingPodSpec()
     status: SchedulingPodStatus = SchedulingPodStatus()
+
+
+SCHEDULING_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
 
 
 class SchedulingNodeStatus(NodeStatus, frozen=True, kw_only=True):
