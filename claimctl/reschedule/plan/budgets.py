@@ -7,7 +7,7 @@ allows now and does not count on pods becoming ready again during the run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from claimctl.reschedule.plan.facts import is_ready
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
@@ -37,26 +37,20 @@ class Budgets:
         self._spent: Counter[tuple[str, str]] = Counter()
         self._unreadable = [problem for problem in unreadable if problem.resource.kind == _KIND]
         for budget in sorted(budgets, key=_name):
-            self._file(budget)
-
-    def _file(self, budget: DisruptionBudget) -> None:
-        namespace, selector = budget.metadata.namespace, budget.spec.selector
-        wanted = selector.match_labels if selector else None
-        if wanted:
-            key, value = min(wanted.items())
-            self._by_label.setdefault((namespace, key, value), []).append(budget)
-        else:
-            self._others.setdefault(namespace, []).append(budget)
+            namespace, selector = budget.metadata.namespace, budget.spec.selector
+            if wanted := selector.match_labels if selector else None:
+                key, value = min(wanted.items())
+                self._by_label.setdefault((namespace, key, value), []).append(budget)
+            else:
+                self._others.setdefault(namespace, []).append(budget)
 
     def of(self, pod: WorldPod) -> list[DisruptionBudget]:
         """The budgets that select the pod."""
-        return [budget for budget in self._near(pod) if selects(budget.spec.selector, pod.labels)]
-
-    def _near(self, pod: WorldPod) -> Iterator[DisruptionBudget]:
-        yield from self._others.get(pod.namespace, ())
+        near = list(self._others.get(pod.namespace, ()))
         if self._by_label:
             for key, value in pod.labels.items():
-                yield from self._by_label.get((pod.namespace, key, value), ())
+                near += self._by_label.get((pod.namespace, key, value), ())
+        return [budget for budget in near if selects(budget.spec.selector, pod.labels)]
 
     def obstacle(self, pods: Sequence[WorldPod]) -> Obstacle | None:
         """Why the evictions of all these pods together would be refused."""

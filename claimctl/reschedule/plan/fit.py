@@ -20,7 +20,7 @@ from claimctl.reschedule.plan.world import (
 )
 from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.claims import NodeSelector
-from claimctl.wire.nodes import Node, Toleration
+from claimctl.wire.nodes import Node
 from claimctl.wire.placement import admits, matches_term, taints_of
 
 _KNOWN_OPERATORS = frozenset({"", "Equal", "Exists"})
@@ -101,11 +101,11 @@ class Fitter:
             Unknown: a toleration or a volume of the pod cannot be judged.
         """
         spec = pod.spec
-        _refuse_unknown(spec.tolerations)
-        try:
-            volumes = self.volumes.affinity_of(pod)
-        except UnknownVolume as error:
-            raise Unknown(str(error)) from None
+        for toleration in spec.tolerations:
+            if toleration.operator not in _KNOWN_OPERATORS:
+                text = f"claimctl does not know the operator {toleration.operator} of a toleration"
+                raise Unknown(text)
+        volumes = self.volumes.affinity_of(pod)
         key = (wanted_nodes(pod).shape, spec.tolerations, volumes)
         answers = self._still.setdefault(key, {})
 
@@ -156,14 +156,6 @@ def _still_problem(pod: SchedulingPod, volumes: tuple[NodeSelector, ...], node: 
     return ""
 
 
-def _refuse_unknown(tolerations: tuple[Toleration, ...]) -> None:
-    for toleration in tolerations:
-        if toleration.operator not in _KNOWN_OPERATORS:
-            raise Unknown(
-                f"claimctl does not know the operator {toleration.operator} of a toleration"
-            )
-
-
 def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:
     return any(
         protocol == other_protocol
@@ -173,10 +165,6 @@ def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:
         for others in node.ports.values()
         for other_protocol, other_address, other_number in others
     )
-
-
-class UnknownVolume(Exception):
-    """A volume of the pod, or its claim, is not known, so nobody can tell where it can be used."""
 
 
 class Volumes:
@@ -198,18 +186,17 @@ class Volumes:
         """What a node must fulfil to use all volumes of the pod.
 
         Raises:
-            UnknownVolume: a claim or its volume was not found.
+            Unknown: a claim or its volume was not found.
         """
-        return tuple(self._selectors(pod))
-
-    def _selectors(self, pod: SchedulingPod) -> Iterator[NodeSelector]:
+        selectors: list[NodeSelector] = []
         for claim in self.claims_of(pod):
             if claim is None:
-                raise UnknownVolume("a PersistentVolumeClaim of the pod was not found")
+                raise Unknown("a PersistentVolumeClaim of the pod was not found")
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
                 name = claim.metadata.name
-                raise UnknownVolume(f"the volume of PersistentVolumeClaim {name} was not found")
+                raise Unknown(f"the volume of PersistentVolumeClaim {name} was not found")
             affinity = volume.spec.node_affinity
             if affinity is not None and affinity.required is not None:
-                yield affinity.required
+                selectors.append(affinity.required)
+        return tuple(selectors)

@@ -7,7 +7,7 @@ of an incomplete pool are not allocated, and a request for all devices fails bes
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -42,9 +42,7 @@ class PublishedOn:
     selector: NodeSelector | None = None
 
     def on(self, node: Node) -> bool:
-        if self.node:
-            return self.node == node.metadata.name
-        return self.selector is None or selects(self.selector, node)
+        return _reaches(self.node, self.selector, node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,8 @@ class Catalogue:
 
     def complete_on(self, node: Node) -> bool:
         """Whether no incomplete pool has slices for the node."""
-        name = node.metadata.name
-        return not any(_may_be_on(slice_, name, node) for slice_ in self.incomplete)
+        specs = (slice_.spec for slice_ in self.incomplete)
+        return not any(_reaches(spec.node_name, spec.node_selector, node) for spec in specs)
 
 
 def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
@@ -76,7 +74,10 @@ def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
         complete = len(pool) == pool[0].spec.pool.resource_slice_count
-        devices = list(_devices(pool)) if complete else None
+        published_on = (
+            _publish(part, device) for part in pool for device in part.spec.devices or ()
+        )
+        devices = [device for device in published_on if device] if complete else None
         if devices is None or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
             continue
@@ -100,14 +101,6 @@ def _pools(
         if slice_.spec.pool.generation >= newest:
             known.append(slice_)
     return pools
-
-
-def _devices(pool: list[SchedulingSlice]) -> Iterator[PublishedOn]:
-    for slice_ in pool:
-        for device in slice_.spec.devices or ():
-            made = _publish(slice_, device)
-            if made is not None:
-                yield made
 
 
 def _publish(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
@@ -136,8 +129,5 @@ def _publish(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None
     )
 
 
-def _may_be_on(of: SchedulingSlice, name: str, node: Node) -> bool:
-    spec = of.spec
-    if spec.node_name:
-        return spec.node_name == name
-    return spec.node_selector is None or selects(spec.node_selector, node)
+def _reaches(name: str | None, selector: NodeSelector | None, node: Node) -> bool:
+    return name == node.metadata.name if name else selector is None or selects(selector, node)

@@ -17,25 +17,21 @@ BRAKE_GATE = "claimctl.io/brake"
 """The scheduling gate of pods whose owner is braked."""
 AVOIDS = "claimctl.io/avoids"
 """The annotation by which the admission policy marks the pods that it has changed."""
-_FOR_ITSELF = frozenset(
-    (
-        "PodOSNotSupported",
-        "PodOSSelectorNodeLabelDoesNotMatch",
-        "InitContainerRestartPolicyForbidden",
-        "SysctlForbidden",
-        "SupplementalGroupsPolicyNotSupported",
-    )
-)
-_BY_NODE = frozenset(
-    (
-        "UnexpectedAdmissionError",
-        "TopologyAffinityError",
-        "NodeAffinity",
-        "InvalidNodeInfo",
-        "UnknownReason",
-        "UnexpectedPredicateFailureType",
-    )
-)
+_FOR_ITSELF = {
+    "PodOSNotSupported",
+    "PodOSSelectorNodeLabelDoesNotMatch",
+    "InitContainerRestartPolicyForbidden",
+    "SysctlForbidden",
+    "SupplementalGroupsPolicyNotSupported",
+}
+_BY_NODE = {
+    "UnexpectedAdmissionError",
+    "TopologyAffinityError",
+    "NodeAffinity",
+    "InvalidNodeInfo",
+    "UnknownReason",
+    "UnexpectedPredicateFailureType",
+}
 _OUT_OF = "OutOf"
 _REJECTED = "Pod was rejected"
 _CREATE_FAILED = "CreateContainerError"
@@ -86,7 +82,8 @@ def why_stuck(
     """
     if not pod.spec.node_name or pod.metadata.deleting or not claim_names(pod):
         return ""
-    if pod.status.phase == "Pending" and not _has_sandbox(pod):
+    sandbox = find_condition(pod.status.conditions, "PodReadyToStartContainers")
+    if pod.status.phase == "Pending" and not (sandbox and sandbox.status == "True"):
         return _unprepared(pod, unprepared.get(pod.metadata.uid, ""), now, seconds)
     if pod.status.phase in ("Pending", "Running") and _lacks_cdi(pod):
         ready = find_condition(pod.status.conditions, "Ready")
@@ -106,11 +103,6 @@ def _unprepared(pod: SchedulingPod, error: str, now: datetime, seconds: float) -
 
 def _is_over(since: datetime | None, now: datetime, seconds: float) -> bool:
     return since is not None and now - since >= timedelta(seconds=seconds)
-
-
-def _has_sandbox(pod: SchedulingPod) -> bool:
-    ready = find_condition(pod.status.conditions, "PodReadyToStartContainers")
-    return ready is not None and ready.status == "True"
 
 
 def _lacks_cdi(pod: SchedulingPod) -> bool:

@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from claimctl.reschedule.plan import spread
 from claimctl.reschedule.plan.fit import wanted_nodes
 from claimctl.reschedule.plan.requests import CPU, MEMORY
-from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod
+from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod, preferred_terms
 from claimctl.reschedule.shapes.scheduling import (
-    PodAffinity,
-    PodAffinityTerm,
     TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
 )
 from claimctl.wire.placement import matches_term, tolerates
 
@@ -192,7 +189,8 @@ def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> li
     The terms of the incoming pod count, and those of pods on nodes that mean the incoming pod.
     """
     sums = [0] * len(nodes)
-    for term, weight in _own_terms(pod):
+    affinity = pod.pod.spec.affinity
+    for term, weight in preferred_terms(affinity) if affinity else ():
         namespaces = world.namespaces_of(term, pod.namespace)
         per_node = world.matching(namespaces, term.label_selector)
         _add(world, sums, nodes, term.topology_key, weight, per_node)
@@ -215,16 +213,3 @@ def _add(
     counts = spread.by_domain(world, key, per_node)
     for index, node in enumerate(nodes):
         sums[index] += weight * counts.get(node.labels.get(key, ""), 0)
-
-
-def _own_terms(pod: WorldPod) -> Iterator[tuple[PodAffinityTerm, int]]:
-    affinity = pod.pod.spec.affinity
-    if affinity is not None:
-        for preference in _preferences(affinity.pod_affinity):
-            yield preference.pod_affinity_term, preference.weight
-        for preference in _preferences(affinity.pod_anti_affinity):
-            yield preference.pod_affinity_term, -preference.weight
-
-
-def _preferences(affinity: PodAffinity | None) -> tuple[WeightedPodAffinityTerm, ...]:
-    return affinity.preferred if affinity else ()

@@ -198,22 +198,16 @@ class _Search:
             device = wanted.candidates[index]
             if not self._may_use(wanted, device):
                 continue
-            self._push(wanted, device)
+            admin = wanted.body.admin_access
+            self._chosen.append(Chosen(wanted.claim, wanted.name, device, admin))
+            if not admin:
+                self._used.add(device.id)
             if self._choose(slot, wanted, index + 1, number + 1):
                 return True
-            self._pop()
+            self._chosen.pop()
+            if not admin:
+                self._used.discard(device.id)
         return False
-
-    def _push(self, wanted: _Wanted, device: PublishedOn) -> None:
-        admin = wanted.body.admin_access
-        self._chosen.append(Chosen(wanted.claim, wanted.name, device, admin))
-        if not admin:
-            self._used.add(device.id)
-
-    def _pop(self) -> None:
-        last = self._chosen.pop()
-        if not last.admin:
-            self._used.discard(last.device.id)
 
     def _may_have(self, body: DeviceSubRequest, device: PublishedOn) -> bool:
         """Whether the device is free for the request, and its taints are tolerated."""

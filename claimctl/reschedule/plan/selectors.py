@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from claimctl.reschedule.shapes.devices import PublishedDevice
 from claimctl.wire.base import EMPTY
 
 Value = str | bool | int | float | list[Any]
-Attributes = Mapping[str, tuple[str, Value]]
+Attributes = dict[str, tuple[str, Value]]
 """Type and value by fully qualified name."""
 
 _DRIVER_ONLY = re.compile(r"""\s*device\.driver\s*==\s*(["'])([^"'\\]*)\1\s*""")
@@ -39,7 +39,7 @@ class Described:
 
     driver: str
     attributes: Attributes
-    capacity: Mapping[str, Value]
+    capacity: dict[str, Value]
 
 
 def describe(driver: str, device: PublishedDevice) -> Described:
@@ -51,28 +51,16 @@ def describe(driver: str, device: PublishedDevice) -> Described:
     details = device.basic
     attributes = device.attributes if details is None else details.attributes
     capacity = device.capacity if details is None else details.capacity
-    return Described(
-        driver, dict(_attributes(driver, attributes)), dict(_capacity(driver, capacity))
-    )
-
-
-def _attributes(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, tuple[str, Value]]]:
-    if raw is EMPTY:
-        return
-    for name, typed in _ATTRIBUTES.decode(raw).items():
+    described = Described(driver, {}, {})
+    for name, typed in _ATTRIBUTES.decode(attributes).items() if attributes is not EMPTY else ():
         for type_, value in typed.items():
-            yield _qualify(driver, name), (type_, value)
-
-
-def _capacity(driver: str, raw: msgspec.Raw) -> Iterator[tuple[str, Value]]:
-    """Quantities as numbers. In v1beta1 of Kubernetes 1.32 on, each has a field ``value``."""
-    if raw is EMPTY:
-        return
-    for name, entry in _CAPACITY.decode(raw).items():
-        quantity = entry.get("value", "") if isinstance(entry, dict) else entry
-        number = _number(quantity)
+            described.attributes[_qualify(driver, name)] = type_, value
+    for name, entry in _CAPACITY.decode(capacity).items() if capacity is not EMPTY else ():
+        # in v1beta1 of Kubernetes 1.32 on, each quantity has a field ``value``
+        number = _number(entry.get("value", "") if isinstance(entry, dict) else entry)
         if number is not None:
-            yield _qualify(driver, name), number
+            described.capacity[_qualify(driver, name)] = number
+    return described
 
 
 _ATTRIBUTES = msgspec.json.Decoder(dict[str, dict[str, Any]])

@@ -30,7 +30,7 @@ from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.text import counted
-from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement
+from claimctl.wire.claims import NodeSelector
 from claimctl.wire.placement import selects
 from claimctl.wire.reservations import RESTORE
 
@@ -87,8 +87,18 @@ class ClaimUnits:
         name = f"{pods[0].metadata.namespace}/{pods[0].metadata.name}"
         if obstacle is not None or not pinned:
             return Unit(pods, name if len(pods) > 1 else "", obstacle=obstacle)
-        leads = self._controller.since
-        asked = (asked for claim in pinned for asked in _reallocation(claim, name, leads))
+        asked = (
+            Reallocation(
+                namespace=claim.key[0],
+                reservation=reservation.metadata.name,
+                claim=claim.name,
+                claim_uid=claim.uid,
+                unit=name,
+                leader_since=self._controller.since,
+            )
+            for claim in pinned
+            for reservation in claim.reservations
+        )
         return Unit(pods, name, True, tuple(asked))
 
     # members
@@ -252,30 +262,12 @@ def _owner_kind(pod: SchedulingPod) -> str:
     return owner.kind if owner else ""
 
 
-def _reallocation(
-    claim: KnownClaim, unit: str, leader_since: datetime | None
-) -> Iterator[Reallocation]:
-    for reservation in claim.reservations:
-        yield Reallocation(
-            namespace=claim.key[0],
-            reservation=reservation.metadata.name,
-            claim=claim.name,
-            claim_uid=claim.uid,
-            unit=unit,
-            leader_since=leader_since,
-        )
-
-
 def _named_nodes(selector: NodeSelector | None) -> Iterator[str]:
     """The names that the selector demands; nothing if it demands none, or not in each term."""
     terms = (selector.node_selector_terms if selector else None) or ()
-    named = [_names_in(term.match_fields or ()) for term in terms]
-    if all(resource is not None for resource in named):
-        for resource in named:
-            yield from resource or ()
-
-
-def _names_in(fields: tuple[NodeSelectorRequirement, ...]) -> tuple[str, ...] | None:
-    return next(
-        (f.values or () for f in fields if f.key == "metadata.name" and f.operator == "In"), None
-    )
+    demands = [
+        [f for f in term.match_fields or () if f.key == "metadata.name" and f.operator == "In"][:1]
+        for term in terms
+    ]
+    if all(demands):
+        yield from (name for (demand,) in demands for name in demand.values or ())

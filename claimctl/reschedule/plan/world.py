@@ -271,19 +271,14 @@ class World:
         affinity = pod.pod.spec.affinity
         if affinity is None:
             return
-        for term in required_anti_affinity(affinity):
-            count(self._term(self._anti, pod, term).per_node, node, sign)
-        for term, weight in wishes(affinity):
-            count(self._term(self._wishes, pod, term, weight).per_node, node, sign)
-
-    def _term(
-        self, terms: PodTerms, pod: WorldPod, term: PodAffinityTerm, weight: int = 0
-    ) -> PodTerm:
-        known = terms.known(pod.namespace, term, weight)
-        if known is None:
-            namespaces = self.namespaces_of(term, pod.namespace)
-            known = terms.learn(pod.namespace, term, weight, namespaces)
-        return known
+        anti = ((self._anti, term, 0) for term in required_anti_affinity(affinity))
+        liked = ((self._wishes, term, weight) for term, weight in wishes(affinity))
+        for terms, term, weight in (*anti, *liked):
+            known = terms.known(pod.namespace, term, weight)
+            if known is None:
+                means = self.namespaces_of(term, pod.namespace)
+                known = terms.learn(pod.namespace, term, weight, means)
+            count(known.per_node, node, sign)
 
     # questions
 
@@ -355,12 +350,16 @@ def wishes(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
 
     The terms of a required affinity count 1 (hardPodAffinityWeight of the default scheduler).
     """
-    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
-    if near is not None:
-        yield from ((term, 1) for term in near.required)
-        yield from ((wish.pod_affinity_term, wish.weight) for wish in near.preferred)
-    if away is not None:
-        yield from ((wish.pod_affinity_term, -wish.weight) for wish in away.preferred)
+    if affinity.pod_affinity is not None:
+        yield from ((term, 1) for term in affinity.pod_affinity.required)
+    yield from preferred_terms(affinity)
+
+
+def preferred_terms(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
+    """The terms of preferred affinity and, with negative weights, of preferred anti-affinity."""
+    for terms, sign in ((affinity.pod_affinity, 1), (affinity.pod_anti_affinity, -1)):
+        for wish in terms.preferred if terms else ():
+            yield wish.pod_affinity_term, sign * wish.weight
 
 
 def host_ports(pod: SchedulingPod) -> tuple[Port, ...]:

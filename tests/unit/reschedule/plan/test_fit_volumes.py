@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.reschedule.plan.fit import UnknownVolume, Volumes
+from claimctl.reschedule.plan.fit import Unknown, Volumes
 from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.base import from_plain
 from tests.support.scheduling import pod
@@ -55,7 +55,7 @@ def test_the_claim_of_an_ephemeral_volume_is_made_anew() -> None:
 
 @pytest.mark.parametrize("name", ["absent", "lost"])
 def test_a_volume_that_is_not_known_is_an_error(name: str) -> None:
-    with pytest.raises(UnknownVolume, match="was not found"):
+    with pytest.raises(Unknown, match="was not found"):
         KNOWN.affinity_of(using(named(name)))
 
 
