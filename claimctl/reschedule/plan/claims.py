@@ -80,15 +80,14 @@ class KnownClaim:
         return allocation.node_selector if allocation else None
 
     @property
-    def entries(self) -> int:
-        return len(self.claim.status.reserved_for)
-
-    @property
     def shared(self) -> bool:
         """Whether another pod needs no entry of its own (reservedForAnyPod, or a PodGroup)."""
         allocation = self.claim.status.allocation
-        any_pod = allocation is not None and allocation.reserved_for_any_pod
-        return any_pod or any(map(is_pod_group, self.claim.status.reserved_for))
+        return self.group_listed or (allocation is not None and allocation.reserved_for_any_pod)
+
+    @property
+    def group_listed(self) -> bool:
+        return any(map(is_pod_group, self.claim.status.reserved_for))
 
     @property
     def holders(self) -> tuple[Reference, ...]:
@@ -122,10 +121,6 @@ class KnownClaim:
         """
         return bool(self.holders or self.reservations)
 
-    @property
-    def group_listed(self) -> bool:
-        return any(map(is_pod_group, self.claim.status.reserved_for))
-
     def lists(self, uid: str) -> bool:
         return self.shared or any(entry.uid == uid for entry in self.claim.status.reserved_for)
 
@@ -133,10 +128,6 @@ class KnownClaim:
         """Whether the claim was generated for one of the pods, and goes with it."""
         owner = self.claim.metadata.controller()
         return owner is not None and owner.uid in pods
-
-    def used_only_by(self, pods: frozenset[str]) -> bool:
-        """Whether nothing but these pods, and holds that claimctl can end, keeps the devices."""
-        return self.consumers <= pods and not self.ghosts and not self.foreign_holders
 
 
 class Claims:
@@ -150,13 +141,15 @@ class Claims:
                 self._pods[pod.metadata.uid] = pod
                 for name in claim_names(pod):
                     consumers[pod.metadata.namespace, name].add(pod.metadata.uid)
-        reservations = _by_claim(observed)
+        reservations: dict[ClaimKey, tuple[ClaimReservation, ...]] = defaultdict(tuple)
+        for made in sorted(observed.reservations, key=lambda known: known.metadata.name):
+            reservations[made.metadata.namespace, made.spec.resource_claim_name] += (made,)
         self._claims = {
             (key := (claim.metadata.namespace, claim.metadata.name)): KnownClaim(
                 claim,
                 frozenset(consumers.get(key, ())),
-                reservations.get(key, ()),
-                tuple(_ghosts(reservations.get(key, ()), observed.now)),
+                reservations[key],
+                tuple(_ghosts(reservations[key], observed.now)),
             )
             for claim in observed.claims
         }
@@ -219,14 +212,6 @@ def shares_group(pod: SchedulingPod) -> ClaimKey | None:
     """Namespace and name of the pod's PodGroup."""
     name = pod.spec.group_name
     return (pod.metadata.namespace, name) if name else None
-
-
-def _by_claim(observed: Observed) -> dict[ClaimKey, tuple[ClaimReservation, ...]]:
-    reservations: dict[ClaimKey, list[ClaimReservation]] = defaultdict(list)
-    for reservation in sorted(observed.reservations, key=lambda known: known.metadata.name):
-        key = reservation.metadata.namespace, reservation.spec.resource_claim_name
-        reservations[key].append(reservation)
-    return {key: tuple(known) for key, known in reservations.items()}
 
 
 def _ghosts(reservations: tuple[ClaimReservation, ...], now: datetime) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 from claimctl.reschedule.plan.claims import ClaimKey, Claims, KnownClaim
 from claimctl.reschedule.plan.observed import Observed
@@ -19,8 +19,6 @@ from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.wire.placement import admits, selects
 
-K = TypeVar("K")
-V = TypeVar("V")
 _Wanted = tuple[ClaimKey | None, DeviceClaim]
 """A claim that gets an allocation; without a key, the claim of one pod alone."""
 
@@ -84,7 +82,7 @@ class Inventory:
         """Entries added to the lists of claims."""
         self._left: dict[str, SchedulingPod] = {}
         """The pods that have left, by UID."""
-        self._log: list[Callable[[], None]] = []
+        self._log: list[Callable[[], object]] = []
         self._usage: dict[str, _Usage] = {}
 
     def _waits_for_devices(self, pod: SchedulingPod) -> bool:
@@ -107,12 +105,17 @@ class Inventory:
         uids = frozenset(pod.metadata.uid for pod in pods)
         for pod in pods:
             self._left[pod.metadata.uid] = pod
-            self._log.append(_forget(self._left, pod.metadata.uid))
+            self._log.append(partial(self._left.pop, pod.metadata.uid))
         known = {claim.key: claim for pod in pods for claim in self._claims.of(pod)}
         for key in sorted(known):
             claim = known[key]
-            if claim.owned_by(uids) or (source_closed and claim.used_only_by(uids)):
-                self._release(claim)
+            # whether nothing but these pods, and holds that claimctl can end, keeps the devices
+            ends = claim.consumers <= uids and not claim.ghosts and not claim.foreign_holders
+            if claim.owned_by(uids) or (source_closed and ends):
+                self._free.add(key)
+                self._log.append(partial(self._free.discard, key))
+                for device in claim.devices:
+                    self._use(device, -1)
 
     def undo(self) -> None:
         """Restore the state before the last ``leave``, also what was taken since."""
@@ -129,15 +132,9 @@ class Inventory:
             self._use(device, 1)
         for key, devices in placement.allocates:
             self._allocated[key] = devices
-            self._log.append(_forget(self._allocated, key))
+            self._log.append(partial(self._allocated.pop, key))
         self._joined.update(placement.joins)
         self._log.append(lambda: self._joined.subtract(placement.joins))
-
-    def _release(self, claim: KnownClaim) -> None:
-        self._free.add(claim.key)
-        self._log.append(lambda: self._free.discard(claim.key))
-        for device in claim.devices:
-            self._use(device, -1)
 
     def _use(self, device: DeviceId, change: int) -> None:
         self._count(device, change)
@@ -221,7 +218,7 @@ class Inventory:
 
     def _room_in(self, claim: KnownClaim) -> Obstacle | None:
         new = claim.key in self._allocated
-        places = (0 if new else claim.entries) + self._joined[claim.key]
+        places = (0 if new else len(claim.claim.status.reserved_for)) + self._joined[claim.key]
         if places < LIMIT or (claim.shared and not new):
             return None
         return Obstacle(Ground.NO_PLACE_IN_CLAIM, f"claim {claim.name} has {places} entries")
@@ -328,7 +325,3 @@ class _Usage:
         if node is not None:
             known = self.by_node[node]
             self.by_node[node] = DeviceCount(known.used + change, known.published)
-
-
-def _forget(known: dict[K, V], key: K) -> Callable[[], None]:
-    return lambda: known.__delitem__(key)

@@ -9,7 +9,7 @@ not stop those behind it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -87,39 +87,32 @@ class Account:
 
     def granted(self, without: Collection[str] = ()) -> set[str]:
         """The pods whose resizes get room once these pods have gone."""
-        return set(_grant(self.waiting, self.free(without), without))
-
-
-def _grant(waiting: Sequence[Waiting], free: Amounts, without: Collection[str]) -> Iterator[str]:
-    for waiting_pod in waiting:
-        if waiting_pod.pod.uid not in without and waiting_pod.fits(free):
-            free = (free[0] - waiting_pod.more[0], free[1] - waiting_pod.more[1])
-            yield waiting_pod.pod.uid
+        granted: set[str] = set()
+        cpu, memory = self.free(without)
+        for resize in self.waiting:
+            if resize.pod.uid not in without and resize.fits((cpu, memory)):
+                cpu, memory = cpu - resize.more[0], memory - resize.more[1]
+                granted.add(resize.pod.uid)
+        return granted
 
 
 def account(node: WorldNode) -> Account:
     """The account of a node, with the pods that are on it in the ``World``."""
     bound = [pod for pod in node.pods.values() if pod.pod.spec.node_name == node.name]
     amounts = {pod.uid: held(pod.pod) for pod in bound}
-    return Account((node.cpu, node.memory), amounts, tuple(_in_order(_waiting(bound, amounts))))
-
-
-def _waiting(pods: Iterable[WorldPod], amounts: Mapping[str, Amounts]) -> Iterator[Waiting]:
-    for pod in pods:
+    waiting: list[Waiting] = []
+    for pod in bound:
         condition = deferred(pod.pod)
         if condition is not None and not pod.pod.metadata.deleting:
             since = condition.last_transition_time or datetime.min.replace(tzinfo=UTC)
-            yield Waiting(pod, _both(desired_requests(pod.pod)), amounts[pod.uid], since)
+            waiting.append(Waiting(pod, _both(desired_requests(pod.pod)), amounts[pod.uid], since))
+    return Account((node.cpu, node.memory), amounts, tuple(sorted(waiting, key=_rank)))
 
 
-def _in_order(waiting: Iterable[Waiting]) -> list[Waiting]:
-    def rank(resize: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
-        pod = resize.pod.pod
-        guaranteed = pod.status.qos_class == _GUARANTEED
-        priority = pod.spec.priority or 0
-        return resize.grows, -priority, not guaranteed, resize.since, resize.pod.key
-
-    return sorted(waiting, key=rank)
+def _rank(resize: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
+    pod = resize.pod.pod
+    guaranteed = pod.status.qos_class == _GUARANTEED
+    return resize.grows, -(pod.spec.priority or 0), not guaranteed, resize.since, resize.pod.key
 
 
 LATE = timedelta(minutes=10)

@@ -75,8 +75,12 @@ class Ledger:
 
     def returns(self, pod: WorldPod, source: str, destination: str) -> Obstacle | None:
         """Whether the move would undo an earlier one of the same owner."""
-        memory = self._memory(pod)
-        past = [] if memory is None else list(_targets(memory, self.now - PING_PONG))
+        memory, since = self._memory(pod), self.now - PING_PONG
+        past = [
+            (move.source, move.landed or move.predicted)
+            for move in (memory.moves if memory else ())
+            if move.at and move.at >= since and move.outcome != MoveOutcome.BOUNCED
+        ]
         if (destination, source) in (*past, *self._planned.get(pod.owner_uid, ())):
             return Obstacle(Ground.PING_PONG, f"a pod of its owner moved {destination} -> {source}")
         return None
@@ -125,12 +129,3 @@ def _last_in_a_row(moves: Sequence[RecordedMove], outcomes: frozenset[MoveOutcom
             break
         count += 1
     return count
-
-
-def _targets(memory: RecordedWorkload, since: datetime) -> list[tuple[str, str]]:
-    """Source and destination of the moves that did not come back, since a time."""
-    return [
-        (move.source, move.landed or move.predicted)
-        for move in memory.moves
-        if move.at and move.at >= since and move.outcome != MoveOutcome.BOUNCED
-    ]

@@ -20,7 +20,6 @@ from claimctl.reschedule.plan.policy import (
     LowNodeUtilization,
     Policy,
     PriorityThreshold,
-    Profile,
     Protection,
     RemoveDuplicates,
     Strategy,
@@ -74,22 +73,48 @@ def plan_with(observed: Observed, policy: Policy, devices: Inventory, units: Cla
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
     run.notes += _about_effects(policy)
-    contexts = [
-        (profile, _protections(observed, policy, profile, run, volumes))
+    protections = [
+        Protections(
+            evictor=profile.evictor,
+            world=run.world,
+            budgets=run.budgets,
+            volumes=volumes,
+            now=observed.now,
+            priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
+            schedulers=policy.schedulers,
+            node_selector=policy.node_selector,
+            system_namespaces=policy.system_namespaces,
+        )
         for profile in policy.profiles
     ]
-    for profile, protections in contexts:
+    for profile, protected in zip(policy.profiles, protections, strict=True):
         for strategy in profile.deschedule:
-            _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
+            _apply(run, policy, Context(strategy.name, profile, protected), strategy, observed)
     if not policy.names(UnplaceablePods):
         stop_avoiding(run, observed)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
-        for profile, protections in contexts:
+        for profile, protected in zip(policy.profiles, protections, strict=True):
             for strategy in profile.balance:
-                _apply(run, policy, _context(profile, protections, strategy), strategy, observed)
-    return _result(observed, run)
+                low = strategy if isinstance(strategy, LowNodeUtilization) else None
+                limit = low.eviction_limits.node if low else None
+                context = Context(strategy.name, profile, protected, limit)
+                _apply(run, policy, context, strategy, observed)
+    skipped = sorted(run.skipped.values(), key=lambda skip: (skip.pod.namespace, skip.pod.name))
+    return Plan(
+        made_at=observed.now,
+        cluster_uid=observed.cluster_uid,
+        moves=tuple(run.moves),
+        taints=tuple(run.taints),
+        reallocations=tuple(run.reallocations),
+        resizes=tuple(run.resizes),
+        avoidances=tuple(run.avoidances),
+        releases=tuple(run.releases),
+        next_look=run.next_look,
+        skipped=tuple(skipped),
+        notes=tuple(run.notes),
+    ).sealed()
 
 
 def _about_effects(policy: Policy) -> Iterator[Note]:
@@ -158,22 +183,6 @@ def _by_devices(observed: Observed) -> frozenset[str]:
     return frozenset(name for name in (*named, *implicit) if name)
 
 
-def _protections(
-    observed: Observed, policy: Policy, profile: Profile, run: Run, volumes: Volumes
-) -> Protections:
-    return Protections(
-        evictor=profile.evictor,
-        world=run.world,
-        budgets=run.budgets,
-        volumes=volumes,
-        now=observed.now,
-        priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
-        schedulers=policy.schedulers,
-        node_selector=policy.node_selector,
-        system_namespaces=policy.system_namespaces,
-    )
-
-
 def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | None:
     if wanted is None or not wanted.name:
         return wanted.value if wanted else None
@@ -184,12 +193,6 @@ def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | No
         f"priorityThreshold.name: there is no PriorityClass {wanted.name} in the cluster; "
         "name one that exists, or set priorityThreshold.value"
     )
-
-
-def _context(profile: Profile, protections: Protections, strategy: Strategy) -> Context:
-    low = strategy if isinstance(strategy, LowNodeUtilization) else None
-    limit = low.eviction_limits.node if low else None
-    return Context(strategy.name, profile, protections, limit)
 
 
 def _apply(
@@ -208,20 +211,3 @@ def _apply(
             place_elsewhere(run, context, strategy, observed)
         case LeaveBadNodes():
             leave_bad_nodes(run, context)
-
-
-def _result(observed: Observed, run: Run) -> Plan:
-    skipped = sorted(run.skipped.values(), key=lambda skip: (skip.pod.namespace, skip.pod.name))
-    return Plan(
-        made_at=observed.now,
-        cluster_uid=observed.cluster_uid,
-        moves=tuple(run.moves),
-        taints=tuple(run.taints),
-        reallocations=tuple(run.reallocations),
-        resizes=tuple(run.resizes),
-        avoidances=tuple(run.avoidances),
-        releases=tuple(run.releases),
-        next_look=run.next_look,
-        skipped=tuple(skipped),
-        notes=tuple(run.notes),
-    ).sealed()

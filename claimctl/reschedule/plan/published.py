@@ -74,10 +74,8 @@ def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
         complete = len(pool) == pool[0].spec.pool.resource_slice_count
-        published_on = (
-            _publish(part, device) for part in pool for device in part.spec.devices or ()
-        )
-        devices = [device for device in published_on if device] if complete else None
+        every = (_publish(part, device) for part in pool for device in part.spec.devices or ())
+        devices = [device for device in every if device] if complete else None
         if devices is None or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
             continue

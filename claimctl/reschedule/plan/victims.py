@@ -62,6 +62,24 @@ def victim_of(
     return Victim(unit, pods)
 
 
+def victims_among(
+    run: Run, context: Context, pods: Iterable[WorldPod], below: int, evictor: Evictor
+) -> tuple[list[Victim], list[Obstacle]]:
+    """The units of these pods that may be evicted, and why the others may not."""
+    victims: list[Victim] = []
+    obstacles: list[Obstacle] = []
+    seen: set[str] = set()
+    for pod in sorted(pods, key=lambda pod: pod.key):
+        if pod.uid not in seen:
+            victim = victim_of(run, context, pod, below, evictor)
+            if isinstance(victim, Obstacle):
+                obstacles.append(victim)
+            else:
+                victims.append(victim)
+                seen |= victim.uids
+    return victims, obstacles
+
+
 def pods_of(victims: Iterable[Victim]) -> list[WorldPod]:
     return [pod for victim in victims for pod in victim.pods]
 

@@ -36,7 +36,7 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
-from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victim_of
+from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victims_among
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
@@ -107,7 +107,7 @@ class _Rescue:
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
         self._record, self._now = observed.record, observed.now
-        self._pod = run.world.seen(pod)
+        self._pod, self._name = run.world.seen(pod), str(reference(pod))
         self._real = is_critical_by_priority(pod)
         self._priority = (pod.spec.priority or 0) if self._real else CRITICAL_PRIORITY
         self._taint = Taint(
@@ -120,11 +120,6 @@ class _Rescue:
         self._taken: list[str] = []
         """Nodes that might do, on which room is made for another pod now."""
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
-
-    @property
-    def _meta(self) -> str:
-        meta = self._pod.pod.metadata
-        return f"{meta.namespace}/{meta.name}"
 
     # whether to act
 
@@ -267,17 +262,8 @@ class _Rescue:
         With them come the obstacles of the pods of lower priority that may not go.
         """
         run, context = self._run, self._context
-        units: list[Victim] = []
-        obstacles: list[Obstacle] = []
-        seen: set[str] = set()
-        for pod in sorted(self._lower(node), key=lambda pod: pod.key):
-            if pod.uid not in seen:
-                victim = victim_of(run, context, pod, self._priority, self._evictor)
-                if isinstance(victim, Obstacle):
-                    obstacles.append(victim)
-                else:
-                    units.append(victim)
-                    seen |= victim.uids
+        lower = self._lower(node)
+        units, obstacles = victims_among(run, context, lower, self._priority, self._evictor)
         allowed: list[Victim] = []
         for unit in sorted(units, key=lambda unit: (_loss(unit), unit.unit.id)):
             pods = pods_of([*allowed, unit])
@@ -329,7 +315,7 @@ class _Rescue:
     # the steps
 
     def _choose(self, node: WorldNode, victims: Sequence[Victim]) -> None:
-        run, unit = self._run, f"room for {self._meta}"
+        run, unit = self._run, f"room for {self._name}"
         pods = pods_of(victims)
         sources = {pod.uid: pod.node for pod in pods}
         placement = self._placed_without(node, victims)
@@ -350,7 +336,7 @@ class _Rescue:
             )
         )
         run.budgets.spend(pods)
-        why = f"{self._meta} needs the room on {node.name}: {counted(len(pods), 'victim')}"
+        why = f"{self._name} needs the room on {node.name}: {counted(len(pods), 'victim')}"
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]
         for pod in pods:

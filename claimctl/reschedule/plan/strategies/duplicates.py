@@ -29,18 +29,14 @@ def remove_duplicates(run: Run, context: Context, wanted: RemoveDuplicates) -> N
     for (namespace, _, _), pods in groups_of(run.world).items():
         owner = pods[0].pod.metadata.controller()
         kind = owner.kind if owner else ""
-        if namespace in wanted.namespaces and kind not in wanted.exclude_owner_kinds:
-            _spread(run, context, pods)
-
-
-def _spread(run: Run, context: Context, pods: Sequence[WorldPod]) -> None:
-    per_node = Counter(pod.node for pod in pods)
-    if max(per_node.values()) <= 1:
-        return
-    upper = _upper(run, pods, per_node.keys())
-    for name in sorted(per_node):
-        if per_node[name] > upper:
-            _thin_out(run, context, [pod for pod in pods if pod.node == name], upper, len(pods))
+        per_node = Counter(pod.node for pod in pods)
+        excluded = namespace not in wanted.namespaces or kind in wanted.exclude_owner_kinds
+        if excluded or max(per_node.values()) <= 1:
+            continue
+        upper = _upper(run, pods, per_node.keys())
+        for name in sorted(per_node):
+            if per_node[name] > upper:
+                _thin_out(run, context, [pod for pod in pods if pod.node == name], upper, len(pods))
 
 
 def _upper(run: Run, pods: Sequence[WorldPod], here: Collection[str]) -> int:

@@ -13,7 +13,7 @@ node has more room than was expected, or when the victims were not evicted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 from claimctl.reschedule.plan.facts import reference
@@ -23,7 +23,7 @@ from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
-from claimctl.reschedule.plan.victims import Victim, fewest, pods_of, priority, victim_of
+from claimctl.reschedule.plan.victims import Victim, fewest, pods_of, priority, victims_among
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.text import counted
 
@@ -185,7 +185,11 @@ class _Room:
 
     def make(self) -> Obstacle | None:
         """Choose the victims. Returns why there are none."""
-        candidates = list(self._candidates())
+        below, evictor = priority(self._pod), self._context.profile.evictor
+        lower = (pod for pod in self._node.pods.values() if priority(pod) < below)
+        units, _ = victims_among(self._run, self._context, lower, below, evictor)
+        # a claim that keeps a unit on this node leaves its replacements without a place
+        candidates = [victim for victim in units if not victim.unit.close_source]
         # two orders in which units are spared: the dear ones first, and the small ones first
         dear = sorted(
             candidates,
@@ -207,18 +211,6 @@ class _Room:
             return Obstacle(Ground.NOT_ENOUGH, text)
         self._choose(victims)
         return None
-
-    def _candidates(self) -> Iterator[Victim]:
-        seen: set[str] = set()
-        below, evictor = priority(self._pod), self._context.profile.evictor
-        for pod in sorted(self._node.pods.values(), key=lambda pod: pod.key):
-            if pod.uid in seen or priority(pod) >= below:
-                continue
-            victim = victim_of(self._run, self._context, pod, below, evictor)
-            # a claim that keeps the unit on this node leaves its replacements without a place
-            if isinstance(victim, Victim) and not victim.unit.close_source:
-                seen |= victim.uids
-                yield victim
 
     def _share(self, victim: Victim) -> float:
         """How much of the largest lack the unit gives, at most all of it, per pod."""

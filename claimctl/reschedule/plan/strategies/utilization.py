@@ -141,28 +141,22 @@ class _Balancing:
             asked = {
                 resource: self.nodes.usage.requested(pod, resource) for resource in self.nodes.high
             }
-            if pod.node == name and any(asked[resource] for resource in exceeded):
-                self._move(pod, name, exceeded, asked)
-
-    def _move(
-        self, pod: WorldPod, name: str, exceeded: Sequence[str], asked: dict[str, int]
-    ) -> None:
-        if obstacle := self._out_of_scope(pod, asked):
-            self.run.skip(pod.pod, self.context, obstacle)
-            return
-        why = f"{name} is over-used in {', '.join(exceeded)}"
-        self.run.move(pod, self.context, self._accept, why)
+            if pod.node != name or not any(asked[resource] for resource in exceeded):
+                continue
+            if obstacle := self._out_of_scope(pod, asked):
+                self.run.skip(pod.pod, self.context, obstacle)
+            else:
+                why = f"{name} is over-used in {', '.join(exceeded)}"
+                self.run.move(pod, self.context, self._accept, why)
 
     def _out_of_scope(self, pod: WorldPod, asked: dict[str, int]) -> Obstacle | None:
         if pod.namespace not in self.wanted.evictable_namespaces:
             return Obstacle(Ground.NAMESPACE, pod.namespace)
         if obstacle := self.context.protections.obstacle(pod):
             return obstacle
-        if not any(self.nodes.takes(name, asked) for name in self.under):
-            return Obstacle(
-                Ground.NO_BETTER_NODE, "no under-used node would stay below its targets"
-            )
-        return None
+        if any(self.nodes.takes(name, asked) for name in self.under):
+            return None
+        return Obstacle(Ground.NO_BETTER_NODE, "no under-used node would stay below its targets")
 
     def _accept(self, steps: Sequence[Relocation]) -> Obstacle | None:
         for name in sorted({step.destination for step in steps}):
