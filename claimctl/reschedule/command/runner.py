@@ -27,11 +27,7 @@ COMPONENT = "claimctl.io/rescheduler"
 
 
 def policy_of(path: Path, *, skip_unsupported: bool = False) -> CheckedPolicy:
-    """The policy of a file. Each fault in it is one line on stderr.
-
-    Raises:
-        UsageError: the file cannot be read, or has faults; it tells the last one.
-    """
+    """The policy of a file. Each fault is one line on stderr, and the last one a UsageError."""
     try:
         return read(path, skip_unsupported=skip_unsupported)
     except PolicyError as error:

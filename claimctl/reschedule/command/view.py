@@ -137,12 +137,7 @@ def _summary(report: RunReport, wanted: RescheduleOptions) -> str:
 
 
 async def explain(client: Client, plan: Plan, wanted: RescheduleOptions) -> int:
-    """Print what the plan says about one pod.
-
-    Raises:
-        CommandFailed: the pod does not exist.
-        KubeError: the pod cannot be read.
-    """
+    """Print what the plan says about one pod; raises CommandFailed if the pod does not exist."""
     namespace, _, name = wanted.why.partition("/")
     try:
         await client.get(PODS, name, namespace)

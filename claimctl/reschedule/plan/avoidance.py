@@ -104,10 +104,8 @@ def refusers(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
 
 
 def in_spite(entry: RecordedAvoidance) -> int:
-    """How many refusals avoidances did not prevent.
-
-    Many pods may be refused by one node before it is avoided; they count as few.
-    """
+    """How many refusals avoidances did not prevent. Of many by one node before it is avoided,
+    ``ENOUGH`` count."""
     since = {past.node: past.since for past in entry.avoided}
     early: Counter[str] = Counter()
     for refusal in entry.refusals:
@@ -120,12 +118,8 @@ def in_spite(entry: RecordedAvoidance) -> int:
 def avoiding(
     entry: RecordedAvoidance, node: str, seen: str, now: datetime, *, once: bool = False
 ) -> RecordedAvoidance:
-    """The entry with one more node to avoid, from now on.
-
-    Args:
-        seen: the digest of the node.
-        once: only remember that pods have left the node. Nothing keeps new pods off it.
-    """
+    """The entry with one more node to avoid from now on; ``seen`` is its digest. ``once``: only
+    remember that pods have left the node, and keep no new pods off it."""
     past = of_node(entry, node)
     times = past.times if past is not None else 0
     until = now if once else now + min(FIRST * (1 << min(times, 10)), LONGEST)
@@ -155,14 +149,9 @@ def without_outdated(
     running: Sequence[SchedulingPod],
     now: datetime,
 ) -> RecordedAvoidance:
-    """The entry without the nodes that deserve another try.
-
-    These are nodes that are gone or have changed, nodes on which a later pod of the owner runs,
-    and those whose last avoidance was over long ago.
-
-    Args:
-        digests: what each node is like now, by name.
-        running: the running pods of the owner.
+    """The entry without the nodes that deserve another try: nodes that are gone or have changed,
+    nodes on which a later pod of the owner runs, and those whose last avoidance was over long ago.
+    ``digests`` says what each node is like now, and ``running`` has the owner's running pods.
     """
 
     def is_valid(past: RecordedAvoidedNode) -> bool:

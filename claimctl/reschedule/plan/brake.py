@@ -25,10 +25,8 @@ LONGEST_PAUSE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Braked:
-    """What to do about an owner that is, or was, braked.
-
-    ``released`` are the pods that lose the gate.
-    """
+    """What to do about an owner that is, or was, braked. ``released`` are the pods that lose the
+    gate."""
 
     entry: RecordedAvoidance
     released: tuple[SchedulingPod, ...] = ()
@@ -43,13 +41,8 @@ def braked(entry: RecordedAvoidance, now: datetime) -> RecordedAvoidance:
 
 
 def is_due(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], budget: int) -> bool:
-    """Whether nodes refuse too many pods of an owner, of which none starts.
-
-    Args:
-        entry: with the avoidances of this run.
-        pods: all pods of the owner.
-        budget: so many refusals are too many. A pod that is on its way may be refused, too.
-    """
+    """Whether nodes refuse ``budget`` pods of an owner or more, of which none starts. ``entry`` has
+    the avoidances of this run. A pod that is on its way may be refused, too."""
     count = avoidance.in_spite(entry) + any(map(_is_on_its_way, pods))
     first = entry.refusals[0].at if entry.refusals else None
     starts = first is not None and any(_runs_since(pod, first) for pod in pods)
@@ -62,12 +55,7 @@ def loosen(entry: RecordedAvoidance) -> RecordedAvoidance:
 
 
 def next_step(entry: RecordedAvoidance, pods: Sequence[SchedulingPod], now: datetime) -> Braked:
-    """Take the brake off, let one pod through, or wait.
-
-    Args:
-        entry: of a braked owner.
-        pods: all pods of the owner.
-    """
+    """Take the brake off a braked owner, let one of its pods through, or wait."""
     waiting = sorted(
         (pod for pod in pods if is_braked(pod) and not pod.metadata.deleting),
         key=lambda pod: (created_at(pod), pod.metadata.name),

@@ -23,10 +23,7 @@ _Key = tuple[str, str, str]
 
 
 class Budgets:
-    """Args:
-    unreadable: the objects that cannot be read. If there is a budget among them, no pod of its
-        namespace is moved.
-    """
+    """The budgets of the cluster. If one cannot be read, no pod of its namespace is moved."""
 
     def __init__(
         self, budgets: Iterable[DisruptionBudget], unreadable: Iterable[Unreadable] = ()

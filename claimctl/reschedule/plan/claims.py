@@ -172,10 +172,8 @@ class Claims:
         return tuple(self._claims[key] for key in keys if key in self._claims)
 
     def named_by(self, pod: SchedulingPod) -> Iterator[KnownClaim | DeviceClaim | Obstacle]:
-        """What a pod that waits, or the replacement of a pod, asks for.
-
-        A DeviceClaim stands for a claim that is yet to be generated.
-        """
+        """What a pod that waits, or the replacement of a pod, asks for. A DeviceClaim stands for a
+        claim that is yet to be generated."""
         statuses = {status.name: status for status in pod.status.resource_claim_statuses}
         for entry in pod.spec.resource_claims:
             generated = statuses.get(entry.name)
@@ -258,11 +256,7 @@ STICKY = frozenset(Stickiness) - {Stickiness.GOES_WITH_POD, Stickiness.NOT_ALLOC
 
 
 def stickiness(claim: KnownClaim, leaving: frozenset[str], owner_kind: str) -> Stickiness:
-    """What becomes of the claim when the pods with the UIDs ``leaving`` are evicted together.
-
-    Args:
-        owner_kind: the kind of the pods' controller.
-    """
+    """What becomes of the claim when the pods ``leaving`` (UIDs) are evicted together."""
     if claim.owned_by(leaving):
         return Stickiness.GOES_WITH_POD
     if not claim.allocated:

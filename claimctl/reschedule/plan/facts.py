@@ -73,11 +73,8 @@ _MARKS = ("", "true")
 
 
 def is_critical(pod: SchedulingPod, system_namespaces: Collection[str]) -> bool:
-    """Whether the pod is critical by its priority, or by the annotation of 2018.
-
-    Args:
-        system_namespaces: where the annotation counts. Elsewhere anybody could set it.
-    """
+    """Whether the pod is critical by its priority, or by the annotation of 2018, which counts in
+    the system namespaces only: elsewhere anybody could set it."""
     return is_critical_by_priority(pod) or (
         pod.metadata.annotation(CRITICAL) in _MARKS and pod.metadata.namespace in system_namespaces
     )

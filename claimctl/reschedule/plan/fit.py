@@ -68,11 +68,8 @@ class Fitting:
 
 @dataclass(slots=True)
 class Fitter:
-    """Asks where pods fit, and remembers the answers that no move changes.
-
-    Attributes:
-        by_devices: the extended resources that a DeviceClass provides.
-    """
+    """Asks where pods fit, and remembers the answers that no move changes. ``by_devices`` are the
+    extended resources that a DeviceClass provides."""
 
     world: World
     volumes: Volumes
@@ -80,11 +77,8 @@ class Fitter:
     _still: dict[object, dict[str, str]] = field(default_factory=dict)
 
     def of(self, pod: WorldPod) -> Fitting:
-        """What the pod needs of a node. The pod itself must not be on a node.
-
-        Raises:
-            Unknown: a toleration or a volume of the pod cannot be judged.
-        """
+        """What the pod needs of a node; the pod itself must not be on one. Raises what ``still``
+        does."""
         return Fitting(
             pod=pod,
             still=self.still(pod.pod),
@@ -173,21 +167,16 @@ class Volumes:
         self._volumes = {volume.metadata.name: volume for volume in volumes}
 
     def claims_of(self, pod: SchedulingPod) -> Iterator[VolumeClaim | None]:
-        """The PersistentVolumeClaims that the pod names; None for one that is not known.
-
-        The claim of an ephemeral volume is not among them: the replacement gets a new one.
-        """
+        """The PersistentVolumeClaims that the pod names; None for one that is not known. The claim
+        of an ephemeral volume is not among them: the replacement gets a new one."""
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
                 name = volume.persistent_volume_claim.claim_name
                 yield self._claims.get((pod.metadata.namespace, name))
 
     def affinity_of(self, pod: SchedulingPod) -> tuple[NodeSelector, ...]:
-        """What a node must fulfil to use all volumes of the pod.
-
-        Raises:
-            Unknown: a claim or its volume was not found.
-        """
+        """What a node must fulfil to use all volumes of the pod. Raises Unknown if one is not
+        found."""
         selectors: list[NodeSelector] = []
         for claim in self.claims_of(pod):
             if claim is None:

@@ -258,11 +258,7 @@ class Inventory:
         return least
 
     def _here(self, name: str, *, shared: bool) -> Here:
-        """The devices of a node.
-
-        Args:
-            shared: whether free devices that other nodes can reach, too, count.
-        """
+        """The devices of a node. ``shared``: also free ones that other nodes can reach."""
         node = self._nodes[name]
         if name not in self._on_node:
             self._on_node[name] = self._catalogue.on(node)

@@ -53,11 +53,7 @@ class Ledger:
     def beyond_limits(
         self, strategy: str, pods: Sequence[WorldPod], limit_per_node: int | None = None
     ) -> Obstacle | None:
-        """The limit that would be passed if these pods left their nodes.
-
-        Args:
-            limit_per_node: the strategy's own limit.
-        """
+        """The limit that would be passed if these pods left their nodes, or the strategy's own."""
         limits = self.limits
         if limits.total is not None and self._total + len(pods) > limits.total:
             return Obstacle(Ground.LIMIT_TOTAL, str(limits.total))

@@ -15,12 +15,8 @@ Corner = tuple[str | None, tuple[str, str] | None]
 
 @dataclass(slots=True, eq=False)
 class PodTerm:
-    """A term, and how many of the pods that have it are on each node.
-
-    Attributes:
-        weight: what each of these pods adds to the score of the nodes in its domain; 0 for a term
-            that forbids them.
-    """
+    """A term, and how many of the pods that have it are on each node. Each of them adds ``weight``
+    to the score of the nodes in its domain; it is 0 for a term that forbids them."""
 
     term: PodAffinityTerm
     weight: int

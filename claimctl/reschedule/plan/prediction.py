@@ -108,10 +108,9 @@ class Predictor:
                 yield node
 
     def _best(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> Landing | Obstacle:
-        """The best node that also fits the pod's claims.
-
-        Among equals the source comes first, as the scheduler may take it. If the source is best
-        only because better nodes lack devices, that is the obstacle.
+        """The best node that also fits the pod's claims. Among equals the source comes first, as
+        the scheduler may take it. If it is best only because better nodes lack devices, that is the
+        obstacle.
         """
         totals = scores(self.world, pod, nodes)
         order = sorted(

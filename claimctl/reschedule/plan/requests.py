@@ -96,11 +96,8 @@ def _held(
 def _requests(
     pod: SchedulingPod, count: _Count, assumed: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """The sum for the pod.
-
-    Args:
-        assumed: what a container without a request counts, unless the pod as a whole has one.
-    """
+    """The sum for the pod. ``assumed`` is what a container without a request counts, unless the pod
+    as a whole has one."""
     status, level = pod.status, amounts(pod.spec.resources.requests if pod.spec.resources else None)
     if level:
         level = count(level, status.resources, status.allocated_resources)

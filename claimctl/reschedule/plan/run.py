@@ -54,10 +54,6 @@ class Context:
 
 @dataclass(slots=True)
 class Run:
-    """Attributes:
-    workloads: the UID of the object above each controller owner (a ReplicaSet's Deployment).
-    """
-
     world: World
     predictor: Predictor
     devices: Inventory
@@ -65,6 +61,7 @@ class Run:
     budgets: Budgets
     ledger: Ledger
     workloads: Mapping[str, str]
+    """The UID of the object above each controller owner (a ReplicaSet's Deployment)."""
     moves: list[Move] = field(default_factory=list)
     taints: list[TaintStep] = field(default_factory=list)
     reallocations: list[Reallocation] = field(default_factory=list)
@@ -82,10 +79,7 @@ class Run:
     """The moves to better nodes, in their order."""
 
     def note(self, context: Context, text: str) -> None:
-        """Say something that concerns no single pod.
-
-        A strategy that has moved pods has nothing to say when it finds no more.
-        """
+        """Say something that concerns no single pod, unless the strategy has moved pods."""
         note = Note(strategy=context.strategy, profile=context.profile.name, text=text)
         busy = {(move.strategy, move.profile) for move in self.moves}
         if (note.strategy, note.profile) not in busy and note not in self.notes:
@@ -108,11 +102,8 @@ class Run:
             )
 
     def move(self, pod: WorldPod, context: Context, accept: Accept, why: str) -> bool:
-        """Move the pod, with its unit, to where the scheduler is expected to put it.
-
-        Returns:
-            Whether it moves. If it stays, its reason is in ``skipped``.
-        """
+        """Move the pod, with its unit, to where the scheduler is expected to put it; whether it
+        moves. If it stays, its reason is in ``skipped``."""
         obstacle = self._attempt(pod, context, accept, why)
         if obstacle is not None:
             self.skip(pod.pod, context, obstacle)
@@ -145,13 +136,9 @@ class Run:
     def forbidden(
         self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, context: Context
     ) -> Obstacle | None:
-        """Why the unit may not be evicted, wherever it goes: rules, limits and budgets.
-
-        The rest after earlier moves is no part of it: it is for moves to better nodes alone.
-
-        Args:
-            pods: all pods of the unit.
-            first: the pod that is to be moved; the others come along.
+        """Why the unit may not be evicted, wherever it goes: rules, limits and budgets. The rest
+        after earlier moves is for moves to better nodes alone. ``first`` is the pod that is to be
+        moved; the others of ``pods`` come along.
         """
         if len(pods) < len(unit.pods):
             return Obstacle(Ground.UNIT, "a pod of its unit is on no node")

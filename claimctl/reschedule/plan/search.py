@@ -33,12 +33,8 @@ class CannotTell(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What is on a node.
-
-    Attributes:
-        is_free: whether no claim has the device.
-        complete: whether all pools with slices for the node are complete.
-    """
+    """What is on a node: its devices, whether no claim has a device, and whether all pools with
+    slices for the node are ``complete``."""
 
     devices: Sequence[PublishedOn]
     is_free: Callable[[DeviceId], bool]
@@ -58,11 +54,7 @@ class Chosen:
 
 
 def find_devices(claims: Sequence[DeviceClaim], here: Here) -> tuple[Chosen, ...] | None:
-    """Free devices for all claims together, or None if there are none.
-
-    Raises:
-        CannotTell
-    """
+    """Free devices for all claims together, or None if there are none. May raise CannotTell."""
     search = _Search(claims, here)
     devices = search.run()
     if devices is None and search.doubt:

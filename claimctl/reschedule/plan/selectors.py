@@ -110,10 +110,8 @@ def _hashable(values: tuple[Value | None, ...]) -> tuple[tuple[str, Any], ...]:
 
 @lru_cache(maxsize=4096)
 def _references(expression: str) -> tuple[tuple[str, str, str], ...] | None:
-    """What the expression reads of a device: kind, domain and name.
-
-    None if it reads the device in another way, such as a name that it computes.
-    """
+    """What the expression reads of a device: kind, domain and name. None if it reads the device in
+    another way, such as a name that it computes."""
     rest = _LITERAL.sub("", _REFERENCE.sub("", expression))
     if _ANY.search(rest):
         return None

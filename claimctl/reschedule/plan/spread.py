@@ -21,11 +21,8 @@ HARD = "DoNotSchedule"
 
 @dataclass(frozen=True, slots=True)
 class NodeWishes:
-    """The nodes that match a pod's node selector and required node affinity.
-
-    Attributes:
-        shape: equal for pods with equal wishes.
-    """
+    """The nodes that match a pod's node selector and required node affinity. ``shape`` is equal for
+    pods with equal wishes."""
 
     shape: Hashable
     matches: Callable[[WorldNode], bool]
@@ -78,11 +75,8 @@ def counts(
     keys: tuple[str, ...],
     wanted: NodeWishes,
 ) -> dict[str, int]:
-    """How many matching pods each domain of a constraint has, also where there are none.
-
-    Args:
-        keys: the topology keys that a node must have to count.
-    """
+    """How many matching pods each domain of a constraint has, also where there are none. A node
+    counts if it has all topology keys ``keys``."""
     selector = selector_of(constraint, pod)
     per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
     domains = _domains(world, pod, constraint, keys, wanted)
@@ -160,13 +154,8 @@ def on_node(world: World, pod: WorldPod, node: str) -> int:
 
 
 def unevener(world: World, steps: Sequence[Relocation], *, strictly: bool) -> Obstacle | None:
-    """Whether the moves make the numbers of pods by node less even, so that they are no gain.
-
-    Without such an obstacle the sum of the squared numbers has not grown.
-
-    Args:
-        strictly: also moves that leave all numbers as even as they were are no gain.
-    """
+    """Whether the moves make the numbers of pods by node less even (``strictly``: or leave them as
+    they are), so that they are no gain. Otherwise the sum of the squared numbers has not grown."""
     gone = Counter((step.pod.group, step.source) for step in steps)
     detail, gain = "", not strictly
     for step in steps:

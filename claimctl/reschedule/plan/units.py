@@ -104,12 +104,8 @@ class ClaimUnits:
     # members
 
     def _link(self, pod: SchedulingPod, *, whole: bool) -> Pods:
-        """The pods that have to leave if this one leaves.
-
-        Args:
-            whole: whether pods may leave with the claim that pins them. Otherwise one such pod is
-                enough to keep all of them.
-        """
+        """The pods that have to leave if this one leaves. ``whole``: pods may leave with the claim
+        that pins them. Otherwise one such pod is enough to keep all of them."""
         linked: Pods = {}
         waiting = [pod]
         while waiting:

@@ -85,10 +85,8 @@ def pods_of(victims: Iterable[Victim]) -> list[WorldPod]:
 
 
 def reprieve(candidates: Sequence[T], enough: Enough[T]) -> tuple[T, ...] | None:
-    """Drop each candidate in turn if the others still suffice; return the rest.
-
-    None if all of them are not enough.
-    """
+    """Drop each candidate in turn if the others still suffice; the rest, or None if all are not
+    enough."""
     if not enough(candidates):
         return None
     left = list(candidates)

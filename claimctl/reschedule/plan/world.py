@@ -126,24 +126,16 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Domains:
-    """The nodes and domains that count for a spread constraint. No move changes them.
-
-    Attributes:
-        nodes: the names of the nodes whose pods count.
-        none: the domains of these nodes, each with no pod.
-    """
+    """The nodes whose pods count for a spread constraint, and their domains, each with no pod. No
+    move changes them."""
 
     nodes: frozenset[str]
     none: Mapping[str, int]
 
 
 class World:
-    """Nodes and pods with their use of room.
-
-    Args:
-        namespaces: the labels of each namespace.
-        doubtful: the names of nodes with pods that cannot be read: no pod is put there.
-    """
+    """Nodes and pods with their use of room. ``namespaces`` has the labels of each namespace. On a
+    node of ``doubtful`` is a pod that cannot be read: no pod is put there."""
 
     def __init__(
         self,
@@ -289,11 +281,8 @@ class World:
         *,
         staying: bool = False,
     ) -> Mapping[str, int]:
-        """How many pods of these namespaces (None: all) match the selector, by node.
-
-        Args:
-            staying: leave out the pods that are being deleted.
-        """
+        """How many pods of these namespaces (None: all) match the selector, by node. ``staying``:
+        without the pods that are being deleted."""
         key = (namespaces, encode(selector), staying)
         cached = self._matching.get(key)
         if cached is None:

@@ -59,15 +59,8 @@ def at(path: Path, problem: str) -> str:
 
 
 def parse(model: type[M], given: Mapping[str, Any], path: Path, places: Mapping[str, str]) -> M:
-    """Read a mapping of the file by a model.
-
-    Args:
-        path: where the mapping is in the file.
-        places: for a field that belongs elsewhere, the text that says where.
-
-    Raises:
-        PolicyError: the mapping does not have the shape of the model.
-    """
+    """Read the mapping that is at ``path`` of the file by a model. ``places`` says of fields that
+    belong elsewhere where that is. Raises PolicyError if the mapping has another shape."""
     try:
         return model.model_validate_json(json.dumps(as_go_reads(model, given)))
     except ValidationError as error:

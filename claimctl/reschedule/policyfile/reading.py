@@ -53,14 +53,8 @@ _PLACES = {name: "belongs below args" for model in ARGS.values() for name in nam
 
 
 def read(path: FilePath, *, skip_unsupported: bool = False) -> CheckedPolicy:
-    """Read and check a policy file.
-
-    Args:
-        skip_unsupported: leave out what claimctl does not have, instead of refusing the file.
-
-    Raises:
-        PolicyError: the file cannot be used; its problems name their places in the file.
-    """
+    """Read and check a policy file, or raise PolicyError with the places of all faults in it.
+    ``skip_unsupported``: leave out what claimctl does not have, instead of refusing the file."""
     return check(text.mapping(text.read(path)), skip_unsupported=skip_unsupported)
 
 
@@ -139,11 +133,7 @@ class _Reading:
     evictor: DefaultEvictorArgs = field(default_factory=DefaultEvictorArgs)
 
     def profile(self) -> Profile:
-        """The checked profile.
-
-        Raises:
-            PolicyError: something in it is wrong.
-        """
+        """The checked profile; raises PolicyError if something in it is wrong."""
         args = self._all_args()
         enabled = {point: self._enabled(point) for point in _SETS}
         raise_problems(self.problems)

@@ -83,11 +83,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read(path: Path) -> str:
-    """The text of the file.
-
-    Raises:
-        PolicyError: the file cannot be read.
-    """
+    """The text of the file; raises PolicyError if it cannot be read."""
     try:
         data = path.read_bytes()
     except IsADirectoryError:
@@ -103,11 +99,7 @@ def read(path: Path) -> str:
 
 
 def mapping(text: str) -> dict[str, Any]:
-    """The only document of the file.
-
-    Raises:
-        PolicyError: the text is no YAML, or not exactly one mapping.
-    """
+    """The only document of the file; raises PolicyError if the text is not exactly one mapping."""
     try:
         loaded = list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:

@@ -52,11 +52,7 @@ class DeschedulerPolicyV1Alpha1(PolicyModel):
 
 
 def from_strategies(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
-    """Read and check the file.
-
-    Raises:
-        PolicyError: something in it is wrong.
-    """
+    """Read and check the file; raises PolicyError if something in it is wrong."""
     policy = parse(DeschedulerPolicyV1Alpha1, document, (), {})
     notes: list[str] = []
     strategies: dict[str, policies.Strategy] = {}

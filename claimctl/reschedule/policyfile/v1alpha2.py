@@ -184,11 +184,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)")
 
 
 def duration(text: str) -> float:
-    """The seconds of a duration as Go writes it, such as 1h30m.
-
-    Raises:
-        ValueError: the text is no duration.
-    """
+    """The seconds of a duration as Go writes it, such as 1h30m, or a ValueError."""
     parts = _PART.findall(text)
     if text == "0":
         return 0.0
@@ -199,12 +195,8 @@ def duration(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPolicy:
-    """A policy file that was checked.
-
-    Attributes:
-        skipped: what ``--skip-unsupported`` left out, one line each.
-        notes: what a reader of the file might not expect, one line each.
-    """
+    """A policy file that was checked. ``skipped`` is what ``--skip-unsupported`` left out, and
+    ``notes`` what a reader of the file might not expect, one line each."""
 
     policy: Policy
     skipped: tuple[str, ...] = ()

@@ -45,16 +45,9 @@ class Avoiding:
     async def remember(
         self, steps: Sequence[AvoidStep], overtaken: Callable[[], bool] = lambda: False
     ) -> list[str]:
-        """Put avoidances into force, or end them.
-
-        Args:
-            overtaken: whether the steps are out of date. Then nothing is written.
-
-        Returns:
-            What a reader of the result should know, one line each.
-
-        Raises:
-            NoRecord: there is no record, so pods avoid nothing.
+        """Put avoidances into force, or end them, unless they are ``overtaken``; what a reader of
+        the result should know, one line each. Raises NoRecord if there is no record, so that pods
+        avoid nothing.
         """
         if not steps:
             return []

@@ -24,14 +24,11 @@ class Closing:
 
 @dataclass(slots=True)
 class Closings:
-    """Args:
-    landing: seconds for which replacements are waited for once their node is open again.
-    """
-
     taints: Taints
     landings: Landings
     signs: Signs
     landing: float
+    """Seconds for which replacements are waited for once their node is open again."""
     open: list[Closing] = field(default_factory=list)
 
     async def close(self, group: MoveGroup) -> bool:
@@ -81,11 +78,8 @@ class Closings:
         await self.taints.renew([closing.entry for closing in self.open])
 
     async def lift_what_is_done(self, *, polls: bool) -> None:
-        """Remove the taints that have met their purpose, or whose time is over.
-
-        Args:
-            polls: ask the server also for what no watch shows.
-        """
+        """Remove the taints that have met their purpose, or whose time is over. ``polls``: ask the
+        server also for what no watch shows."""
         for closing in list(self.open):
             end = await self._end(closing, polls=polls)
             if end is not None:

@@ -43,11 +43,8 @@ Answer = Evicted | Refused | Left
 
 
 async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Evicted | None:
-    """Whether the pod is as the plan saw it: then None.
-
-    Args:
-        unsure: an earlier eviction had no answer. If the pod is going now, it was accepted.
-    """
+    """Whether the pod is as the plan saw it: then None. ``unsure``: an earlier eviction had no
+    answer. If the pod is going now, it was accepted."""
     try:
         pod = await client.get(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
     except errors.NotFound:
@@ -75,11 +72,7 @@ def difference(pod: SchedulingPod, move: Move) -> str:
 async def evict(
     client: Client, move: Move, grace_period_seconds: int | None, *, dry_run: bool = False
 ) -> Answer:
-    """Send the eviction.
-
-    Raises:
-        Forbidden, Unauthorized: the right is missing; no other eviction would succeed.
-    """
+    """Send the eviction. Raises Forbidden or Unauthorized: then no other eviction would succeed."""
     pod = move.pod
     try:
         await client.evict(

@@ -195,10 +195,8 @@ class Execution:
         return bool(why)
 
     def _is_blocked(self, group: MoveGroup) -> bool:
-        """Leave a group whose workload has a replacement that finds no node.
-
-        A critical pod does not wait for the replacements of other victims.
-        """
+        """Leave a group whose workload has a replacement that finds no node. A critical pod does
+        not wait for the replacements of other victims."""
         if group.rescues:
             return False
         stuck = [workload for workload in group.workloads() if self._landings.is_stuck(workload)]
@@ -429,11 +427,7 @@ class Execution:
                 ]
 
     async def _clean_up(self, groups: Sequence[MoveGroup]) -> None:
-        """Remove the taints and requests that are still there, remember, and look who was helped.
-
-        Args:
-            groups: all groups of the plan.
-        """
+        """Remove the taints and requests that are left, remember, and look who was helped."""
         try:
             await self._closings.lift_all()
             while self._asked:

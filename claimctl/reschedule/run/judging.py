@@ -41,13 +41,10 @@ def _place(move: Move) -> _Place:
 
 @dataclass(slots=True)
 class Judgement:
-    """Args:
-    plan_again: makes the plan anew; None: every move is made as planned.
-    """
-
     landings: Landings
     report: RunReport
     plan_again: Callable[[], Awaitable[Plan]] | None
+    """Makes the plan anew; None: every move is made as planned."""
     _known: int = 0
     """How many surprises the last plan knows of."""
     _uids: frozenset[str] = frozenset()

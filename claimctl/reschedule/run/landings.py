@@ -221,10 +221,8 @@ class Landings:
         return min(new, key=lambda pod: (not pod.spec.node_name, pod.metadata.name), default=None)
 
     async def _comes_no_more(self, flight: Flight, siblings: Sequence[Pod]) -> bool:
-        """Whether the owner has all the pods it wants without the replacement.
-
-        A Job may have ended, a ReplicaSet may have been scaled down or replaced.
-        """
+        """Whether the owner has all the pods it wants without the replacement: a Job may have
+        ended, a ReplicaSet may have been scaled down or replaced."""
         resource, now = _ASKED.get(flight.owner.kind), self.clock.monotonic()
         if resource is None or not self.has_ended(flight.move.pod):
             return False

@@ -46,10 +46,7 @@ def election_settings(namespace: str) -> LeaderElectionSettings:
 @dataclass(slots=True)
 class Loop:
     """Runs every ``interval`` seconds. The end of a run is the start of the next pause.
-
-    Attributes:
-        dry_run: only plan, and log each move; nothing but the Lease is written.
-    """
+    ``dry_run``: only plan, and log each move; nothing but the Lease is written."""
 
     runner: Runner
     election: LeaderElection

@@ -43,11 +43,8 @@ class MoveMemory:
         self._at[step.move.pod.uid] = self.clock.now()
 
     async def begin(self) -> None:
-        """Make sure, before the first eviction, that the moves can be remembered.
-
-        Raises:
-            KubeError: they cannot, so that each further run would evict the same pods again.
-        """
+        """Make sure, before the first eviction, that the moves can be remembered. Otherwise each
+        further run would evict the same pods again."""
         try:
             await self.records.check_writable()
         except NoRecord as error:

@@ -27,14 +27,8 @@ _LINE = re.compile(
 
 
 async def resize_gate(client: Client, server: Release) -> Gate:
-    """The gate of the API server.
-
-    Args:
-        server: its release; (0, 0) if it is not known.
-
-    Raises:
-        KubeError: a request failed, other than for a missing right.
-    """
+    """The gate of the API server, whose release is (0, 0) if it is not known. No error for a
+    missing right."""
     if (0, 0) < server < GATE_SINCE:
         return Gate.OFF
     try:
@@ -55,13 +49,8 @@ SKEW_SECONDS = 5.0
 
 
 async def read_controller(client: Client, namespace: str, now: datetime) -> ActingController:
-    """The controller that acts now.
-
-    A controller that runs without leader election has no Lease, and counts as away.
-
-    Raises:
-        KubeError: a request failed, other than for a missing right.
-    """
+    """The controller that acts now. One that runs without leader election has no Lease, and counts
+    as away. No error for a missing right."""
     where = f"Lease {namespace}/{LEASE_NAME}"
     try:
         lease = await client.get(LEASES, LEASE_NAME, namespace)

@@ -32,11 +32,7 @@ def document(plan: Plan) -> dict[str, Any]:
 
 
 def parse(data: bytes) -> Plan:
-    """Read a plan.
-
-    Raises:
-        PlanError: the data is no plan, or was edited.
-    """
+    """Read a plan; raises PlanError if the data is no plan, or was edited."""
     try:
         header = decode(data, _Header)
         if (header.api_version, header.kind) != (API_VERSION, KIND):

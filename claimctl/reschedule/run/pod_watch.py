@@ -55,14 +55,11 @@ class _Space:
 
 @dataclass(slots=True)
 class PodWatch:
-    """Args:
-    changed: set for each event.
-    """
-
     client: Client
     clock: Clock
     rng: Random
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set for each event."""
     _spaces: dict[str, _Space] = field(default_factory=dict)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 

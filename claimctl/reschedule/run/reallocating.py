@@ -31,11 +31,8 @@ _Annotations = dict[str, str | None]
 async def against_reallocations(
     client: Client, wanted: Collection[Reallocation], namespace: str, now: datetime
 ) -> Left | None:
-    """Why the controller that the plan counts on would not give these claims up.
-
-    Args:
-        namespace: where the controller has its Lease.
-    """
+    """Why the controller that the plan counts on would not give these claims up. It has its Lease
+    in ``namespace``."""
     if not wanted:
         return None
     controller = await read_controller(client, namespace, now)
@@ -47,14 +44,8 @@ async def against_reallocations(
 
 
 async def ask(client: Client, wanted: Reallocation, taint: str) -> list[str]:
-    """Annotate the ClaimReservation with the UID of the claim to give up.
-
-    Args:
-        taint: the value of the taint that closes the node of the claim's pods.
-
-    Returns:
-        What a reader of the result should know: nothing, or that the reservation is gone.
-    """
+    """Annotate the ClaimReservation with the UID of the claim to give up, for the taint of this
+    value; what a reader of the result should know: nothing, or that the reservation is gone."""
 
     def change(reservation: ClaimReservation) -> _Annotations:
         if reservation.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid:
@@ -87,12 +78,8 @@ async def waits(client: Client, wanted: Reallocation) -> bool:
     return reservation.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
 
 
-async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
-    """Remove the requests of earlier processes; how many there were.
-
-    Args:
-        taints: the values of the taints that are still needed.
-    """
+async def withdraw_stale(client: Client, taints: Collection[str]) -> None:
+    """Remove the requests of earlier processes, whose taints have other values than these."""
     stale = [
         (item.metadata, value)
         for item in (await client.list_if_served(CLAIMRESERVATIONS)).items
@@ -101,7 +88,6 @@ async def withdraw_stale(client: Client, taints: Collection[str]) -> int:
     ]
     for meta, value in stale:
         await withdraw(client, meta.name, meta.namespace, value)
-    return len(stale)
 
 
 async def _annotate(

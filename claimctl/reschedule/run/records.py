@@ -79,12 +79,8 @@ class Records:
         return wanted
 
     async def check_writable(self) -> None:
-        """Write nothing, in order to learn that the record can be written.
-
-        Raises:
-            NoRecord: the kind is not served.
-            Forbidden: the right to create the record or to write its status is missing.
-        """
+        """Write nothing, in order to learn that the record can be written. Raises NoRecord if its
+        kind is not served, and Forbidden if a right is missing."""
         await self._write(lambda _: {"status": {}})
 
     async def _write(self, patch: Callable[[RescheduleRecord], dict[str, Any]]) -> None:

@@ -66,11 +66,8 @@ class Runner:
         return self._plan(await self._observation().read())
 
     async def run(self) -> RunReport:
-        """Clean up what an earlier process left, plan, and execute the plan.
-
-        Raises:
-            KubeError: something cannot be read; no pod was evicted.
-        """
+        """Clean up what an earlier process left, plan, and execute the plan. If something cannot be
+        read, KubeError is raised and no pod was evicted."""
         await self.sweep()
         self.urgent.clear()
         observation, before = self._observation(), self._reactions
@@ -92,13 +89,9 @@ class Runner:
         )
 
     async def react(self, refused: Iterable[SchedulingPod]) -> None:
-        """Keep pods off nodes at once, before the next run: nothing is read but the record.
-
-        The picture is that of the last run, with these pods. The next run corrects what has
-        changed since.
-
-        Args:
-            refused: pods that nodes refused.
+        """Keep pods off nodes at once, before the next run: nothing is read but the record. The
+        picture is that of the last run, with the pods that were refused. The next run corrects what
+        has changed since.
         """
         if self._seen is None:
             return
@@ -139,11 +132,9 @@ class Runner:
         overtaken: Callable[[], bool] = lambda: False,
         judge_again: Callable[[], Awaitable[Plan]] | None = None,
     ) -> RunReport:
-        """Execute a plan. A failed request is in the report.
-
-        Args:
-            overtaken: whether ``react`` has written avoidances since the plan was made.
-            judge_again: makes the plan anew during the run; by default from all that there is.
+        """Execute a plan. A failed request is in the report. ``overtaken``: whether ``react`` has
+        written avoidances since the plan was made. ``judge_again`` makes the plan anew during the
+        run; by default from all that there is.
         """
         began = self.clock.monotonic()
         attributes = {"claimctl.reschedule.digest": plan.digest}

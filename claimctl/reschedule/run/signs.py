@@ -27,11 +27,8 @@ _OWNERS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
 
 @dataclass(slots=True)
 class Signs:
-    """Where a run tells what it does. Without ``events``, no Events are written.
-
-    Args:
-        failures: whether evictions that were not done have an Event, too.
-    """
+    """Where a run tells what it does. Without ``events``, no Events are written. ``failures``:
+    evictions that were not done have an Event, too."""
 
     telemetry: Telemetry
     events: EventRecorder | None = None

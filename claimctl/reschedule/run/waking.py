@@ -33,12 +33,9 @@ _AGAIN = Backoff(first=1.0, cap=30.0)
 
 @dataclass(frozen=True, slots=True)
 class PodSigns:
-    """Watches the pods that a field selector selects.
-
-    Args:
-        seen: called with each pod that comes or changes.
-        opened: called when the watch begins. Without it, ``seen`` is called with the pods that are
-            there already.
+    """Watches the pods that a field selector selects, and calls ``seen`` with each that comes or
+    changes. ``opened`` is called when the watch begins. Without it, ``seen`` is called with the
+    pods that are there already.
     """
 
     client: Client
@@ -81,11 +78,8 @@ class PodSigns:
 
 @dataclass(slots=True)
 class Refusals:
-    """Wakes the loop for each pod that a node refuses.
-
-    Args:
-        react: called with all of them, from the second one of an owner on.
-    """
+    """Wakes the loop for each pod that a node refuses, and calls ``react`` with all of them, from
+    the second one of an owner on."""
 
     clock: Clock
     woken: asyncio.Event

@@ -257,10 +257,8 @@ class _Rescue:
         return [pod for pod in node.pods.values() if priority(pod) < self._priority]
 
     def _candidates(self, node: WorldNode) -> tuple[list[Victim], list[Obstacle]]:
-        """The units that may go, cheapest first, as long as budgets and limits allow the sum.
-
-        With them come the obstacles of the pods of lower priority that may not go.
-        """
+        """The units that may go, cheapest first, as long as budgets and limits allow the sum, and
+        the obstacles of the pods of lower priority that may not go."""
         run, context = self._run, self._context
         lower = self._lower(node)
         units, obstacles = victims_among(run, context, lower, self._priority, self._evictor)

@@ -278,13 +278,8 @@ class _Placing:
     def _elsewhere(
         self, owner: _Owner, node: str, pods: Sequence[SchedulingPod], *, commit: bool
     ) -> Obstacle | None:
-        """Why a replacement of the first of these pods could run on no node that is not avoided.
-
-        Args:
-            node: a further node that is to be avoided.
-            pods: they leave together.
-            commit: whether they leave for good if there is a node.
-        """
+        """Why a replacement of the first of these pods, which leave together, could run on no node
+        but ``node`` and those that are avoided. With ``commit`` they leave for good if it could."""
         closed = {node, *avoidance.in_force(owner.entry, self._now)}
         elsewhere = any(pod.spec.node_name not in closed for pod in owner.running)
         if elsewhere and not commit:

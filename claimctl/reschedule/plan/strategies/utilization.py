@@ -32,11 +32,8 @@ _FULL = Fraction(100)
 def balance_usage(
     run: Run, context: Context, wanted: LowNodeUtilization, *, keep_spread: bool
 ) -> None:
-    """Move pods away from over-used nodes.
-
-    Args:
-        keep_spread: make no move after which RemoveDuplicates would have more to do.
-    """
+    """Move pods away from over-used nodes. ``keep_spread``: make no move after which
+    RemoveDuplicates would have more to do."""
     if not wanted.thresholds:
         run.note(context, "there are no thresholds, so there is nothing to compare nodes with")
         return
@@ -168,10 +165,8 @@ class _Balancing:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Use and capacity of resources on each node, as they are now.
-
-    A node that has nothing of a resource is left out of that resource.
-    """
+    """Use and capacity of resources on each node, as they are now. A node that has nothing of a
+    resource is left out of that resource."""
 
     world: World
     devices: Inventory
