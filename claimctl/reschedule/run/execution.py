@@ -179,7 +179,7 @@ class Execution:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
-        busy = any(self._landings.in_flight(workload) >= room for workload in group.workloads())
+        busy = any(self._landings.in_flight[workload] >= room for workload in group.workloads())
         if busy and not group.rescues:
             return False
         if self._judgement.must_wait(group):
@@ -197,14 +197,12 @@ class Execution:
     def _is_blocked(self, group: MoveGroup) -> bool:
         """Leave a group whose workload has a replacement that finds no node. A critical pod does
         not wait for the replacements of other victims."""
-        if group.rescues:
+        if group.rescues or self._landings.stuck.isdisjoint(group.workloads()):
             return False
-        stuck = [workload for workload in group.workloads() if self._landings.is_stuck(workload)]
-        if stuck:
-            detail = "an earlier replacement of the workload has no node"
-            group.leave(None, Ground.REPLACEMENT_PENDING, detail)
-            self._tell(group)
-        return bool(stuck)
+        detail = "an earlier replacement of the workload has no node"
+        group.leave(None, Ground.REPLACEMENT_PENDING, detail)
+        self._tell(group)
+        return True
 
     async def _attempt(self, group: MoveGroup) -> bool:
         """Try a group once; whether it is finished, in one way or the other."""

@@ -94,9 +94,9 @@ class Landings:
     flights: list[Flight] = field(default_factory=list)
     open: list[Flight] = field(default_factory=list)
     """The flights that are under way."""
-    _in_flight: Counter[str] = field(default_factory=Counter)
+    in_flight: Counter[str] = field(default_factory=Counter)
     """How many of them each workload has."""
-    _stuck: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
     """Workloads with a replacement that has no node and was given up."""
     _known: dict[str, set[str]] = field(default_factory=dict)
     """By namespace: the UIDs of pods that are no replacements, or are taken for one already."""
@@ -115,7 +115,7 @@ class Landings:
             flight = Flight(move, move.owner, now, now + within)
             self.flights.append(flight)
             self.open.append(flight)
-            self._in_flight[move.owner.workload_uid] += 1
+            self.in_flight[move.owner.workload_uid] += 1
 
     def hurry(self, uids: Iterable[str], within: float) -> None:
         """Wait at most ``within`` more seconds for the replacements of these pods."""
@@ -123,14 +123,6 @@ class Landings:
         for flight in self.open:
             if flight.move.pod.uid in chosen:
                 flight.until = min(flight.until, until)
-
-    def in_flight(self, workload: str) -> int:
-        """How many moves of a workload are under way."""
-        return self._in_flight[workload]
-
-    def is_stuck(self, workload: str) -> bool:
-        """Whether a replacement of the workload has no node and was given up."""
-        return workload in self._stuck
 
     def is_under_way(self, uid: str) -> bool:
         """Whether the replacement of an evicted pod is still awaited."""
@@ -183,9 +175,9 @@ class Landings:
         for flight in self.open:
             if not flight.open:
                 workload = flight.owner.workload_uid
-                self._in_flight[workload] -= 1
+                self.in_flight[workload] -= 1
                 if flight.outcome is MoveOutcome.PENDING:
-                    self._stuck.add(workload)
+                    self.stuck.add(workload)
         self.open = [flight for flight in self.open if flight.open]
 
     async def _judge(self, flight: Flight) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from claimctl.reschedule.plan.ledger import REVISION
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
 from claimctl.reschedule.run.steps import MoveStep, RunReport
 from claimctl.reschedule.shapes.records import (
@@ -22,7 +23,6 @@ from claimctl.wire.pods import Pod
 from claimctl.wire.seams import Clock
 
 EVERY_SECONDS = 10.0
-REVISION_LABEL = "controller-revision-hash"
 
 
 @dataclass(slots=True)
@@ -81,42 +81,34 @@ class MoveMemory:
         self, status: RescheduleRecordStatus, news: Sequence[MoveStep], *, last: bool
     ) -> RescheduleRecordStatus:
         for step in news:
-            if step.move.owner is not None:
-                at = self._at[step.move.pod.uid]
-                status = with_move(status, _workload(step), _move(step, at))
-        return replace(status, last_run=self._run()) if last else status
-
-    def _run(self) -> RecordedRun:
-        latest = max(self._at.values())
-        return RecordedRun(
-            ended=latest,
+            move, owner = step.move, step.move.owner
+            if owner is None:
+                continue
+            workload = RecordedWorkload(
+                uid=owner.uid,
+                kind=owner.kind,
+                namespace=move.pod.namespace,
+                name=owner.name,
+                revision=dict(move.facts.labels).get(REVISION, ""),
+            )
+            made = RecordedMove(
+                strategy=move.strategy,
+                at=self._at[move.pod.uid],
+                source=move.pod.node,
+                predicted=move.destination,
+                landed=step.landed,
+                outcome=step.outcome or MoveOutcome.UNDER_WAY,
+            )
+            status = with_move(status, workload, made)
+        if not last:
+            return status
+        run = RecordedRun(
+            ended=max(self._at.values()),
             digest=self.report.plan.digest,
             planned=len(self.report.steps),
             evicted=self.report.evicted,
         )
-
-
-def _workload(step: MoveStep) -> RecordedWorkload:
-    owner = step.move.owner
-    assert owner is not None
-    return RecordedWorkload(
-        uid=owner.uid,
-        kind=owner.kind,
-        namespace=step.move.pod.namespace,
-        name=owner.name,
-        revision=dict(step.move.facts.labels).get(REVISION_LABEL, ""),
-    )
-
-
-def _move(step: MoveStep, at: datetime) -> RecordedMove:
-    return RecordedMove(
-        strategy=step.move.strategy,
-        at=at,
-        source=step.move.pod.node,
-        predicted=step.move.destination,
-        landed=step.landed,
-        outcome=step.outcome or MoveOutcome.UNDER_WAY,
-    )
+        return replace(status, last_run=run)
 
 
 LANDING = timedelta(seconds=60)

@@ -17,7 +17,7 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import Policy, UnplaceablePods
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
-from claimctl.reschedule.run.evicting import Evicted, Left, evict, look
+from claimctl.reschedule.run.evicting import Evicted, evict, look
 from claimctl.reschedule.run.execution import Execution
 from claimctl.reschedule.run.observing import Observation, kept_outcomes
 from claimctl.reschedule.run.records import NoRecord, Records
@@ -170,21 +170,17 @@ class Runner:
                 if self.stop.is_set():
                     report.interrupted = True
                     break
-                await self._rehearse(step)
+                grace = self.settings.grace_period
+                answer = await look(self.client, step.move) or await evict(
+                    self.client, step.move, grace, dry_run=True
+                )
+                if isinstance(answer, Evicted):
+                    step.result = Result.ALLOWED
+                else:
+                    step.leave(answer.reason, answer.detail)
         except KubeError as error:
             report.failure = str(error)
         return report
-
-    async def _rehearse(self, step: MoveStep) -> None:
-        left = await look(self.client, step.move)
-        if isinstance(left, Left):
-            step.leave(left.reason, left.detail)
-            return
-        answer = await evict(self.client, step.move, self.settings.grace_period, dry_run=True)
-        if isinstance(answer, Evicted):
-            step.result = Result.ALLOWED
-        else:
-            step.leave(answer.reason, answer.detail)
 
     async def sweep(self, *, everything: bool = False) -> int:
         """Remove the taints and entries that earlier processes left; how many taints went."""

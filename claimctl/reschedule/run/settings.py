@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from claimctl.kube.retry import Backoff
 
-DEADLINE_SECONDS = 300.0
 _RETRY = Backoff(first=2.0, cap=30.0)
 STALE_SECONDS = 600.0
 """An older plan is refused."""
@@ -26,7 +25,7 @@ class RunSettings:
         retry: the pauses after an eviction that was refused.
     """
 
-    deadline: float = DEADLINE_SECONDS
+    deadline: float = 300.0
     landing: float = 60.0
     poll: float = 2.0
     max_unavailable: int = 1

@@ -71,12 +71,11 @@ class Signs:
         if step.refused:
             self.telemetry.add(Metric.RESCHEDULE_REFUSED, {}, step.refused)
         entry = step.entry
-        if self.events is None or not step.why:
-            return
-        about = _owner(entry.kind, entry.namespace, entry.name, entry.owner_uid)
-        reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
-        kind = "Warning" if entry.braked or entry.nodes else "Normal"
-        self.events.record(about, type=kind, reason=reason, note=step.why, action=_ACTION)
+        if step.why:
+            about = _owner(entry.kind, entry.namespace, entry.name, entry.owner_uid)
+            reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
+            kind = "Warning" if entry.braked or entry.nodes else "Normal"
+            self._record(about, kind, reason, step.why)
 
     def tainted(self, entry: RecordedTaint, closed: Closed) -> None:
         if closed is Closed.OURS:
@@ -89,13 +88,9 @@ class Signs:
 
     def made_room(self, resize: ResizeStep, group: MoveGroup) -> None:
         """Tell the pod that is to grow."""
-        if self.events is None:
-            return
         evicted = sum(step.result is Result.EVICTED for step in group.steps)
         note = f"evicted {counted(evicted, 'pod')} on {resize.pod.node}, so that it can grow"
-        self.events.record(
-            _pod(resize.pod), type="Normal", reason=ROOM_MADE, note=note, action=_ACTION
-        )
+        self._record(_pod(resize.pod), "Normal", ROOM_MADE, note)
 
     def ended(self, report: RunReport) -> None:
         """Count what became of the moves."""
@@ -104,21 +99,20 @@ class Signs:
                 self.telemetry.add(Metric.RESCHEDULE_MOVES, {"outcome": str(step.outcome)})
 
     def _event(self, step: MoveStep, type_: str, reason: str, note: str) -> None:
-        if self.events is None:
-            return
         pod, owner = step.move.pod, step.move.owner
-        self.events.record(_pod(pod), type=type_, reason=reason, note=note, action=_ACTION)
+        self._record(_pod(pod), type_, reason, note)
         if owner is not None:
             workload = _owner(owner.kind, pod.namespace, owner.name, owner.uid)
-            text = f"pod {pod.name}: {note}"
-            self.events.record(workload, type=type_, reason=reason, note=text, action=_ACTION)
+            self._record(workload, type_, reason, f"pod {pod.name}: {note}")
 
     def _node(self, entry: RecordedTaint, reason: str, note: str) -> None:
+        node, uid = entry.node, entry.node_uid
+        about = ObjectReference(api_version="v1", kind="Node", name=node, uid=uid)
+        self._record(about, "Normal", reason, note)
+
+    def _record(self, about: ObjectReference, type_: str, reason: str, note: str) -> None:
         if self.events is not None:
-            about = ObjectReference(
-                api_version="v1", kind="Node", name=entry.node, uid=entry.node_uid
-            )
-            self.events.record(about, type="Normal", reason=reason, note=note, action=_ACTION)
+            self.events.record(about, type=type_, reason=reason, note=note, action=_ACTION)
 
 
 def _pod(pod: PodRef) -> ObjectReference:

@@ -135,7 +135,20 @@ class Taints:
             Forbidden: the right to patch nodes is missing; nothing is left.
             KubeError: a request failed; the sweep removes what was done.
         """
-        entry = self._entry(step, pod, victims)
+        now = self.clock.now()
+        entry = RecordedTaint(
+            node=step.node,
+            node_uid=step.node_uid,
+            key=step.key,
+            value=step.value,
+            pod_namespace=pod.namespace,
+            pod_name=pod.name,
+            pod_uid=pod.uid,
+            victims=tuple(victims[:MAX_VICTIMS]),
+            since=now,
+            renewed=now,
+            deadline=now + timedelta(seconds=step.timeout_seconds),
+        )
         self._renew_at = self.clock.monotonic() + RENEWED
         if not own_taints.is_own(step.key, step.value):
             raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
@@ -246,22 +259,6 @@ class Taints:
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
         return tuple(taint for record in await self.records.all() for taint in record.status.taints)
-
-    def _entry(self, step: TaintStep, pod: PodRef, victims: Sequence[str]) -> RecordedTaint:
-        now = self.clock.now()
-        return RecordedTaint(
-            node=step.node,
-            node_uid=step.node_uid,
-            key=step.key,
-            value=step.value,
-            pod_namespace=pod.namespace,
-            pod_name=pod.name,
-            pod_uid=pod.uid,
-            victims=tuple(victims[:MAX_VICTIMS]),
-            since=now,
-            renewed=now,
-            deadline=now + timedelta(seconds=step.timeout_seconds),
-        )
 
     async def _set(self, entry: RecordedTaint, step: TaintStep) -> Closed:
         closed = Closed.OURS
