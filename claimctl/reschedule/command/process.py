@@ -10,7 +10,7 @@ import structlog
 
 from claimctl import __version__
 from claimctl.cli.access import Access
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.process import Stop, exporting, health_server, who_am_i
 from claimctl.cli.session import connection_of
 from claimctl.controller.dialect.api_versions import look
@@ -21,7 +21,6 @@ from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
 from claimctl.reschedule.command.runner import COMPONENT, runner_of
 from claimctl.reschedule.command.wanted import RescheduleOptions
-from claimctl.reschedule.plan.planning import UnknownPriorityClass
 from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.telemetry.health import Probes
@@ -32,19 +31,12 @@ log = structlog.get_logger(__name__)
 
 
 def run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:
-    """Run until SIGTERM or SIGINT.
-
-    Raises:
-        CommandFailed: another process has the Lease now.
-        UsageError: the policy names a PriorityClass that does not exist.
-    """
+    """Run until SIGTERM or SIGINT, or until another process has the Lease: then CommandFailed."""
     configure()
     try:
         received = asyncio.run(_serve(wanted, access, policy))
     except LeadershipLost as error:
         raise CommandFailed(str(error)) from error
-    except UnknownPriorityClass as error:
-        raise UsageError(f"{wanted.policy}: {error}") from None
     return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
 
 

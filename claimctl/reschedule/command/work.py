@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
 import typer
 
@@ -27,8 +25,6 @@ from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import MoveStep, RunReport
 
-T = TypeVar("T")
-
 
 def carry_out(wanted: RescheduleOptions, access: Access) -> int:
     """Do what the flags ask for; the exit code.
@@ -43,15 +39,14 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
     given = _given_plan(wanted.plan) if wanted.plan is not None else None
     for line in (*checked.notes, *(f"left out: {part}" for part in checked.skipped)):
         typer.echo(line, err=True)
-    if wanted.interval:
-        from claimctl.reschedule.command.process import run_for_ever
+    try:
+        if wanted.interval:
+            from claimctl.reschedule.command.process import run_for_ever
 
-        return run_for_ever(wanted, access, checked.policy)
-
-    async def work(session: Session) -> int:
-        return await _once(session, wanted, checked.policy, given)
-
-    return in_session(access, work)
+            return run_for_ever(wanted, access, checked.policy)
+        return in_session(access, lambda session: _once(session, wanted, checked.policy, given))
+    except UnknownPriorityClass as error:
+        raise UsageError(f"{wanted.policy}: {error}") from None
 
 
 def _given_plan(path: Path) -> Plan:
@@ -69,9 +64,12 @@ async def _once(
     events = EventRecorder(session.client, session.clock, COMPONENT, who_am_i())
     runner = runner_of(session.client, session.clock, wanted, policy, events)
     if given is not None:
-        await _refuse_stale(session, wanted, given)
+        try:
+            planfile.check(given, await cluster_uid(session.client), session.clock.now())
+        except PlanError as error:
+            raise UsageError(f"{wanted.plan}: {error}") from None
     if wanted.why:
-        return await explain(session.client, await _planned(runner, wanted), wanted)
+        return await explain(session.client, await runner.plan(), wanted)
     if wanted.dry_run is not None:
         report = await _dry(runner, wanted, given)
     else:
@@ -81,38 +79,17 @@ async def _once(
     return exit_code(report)
 
 
-async def _refuse_stale(session: Session, wanted: RescheduleOptions, given: Plan) -> None:
-    try:
-        planfile.check(given, await cluster_uid(session.client), session.clock.now())
-    except PlanError as error:
-        raise UsageError(f"{wanted.plan}: {error}") from None
-
-
 async def _dry(runner: Runner, wanted: RescheduleOptions, given: Plan | None) -> RunReport:
-    made = given or await _planned(runner, wanted)
-    if wanted.plan_out is not None:
-        _write(wanted.plan_out, made)
+    made = given or await runner.plan()
+    if (path := wanted.plan_out) is not None:
+        text = json.dumps(planfile.document(made), indent=2) + "\n"
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandFailed(f"--plan-out: cannot write {path}: {error.strerror}") from None
     if wanted.dry_run is DryRun.SERVER:
         return await runner.rehearse(made)
     return RunReport(made, [MoveStep(move) for move in made.moves])
-
-
-async def _planned(runner: Runner, wanted: RescheduleOptions) -> Plan:
-    return await _with_known_names(wanted, runner.plan)
-
-
-async def _with_known_names(wanted: RescheduleOptions, work: Callable[[], Awaitable[T]]) -> T:
-    try:
-        return await work()
-    except UnknownPriorityClass as error:
-        raise UsageError(f"{wanted.policy}: {error}") from None
-
-
-def _write(path: Path, made: Plan) -> None:
-    try:
-        path.write_text(json.dumps(planfile.document(made), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandFailed(f"--plan-out: cannot write {path}: {error.strerror}") from None
 
 
 async def _real(
@@ -124,7 +101,7 @@ async def _real(
     stop.listen()
     try:
         if given is None:
-            return await _with_known_names(wanted, runner.run)
+            return await runner.run()
         await runner.sweep()
         return await runner.execute(given)
     finally:

@@ -24,7 +24,6 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     SelectorModel,
     duration,
 )
-from claimctl.wire import label_selectors
 
 
 def problems(args: PolicyModel, path: Path) -> Iterator[str]:
@@ -41,13 +40,6 @@ def problems(args: PolicyModel, path: Path) -> Iterator[str]:
         case UnplaceablePods() if args.brake and args.avoid in ("Taint", "Report"):
             text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
             yield at((*path, "brake"), text)
-
-
-def node_selector(text: str, path: Path) -> Iterator[str]:
-    try:
-        label_selectors.parse(text)
-    except ValueError as error:
-        yield at(path, str(error))
 
 
 def _evictor(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -60,15 +60,6 @@ def read(path: FilePath, *, skip_unsupported: bool = False) -> CheckedPolicy:
 
 def check(document: Mapping[str, Any], *, skip_unsupported: bool = False) -> CheckedPolicy:
     """Check a parsed policy document (see ``read``)."""
-    unsupported = Unsupported(skip_unsupported)
-    policy = _reader(document)(document, unsupported)
-    unsupported.refuse()
-    return policy
-
-
-def _reader(
-    document: Mapping[str, Any],
-) -> Callable[[Mapping[str, Any], Unsupported], CheckedPolicy]:
     if (kind := document.get("kind")) != KIND:
         raise PolicyError(at(("kind",), f"{kind!r} is not known: {KIND} is expected"))
     readers = {V1ALPHA2: _from_profiles, V1ALPHA1: from_strategies}
@@ -76,7 +67,10 @@ def _reader(
     if not isinstance(version, str) or version not in readers:
         known = " or ".join(readers)
         raise PolicyError(at(("apiVersion",), f"{version!r} is not known: {known} is expected"))
-    return readers[version]
+    unsupported = Unsupported(skip_unsupported)
+    policy = readers[version](document, unsupported)
+    unsupported.refuse()
+    return policy
 
 
 def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> CheckedPolicy:
@@ -85,7 +79,10 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
         if document.get(key):
             unsupported.add((key,), "claimctl counts requests, not real use")
     selector = policy.node_selector or ""
-    raise_problems(checks.node_selector(selector, ("nodeSelector",)))
+    try:
+        node_selector = label_selectors.parse(selector) if selector.strip() else None
+    except ValueError as error:
+        raise PolicyError(at(("nodeSelector",), str(error))) from None
     readings = [
         _Reading(profile, ("profiles", index), unsupported)
         for index, profile in enumerate(policy.profiles)
@@ -95,7 +92,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     return CheckedPolicy(
         Policy(
             profiles=profiles,
-            node_selector=label_selectors.parse(selector) if selector.strip() else None,
+            node_selector=node_selector,
             limits=RunLimits(
                 policy.max_no_of_pods_to_evict_per_node,
                 policy.max_no_of_pods_to_evict_per_namespace,
@@ -179,7 +176,10 @@ class _Reading:
         """The plugins that are enabled at an extension point."""
         plugins: PluginSet = getattr(self.given.plugins, point)
         path = (*self.path, "plugins", point)
-        self._check_disabled(plugins, (*path, "disabled"))
+        for index, name in enumerate(plugins.disabled):
+            if name == EVICTOR:
+                text = f"{EVICTOR} has the protections of pods: it cannot be disabled"
+                self.problems.append(at((*path, "disabled", index), text))
         enabled: list[str] = []
         for index, name in enumerate(plugins.enabled):
             where = (*path, "enabled", index)
@@ -192,16 +192,8 @@ class _Reading:
                 self.problems.append(at(where, f"{name} is named twice"))
             else:
                 enabled.append(name)
-                if name == LowNodeUtilization.name and not self._configures(name):
+                configured = {config.name for config in self.given.plugin_config}
+                if name == LowNodeUtilization.name and name not in configured:
                     text = f"{name} needs thresholds and targetThresholds in pluginConfig"
                     self.problems.append(at(where, text))
         return enabled
-
-    def _configures(self, name: str) -> bool:
-        return any(config.name == name for config in self.given.plugin_config)
-
-    def _check_disabled(self, plugins: PluginSet, path: Path) -> None:
-        for index, name in enumerate(plugins.disabled):
-            if name == EVICTOR:
-                text = f"{EVICTOR} has the protections of pods: it cannot be disabled"
-                self.problems.append(at((*path, index), text))
