@@ -11,9 +11,9 @@ from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.policyfile.reading import check
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION

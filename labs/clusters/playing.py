@@ -14,9 +14,9 @@ from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.own_taints import is_own
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.shapes.records import MoveOutcome
 from labs.clusters.making import Made, made

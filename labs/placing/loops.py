@@ -19,10 +19,10 @@ from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.policyfile.reading import check
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient

@@ -24,10 +24,10 @@ from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, is_own
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.policyfile.reading import check
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.loop import LEASE, Loop
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import Result
 from claimctl.wire.reservations import REALLOCATE_FOR_ANNOTATION

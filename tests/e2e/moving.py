@@ -17,10 +17,10 @@ from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import Move, Owner, Plan, PodRef, TaintStep
 from claimctl.reschedule.plan.policy import Policy
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.taints import TAINTED_NODES
 from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod

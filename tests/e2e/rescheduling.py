@@ -16,9 +16,9 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.policyfile.reading import check
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import RunReport
 from claimctl.reschedule.run.taints import TAINTED_NODES

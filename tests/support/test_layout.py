@@ -81,7 +81,6 @@ NO_TESTS_OF_ITS_NAME = {
     "reschedule/policyfile/checks.py": "policyfile/test_reading.py: a table of all faults",
     "reschedule/run/reallocating.py": "e2e/test_reschedule_requests.py: a kill at each write",
     "reschedule/run/run.py": "e2e/test_reschedule_run.py",
-    "reschedule/run/settings.py": "data only",
     "reschedule/run/signs.py": "e2e/test_reschedule_run.py: Events",
     "reschedule/run/steps.py": "data only",
     "reschedule/run/taints.py": "e2e/test_reschedule_taints.py: a kill at each write",

@@ -16,9 +16,9 @@ from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.policyfile.problems import PolicyError
 from claimctl.reschedule.policyfile.reading import read
 from claimctl.reschedule.policyfile.v1alpha2 import CheckedPolicy
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.wire.seams import Clock
 

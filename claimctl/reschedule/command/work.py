@@ -1,17 +1,28 @@
-"""Carries out ``claimctl reschedule``: one run, a dry run, a question, or the removal of taints."""
+"""Carries out ``claimctl reschedule``: one run, a dry run, a question, runs again and again, or
+the removal of taints."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import structlog
 import typer
 
+from claimctl import __version__
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
-from claimctl.cli.process import Stop, who_am_i
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.process import Stop, exporting, health_server, who_am_i
+from claimctl.cli.session import Session, connection_of, in_session
+from claimctl.controller.dialect.api_versions import look
+from claimctl.kube.client import Client
+from claimctl.kube.clock import LoopClock
 from claimctl.kube.events import EventRecorder
+from claimctl.kube.leases import LeaderElection, LeadershipLost
+from claimctl.kube.transport import HttpTransport
 from claimctl.reschedule.command.runner import COMPONENT, policy_of, runner_of
 from claimctl.reschedule.command.view import conclude, explain, show
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
@@ -19,11 +30,19 @@ from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import UnknownPriorityClass
 from claimctl.reschedule.plan.policy import Policy
 from claimctl.reschedule.run import planfile
+from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.planfile import PlanError
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.steps import MoveStep, RunReport
+from claimctl.reschedule.run.taints import Taints
+from claimctl.telemetry.health import Probes
+from claimctl.telemetry.logs import configure
+from claimctl.telemetry.settings import from_environment
+
+log = structlog.get_logger(__name__)
 
 
 def carry_out(wanted: RescheduleOptions, access: Access) -> int:
@@ -41,9 +60,7 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
         typer.echo(line, err=True)
     try:
         if wanted.interval:
-            from claimctl.reschedule.command.process import run_for_ever
-
-            return run_for_ever(wanted, access, checked.policy)
+            return _run_for_ever(wanted, access, checked.policy)
         return in_session(access, lambda session: _once(session, wanted, checked.policy, given))
     except UnknownPriorityClass as error:
         raise UsageError(f"{wanted.policy}: {error}") from None
@@ -110,9 +127,6 @@ async def _real(
 
 
 async def _release(session: Session, wanted: RescheduleOptions) -> int:
-    from claimctl.reschedule.run.avoiding import Avoiding
-    from claimctl.reschedule.run.taints import Taints
-
     records = Records(session.client, wanted.record)
     released = await Avoiding(session.client, session.clock, records).stop()
     removed = await Taints(session.client, session.clock, records).sweep(everything=True)
@@ -126,3 +140,44 @@ def exit_code(report: RunReport) -> int:
     if report.failure:
         return ExitCode.FAILED
     return ExitCode.FINDINGS if report.blocked or report.unhelped else ExitCode.OK
+
+
+def _run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:
+    """Run until SIGTERM or SIGINT, or until another process has the Lease: then CommandFailed."""
+    configure()
+    try:
+        received = asyncio.run(_serve(wanted, access, policy))
+    except LeadershipLost as error:
+        raise CommandFailed(str(error)) from error
+    return ExitCode.INTERRUPTED if received is signal.SIGINT else ExitCode.OK
+
+
+async def _serve(
+    wanted: RescheduleOptions, access: Access, policy: Policy
+) -> signal.Signals | None:
+    connection = connection_of(access)
+    clock, identity = LoopClock(), who_am_i()
+    async with AsyncExitStack() as stack:
+        telemetry = stack.enter_context(exporting(from_environment()))
+        transport = await stack.enter_async_context(HttpTransport(connection))
+        client = Client(transport, clock, telemetry)
+        await look(client)
+        election = LeaderElection(
+            client, clock, election_settings(wanted.lease_namespace), identity
+        )
+        events = EventRecorder(client, clock, COMPONENT, identity)
+        runner = runner_of(client, clock, wanted, policy, events)
+        probes = Probes(metrics=telemetry.registry)
+        await stack.enter_async_context(health_server(wanted.bind_address, probes))
+        stop = Stop()
+        runner.stop = stop.event
+        log.info(
+            "starting", version=__version__, server=connection.server, policy=str(wanted.policy)
+        )
+        stop.listen()
+        try:
+            dry_run = wanted.dry_run is not None
+            await Loop(runner, election, wanted.interval, events, dry_run=dry_run).run()
+        finally:
+            stop.ignore()
+    return stop.received

@@ -17,6 +17,7 @@ import structlog
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
 from claimctl.kube.parallel import wait_any
+from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground
@@ -30,7 +31,6 @@ from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.memory import MoveMemory
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reschedule.run.records import NoRecord, Records
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
@@ -38,8 +38,31 @@ from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
+_RETRY = Backoff(first=2.0, cap=30.0)
 _COALESCE = 0.1
 """Seconds after a change of a pod, for which others are waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How a plan is executed.
+
+    Attributes:
+        deadline: after this time no further eviction begins; refused ones are given up.
+        landing: a replacement without a node counts as pending after this time. Its workload gets
+            no further move in this run.
+        poll: the time between two looks at replacements and taints.
+        max_unavailable: the most moves of one workload that are under way.
+        grace_period: for the containers of evicted pods; None means as the pods say.
+        retry: the pauses after an eviction that was refused.
+    """
+
+    deadline: float = 300.0
+    landing: float = 60.0
+    poll: float = 2.0
+    max_unavailable: int = 1
+    grace_period: int | None = None
+    retry: Backoff = _RETRY
 
 
 @dataclass(slots=True)

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.run.settings import STALE_SECONDS
 from claimctl.wire.base import Wire, decode, to_plain
 
 API_VERSION = "cli.claimctl.io/v1alpha1"
 KIND = "ReschedulePlan"
+STALE_SECONDS = 600.0
+"""An older plan is refused."""
 _AHEAD = timedelta(seconds=60)
 """How far the clock of the machine that made the plan may be ahead."""
 

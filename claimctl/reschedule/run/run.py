@@ -18,10 +18,9 @@ from claimctl.reschedule.plan.policy import Policy, UnplaceablePods
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, evict, look
-from claimctl.reschedule.run.execution import Execution
+from claimctl.reschedule.run.execution import Execution, RunSettings
 from claimctl.reschedule.run.observing import Observation, kept_outcomes
 from claimctl.reschedule.run.records import NoRecord, Records
-from claimctl.reschedule.run.settings import RunSettings
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Taints
