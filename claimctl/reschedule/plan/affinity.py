@@ -53,21 +53,15 @@ def check_of(world: World, pod: WorldPod) -> PodAffinityCheck | None:
     terms = affinity.pod_affinity.required if affinity and affinity.pod_affinity else ()
     if not avoided and not terms:
         return None
-    matching = _matching_all(world, pod, terms)
+    if len(terms) == 1:
+        namespaces = world.namespaces_of(terms[0], pod.namespace)
+        matching = list(world.matching(namespaces, terms[0].label_selector))
+    else:  # only pods that all terms mean count
+        others = world.pods.values() if terms else ()
+        matching = [o.node for o in others if all(_means(world, term, pod, o) for term in terms)]
     wanted = [(term.topology_key, _domains(world, term.topology_key, matching)) for term in terms]
     first = not matching and all(_means(world, term, pod, pod) for term in terms)
     return PodAffinityCheck(avoided, wanted, first)
-
-
-def _matching_all(world: World, pod: WorldPod, terms: tuple[PodAffinityTerm, ...]) -> list[str]:
-    """The nodes with pods that all terms mean: only these pods count."""
-    if len(terms) == 1:
-        namespaces = world.namespaces_of(terms[0], pod.namespace)
-        return list(world.matching(namespaces, terms[0].label_selector))
-    others = world.pods.values() if terms else ()
-    return [
-        other.node for other in others if all(_means(world, term, pod, other) for term in terms)
-    ]
 
 
 def _means(world: World, term: PodAffinityTerm, pod: WorldPod, other: WorldPod) -> bool:

@@ -80,12 +80,11 @@ class Budgets:
             return Obstacle(Ground.BUDGET_SPENT, detail)
         return None
 
-    def spend(self, pods: Iterable[WorldPod]) -> None:
-        """Count the evictions of these pods."""
-        for pod in pods:
-            for budget in self.of(pod):
-                if _charges(budget, pod):
-                    self._spent[_name(budget)] += 1
+    def spend(self, pod: WorldPod) -> None:
+        """Count the eviction of the pod."""
+        for budget in self.of(pod):
+            if _charges(budget, pod):
+                self._spent[_name(budget)] += 1
 
 
 def _name(budget: DisruptionBudget) -> tuple[str, str]:

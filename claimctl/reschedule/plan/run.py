@@ -246,8 +246,6 @@ class Run:
         *,
         waits: bool,
     ) -> None:
-        pods = [step.pod for step in steps]
-        self.budgets.spend(pods)
         source = next(step.source for step in steps if step.pod is first)
         if unit.close_source:
             self.taints.append(
@@ -277,6 +275,7 @@ class Run:
     ) -> None:
         """The pod moves: count it and write it down. The ``World`` is changed by the caller."""
         pod = step.pod
+        self.budgets.spend(pod)
         self.ledger.count(context.strategy, pod, step.source, step.destination)
         move = self._move(pod.pod, context, why)
         self.moves.append(

@@ -333,7 +333,6 @@ class _Rescue:
                 timeout_seconds=float(self._wanted.pod_scheduled_timeout_seconds),
             )
         )
-        run.budgets.spend(pods)
         why = f"{self._name} needs the room on {node.name}: {counted(len(pods), 'victim')}"
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]

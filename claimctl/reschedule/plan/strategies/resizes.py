@@ -259,7 +259,6 @@ class _Room:
                 free_memory=max(memory, 0),
             )
         )
-        run.budgets.spend(pods)
         sources = {pod.uid: pod.node for pod in pods}
         for victim in victims:
             for pod in victim.pods:

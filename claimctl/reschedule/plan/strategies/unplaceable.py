@@ -208,21 +208,17 @@ class _Placing:
         self._recheck(owner)
         for node in avoidance.refusers(owner.entry, self._now):
             pods = [pod for pod in owner.refused if pod.spec.node_name == node]
-            if pods:
-                self._avoid_refuser(owner, node, max(pods, key=created_at))
+            pod = max(pods, key=created_at, default=None)
+            if pod is not None and (obstacle := self._against_avoiding(owner, node, pod)):
+                self._run.skip(pod, self._context, obstacle)
+            elif pod is not None:
+                self._close(owner, node, _cause(pod))
         if self._put_brake_on(owner):
             return
         closed = avoidance.in_force(owner.entry, self._now)
         for pod in owner.refused:
             if pod.spec.node_name not in closed and pod.metadata.uid not in self._run.skipped:
                 self._skip(pod, Ground.REFUSED_BY_NODE, f"{pod.spec.node_name}: {_cause(pod)}")
-
-    def _avoid_refuser(self, owner: _Owner, node: str, pod: SchedulingPod) -> None:
-        obstacle = self._against_avoiding(owner, node, pod)
-        if obstacle is not None:
-            self._run.skip(pod, self._context, obstacle)
-            return
-        self._close(owner, node, _cause(pod))
 
     def _close(self, owner: _Owner, node: str, why: str) -> None:
         """Let the new pods of the owner avoid the node."""
@@ -363,7 +359,6 @@ class _Placing:
             seen = self._digests.get(node, "")
             owner.entry = avoidance.avoiding(owner.entry, node, seen, self._now, once=True)
         self._run.world.remove(pod)
-        self._run.budgets.spend([pod])
         text = f"{node} cannot prepare its devices ({why}); {live.metadata.name} uses its claim"
         self._run.chosen(Relocation(pod, node, ""), self._context, text)
         return None
@@ -382,7 +377,6 @@ class _Placing:
         for uid in dict.fromkeys(member.owner_uid for member in members):
             if node not in avoidance.in_force(self._owners[uid].entry, self._now):
                 self._close(self._owners[uid], node, why)
-        run.budgets.spend(members)
         run.reallocations += [with_fields(claim, unit=unit.id) for claim in unit.reallocate]
         for member in members:
             text = f"{node} cannot prepare its devices: {why}"

@@ -107,9 +107,10 @@ def test_the_sum_of_several_evictions_counts() -> None:
 
 def test_what_is_spent_stays_spent() -> None:
     budgets = Budgets([budget("b", 2, WEB)])
-    budgets.spend(seen(pod("p1", "a"), pod("p2", "a", phase="Pending")))
+    for evicted in seen(pod("p1", "a"), pod("p2", "a", phase="Pending")):
+        budgets.spend(evicted)
     assert reason(budgets, pod("p3", "a")) is None
-    budgets.spend(seen(pod("p3", "a")))
+    budgets.spend(*seen(pod("p3", "a")))
     assert reason(budgets, pod("p4", "a")) is Ground.BUDGET_SPENT
 
 
