@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -182,19 +182,14 @@ class Inventory:
             return None, claim.spec
         given = self._allocated.get(claim.key)
         if given is not None:
-            return self._joins_new(claim, given, node)
+            # this plan allocates the claim elsewhere; it may be of use on this node, too
+            known = (self._catalogue.by_id.get(device) for device in given)
+            if all(device is not None and device.on(self._nodes[node]) for device in known):
+                return self._room_in(claim)
+            return Obstacle(Ground.PINNED, f"claim {claim.name} goes to another node")
         if not claim.allocated or claim.key in self._free:
             return claim.key, claim.spec
         return self._joins_old(pod, claim, node)
-
-    def _joins_new(
-        self, claim: KnownClaim, devices: Iterable[DeviceId], node: str
-    ) -> Obstacle | None:
-        """Whether a claim that this plan allocates elsewhere can be used on the node, too."""
-        known = (self._catalogue.by_id.get(device) for device in devices)
-        if all(device is not None and device.on(self._nodes[node]) for device in known):
-            return self._room_in(claim)
-        return Obstacle(Ground.PINNED, f"claim {claim.name} goes to another node")
 
     def _joins_old(self, pod: SchedulingPod, claim: KnownClaim, node: str) -> Obstacle | None:
         if not selects(claim.node_selector, self._nodes[node]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.claims import Claims
 from claimctl.reschedule.plan.fit import Fitter, Volumes
@@ -11,20 +12,6 @@ from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.ledger import Ledger
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Note, Plan
-from claimctl.reschedule.plan.policy import (
-    DEFAULT_PROTECTIONS,
-    DEVICE_CLASS_PREFIX,
-    CriticalPods,
-    DeferredResizes,
-    LeaveBadNodes,
-    LowNodeUtilization,
-    Policy,
-    PriorityThreshold,
-    Protection,
-    RemoveDuplicates,
-    Strategy,
-    UnplaceablePods,
-)
 from claimctl.reschedule.plan.prediction import Predictor
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.run import Context, Run
@@ -54,7 +41,7 @@ class _Bound(Wire, frozen=True, kw_only=True):
     spec: _BoundSpec = _BoundSpec()
 
 
-def plan(observed: Observed, policy: Policy) -> Plan:
+def plan(observed: Observed, policy: policies.Policy) -> Plan:
     """Choose the moves of one run, with a reason for every pod that was considered and stays.
 
     The strategies of ``deschedule`` run once. Those of ``balance`` run until none of them finds
@@ -68,7 +55,9 @@ def plan(observed: Observed, policy: Policy) -> Plan:
     return plan_with(observed, policy, inventory, ClaimUnits(observed, claims, inventory))
 
 
-def plan_with(observed: Observed, policy: Policy, devices: Inventory, units: ClaimUnits) -> Plan:
+def plan_with(
+    observed: Observed, policy: policies.Policy, devices: Inventory, units: ClaimUnits
+) -> Plan:
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
@@ -90,14 +79,14 @@ def plan_with(observed: Observed, policy: Policy, devices: Inventory, units: Cla
     for profile, protected in zip(policy.profiles, protections, strict=True):
         for strategy in profile.deschedule:
             _apply(run, policy, Context(strategy.name, profile, protected), strategy, observed)
-    if not policy.names(UnplaceablePods):
+    if not policy.names(policies.UnplaceablePods):
         stop_avoiding(run, observed)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
         for profile, protected in zip(policy.profiles, protections, strict=True):
             for strategy in profile.balance:
-                low = strategy if isinstance(strategy, LowNodeUtilization) else None
+                low = strategy if isinstance(strategy, policies.LowNodeUtilization) else None
                 limit = low.eviction_limits.node if low else None
                 context = Context(strategy.name, profile, protected, limit)
                 _apply(run, policy, context, strategy, observed)
@@ -117,22 +106,23 @@ def plan_with(observed: Observed, policy: Policy, devices: Inventory, units: Cla
     ).sealed()
 
 
-def _about_effects(policy: Policy) -> Iterator[Note]:
+def _about_effects(policy: policies.Policy) -> Iterator[Note]:
     """What a policy says that has another effect than with the descheduler."""
     for profile in policy.profiles:
         evictor = profile.evictor
-        lifted = DEFAULT_PROTECTIONS - evictor.protections
+        lifted = policies.DEFAULT_PROTECTIONS - evictor.protections
         texts = (
             (
                 not evictor.node_fit,
                 "nodeFit: false has no effect: a pod moves only to a node that fits it",
             ),
             (
-                Protection.FAILED_BARE in lifted,
+                policies.Protection.FAILED_BARE in lifted,
                 "FailedBarePods is lifted without effect: no strategy looks at failed bare pods",
             ),
             (
-                Protection.SYSTEM_CRITICAL in lifted and evictor.priority_threshold is not None,
+                policies.Protection.SYSTEM_CRITICAL in lifted
+                and evictor.priority_threshold is not None,
                 "priorityThreshold holds for critical pods, too, although SystemCriticalPods is "
                 "lifted",
             ),
@@ -143,7 +133,11 @@ def _about_effects(policy: Policy) -> Iterator[Note]:
 
 
 def _run(
-    observed: Observed, policy: Policy, volumes: Volumes, devices: Inventory, units: ClaimUnits
+    observed: Observed,
+    policy: policies.Policy,
+    volumes: Volumes,
+    devices: Inventory,
+    units: ClaimUnits,
 ) -> Run:
     world = World(
         observed.nodes,
@@ -179,11 +173,11 @@ def _by_devices(observed: Observed) -> frozenset[str]:
     """The extended resources that stand for devices: the class's own name, and the implicit one."""
     classes = observed.device_classes
     named = (known.spec.extended_resource_name for known in classes)
-    implicit = (DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
+    implicit = (policies.DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
     return frozenset(name for name in (*named, *implicit) if name)
 
 
-def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | None:
+def _threshold(observed: Observed, wanted: policies.PriorityThreshold | None) -> int | None:
     if wanted is None or not wanted.name:
         return wanted.value if wanted else None
     for priority_class in observed.priority_classes:
@@ -196,18 +190,24 @@ def _threshold(observed: Observed, wanted: PriorityThreshold | None) -> int | No
 
 
 def _apply(
-    run: Run, policy: Policy, context: Context, strategy: Strategy, observed: Observed
+    run: Run,
+    policy: policies.Policy,
+    context: Context,
+    strategy: policies.Strategy,
+    observed: Observed,
 ) -> None:
     match strategy:
-        case RemoveDuplicates():
+        case policies.RemoveDuplicates():
             remove_duplicates(run, context, strategy)
-        case LowNodeUtilization():
-            balance_usage(run, context, strategy, keep_spread=policy.names(RemoveDuplicates))
-        case CriticalPods():
+        case policies.LowNodeUtilization():
+            balance_usage(
+                run, context, strategy, keep_spread=policy.names(policies.RemoveDuplicates)
+            )
+        case policies.CriticalPods():
             rescue_critical(run, context, strategy, observed)
-        case DeferredResizes():
+        case policies.DeferredResizes():
             make_room_for_resizes(run, context, strategy, observed)
-        case UnplaceablePods():
+        case policies.UnplaceablePods():
             place_elsewhere(run, context, strategy, observed)
-        case LeaveBadNodes():
+        case policies.LeaveBadNodes():
             leave_bad_nodes(run, context)

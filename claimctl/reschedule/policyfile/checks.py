@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claimctl.reschedule.plan.policy import (
-    DEFAULT_PROTECTIONS,
-    DEVICE_CLASS_PREFIX,
-    CriticalPods,
-    LowNodeUtilization,
-    Namespaces,
-    PolicyModel,
-    Protection,
-    RemoveDuplicates,
-    Thresholds,
-    UnplaceablePods,
-)
+from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.policyfile.problems import Path, at
 from claimctl.reschedule.policyfile.v1alpha2 import (
     DEPRECATED_SWITCHES,
@@ -26,18 +15,20 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
 )
 
 
-def problems(args: PolicyModel, path: Path) -> Iterator[str]:
+def problems(args: policies.PolicyModel, path: Path) -> Iterator[str]:
     """What is wrong in the args of one plugin, which stand at ``path``."""
     match args:
         case DefaultEvictorArgs():
             yield from _evictor(args, path)
-        case RemoveDuplicates(namespaces=Namespaces(include=[_, *_], exclude=[_, *_])):
+        case policies.RemoveDuplicates(
+            namespaces=policies.Namespaces(include=[_, *_], exclude=[_, *_])
+        ):
             yield at((*path, "namespaces"), "include and exclude exclude each other")
-        case LowNodeUtilization():
+        case policies.LowNodeUtilization():
             yield from utilization(args, path)
-        case CriticalPods() if not args.system_namespaces:
+        case policies.CriticalPods() if not args.system_namespaces:
             yield at((*path, "systemNamespaces"), "names no namespace")
-        case UnplaceablePods() if args.brake and args.avoid in ("Taint", "Report"):
+        case policies.UnplaceablePods() if args.brake and args.avoid in ("Taint", "Report"):
             text = f"needs avoid: Auto or Admission, since {args.avoid} makes no pod wait"
             yield at((*path, "brake"), text)
 
@@ -78,7 +69,11 @@ def _protections(given: PodProtections, path: Path) -> Iterator[str]:
         ("extraEnabled", given.extra_enabled, False),
         ("defaultDisabled", given.default_disabled, True),
     ):
-        known = [name for name in Protection if (name in DEFAULT_PROTECTIONS) is default]
+        known = [
+            name
+            for name in policies.Protection
+            if (name in policies.DEFAULT_PROTECTIONS) is default
+        ]
         for index, name in enumerate(names):
             if name not in known:
                 text = f"{name!r} is not known: one of {', '.join(known)} is expected"
@@ -99,7 +94,7 @@ def _selector(given: SelectorModel | None, path: Path) -> Iterator[str]:
             yield at((*path, "matchExpressions", index, "values"), text)
 
 
-def utilization(args: LowNodeUtilization, path: Path) -> Iterator[str]:
+def utilization(args: policies.LowNodeUtilization, path: Path) -> Iterator[str]:
     """The rules for LowNodeUtilization, as the descheduler has them."""
     if args.evictable_namespaces.include:
         yield at((*path, "evictableNamespaces", "include"), "only exclude is read here")
@@ -117,9 +112,9 @@ def utilization(args: LowNodeUtilization, path: Path) -> Iterator[str]:
                 yield at((*path, "thresholds", name), text)
 
 
-def _resources(given: Thresholds, path: Path) -> Iterator[str]:
+def _resources(given: policies.Thresholds, path: Path) -> Iterator[str]:
     if not given:
         yield at(path, "names no resource")
     for name in given:
-        if not name or name == DEVICE_CLASS_PREFIX:
+        if not name or name == policies.DEVICE_CLASS_PREFIX:
             yield at((*path, name), "is not the name of a resource")

@@ -118,11 +118,7 @@ def mapping(text: str) -> dict[str, Any]:
         texts = ((list, "a list"), (str, "a text"))
         kind = next((text for type_, text in texts if isinstance(document, type_)), "one value")
         raise PolicyError(f"is {kind}: a DeschedulerPolicy with apiVersion and kind is expected")
-    return _with_text_keys(document)
-
-
-def _with_text_keys(document: dict[Any, Any]) -> dict[str, Any]:
-    """The document as JSON has it: every key is a text."""
+    # as JSON has it: every key is a text
     try:
         parsed: dict[str, Any] = json.loads(json.dumps(document))
     except (TypeError, ValueError) as error:

@@ -4,7 +4,7 @@
 ``wire.nodes``, whose caches stay small because they lack these fields. Decode a document with
 ``base.from_plain(document, SchedulingPod)`` and bytes with ``base.decode``.
 
-Quantities stay as the server sends them: ``reschedule.plan.quantities`` computes with them.
+Quantities stay as the server sends them: ``reschedule.plan.requests`` computes with them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from claimctl.wire.resources import PODS, Resource
 Quantity = str | int | float
 """A number of a resource, such as ``"1500m"`` or ``"2Gi"``."""
 ResourceList = dict[str, Quantity]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class PreferredSchedulingTerm(Wire, frozen=True, kw_only=True):
@@ -33,12 +35,8 @@ class PreferredSchedulingTerm(Wire, frozen=True, kw_only=True):
 
 
 class NodeAffinity(Wire, frozen=True, kw_only=True):
-    required: NodeSelector | None = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
-    )
-    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
-        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
-    )
+    required: NodeSelector | None = msgspec.field(name=_REQUIRED, default=None)
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(name=_PREFERRED, default=())
 
 
 class PodAffinityTerm(Wire, frozen=True, kw_only=True):
@@ -61,12 +59,8 @@ class WeightedPodAffinityTerm(Wire, frozen=True, kw_only=True):
 class PodAffinity(Wire, frozen=True, kw_only=True):
     """The shape of podAffinity and of podAntiAffinity."""
 
-    required: tuple[PodAffinityTerm, ...] = msgspec.field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
-    )
-    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
-        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
-    )
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(name=_REQUIRED, default=())
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(name=_PREFERRED, default=())
 
 
 class Affinity(Wire, frozen=True, kw_only=True):
