@@ -10,7 +10,6 @@ from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.reservation.annotation import Annotated
-from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.reservation.pod_groups.assess import GroupSnapshot
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -40,7 +39,7 @@ class GroupSnapshots:
         if groups.followed and groups.synced:
             self._know.observations.group_names.known()
         group = groups.get(key)
-        if group is not None and made_by_claimctl(group):
+        if group is not None and group.made_by_claimctl:
             for claim in self._claims_of(key, group):
                 self._claims.observe(claim, Findings())
 
@@ -54,7 +53,7 @@ class GroupSnapshots:
         """
         group, live = (self._caches.groups.get(key), None) if listed is None else listed
         claims = tuple(self._claims_of(key, group)) if group is not None else ()
-        ours = group is not None and made_by_claimctl(group)
+        ours = group is not None and group.made_by_claimctl
         return GroupSnapshot(
             name=key.name,
             group=group,

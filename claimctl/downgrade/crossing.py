@@ -12,7 +12,6 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import PODGROUPS, Resource
@@ -42,7 +41,7 @@ async def read_old_objects(client: Client) -> OldObjects:
     """
     groups = await _list(client, _GROUPS)
     workloads = await _list(client, _OTHERS)
-    foreign = [group for group in groups.items if not made_by_claimctl(group)]
+    foreign = [group for group in groups.items if not group.made_by_claimctl]
     named = [
         *(("PodGroup", group.metadata.namespace, group.metadata.name) for group in foreign),
         *((unread.kind, unread.namespace, unread.name) for unread in groups.unreadable),
@@ -52,7 +51,7 @@ async def read_old_objects(client: Client) -> OldObjects:
         ),
     ]
     return OldObjects(
-        tuple(filter(made_by_claimctl, groups.items)),
+        tuple(group for group in groups.items if group.made_by_claimctl),
         tuple(f"{kind} {namespace}/{name}" for kind, namespace, name in named),
     )
 
@@ -70,7 +69,7 @@ async def own_groups(client: Client) -> dict[str, PodGroup]:
     return {
         group.metadata.uid: group
         for group in (await _list(client, _GROUPS)).items
-        if made_by_claimctl(group)
+        if group.made_by_claimctl
     }
 
 

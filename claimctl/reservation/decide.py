@@ -12,8 +12,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.reservation.assessment.assess import assess
-from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.assess import Assessment, Phase, assess
 from claimctl.reservation.assessment.retention import Action, has_begun
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
@@ -49,7 +48,7 @@ from claimctl.reservation.release.protocol import (
 )
 from claimctl.reservation.reserved_for.listing_ahead import scheduler_busy_left
 from claimctl.reservation.status.desired import decide_statuses, leave_alone
-from claimctl.reservation.status.version_skew import look_again
+from claimctl.reservation.status.sharing import look_again
 from claimctl.reservation.users.binding import closed_age
 from claimctl.reservation.users.withdrawal import leave_to_group
 from claimctl.wire.claims import Reference

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.reservations import MANAGED_LABEL
+
+MAX_CLAIMS = 4
+"""The most claims that a PodGroup may have."""
 
 
 class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
@@ -29,6 +33,10 @@ class PodGroupSpec(Wire, frozen=True, kw_only=True):
 
 class PodGroup(ObjectHeader, frozen=True, kw_only=True):
     spec: PodGroupSpec = PodGroupSpec()
+
+    @property
+    def made_by_claimctl(self) -> bool:
+        return (self.metadata.labels or {}).get(MANAGED_LABEL) == "claimctl"
 
     def shares(self, claim: str) -> bool:
         """Whether the group's spec names the claim, so that its pods share the claim."""

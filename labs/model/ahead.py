@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from claimctl.reservation.assessment import assess, holds
-from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment import assess
+from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.facts.memory import Arrivals
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
@@ -66,7 +66,7 @@ AHEAD_SCENARIOS = (
 )
 
 _was_never_listed = listing_ahead._was_never_listed
-_holds_while_waiting = holds.holds_while_waiting
+_holds_while_waiting = assess.holds_while_waiting
 
 
 def _listed_again(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from claimctl.reservation import decide
 from claimctl.reservation.assessment import assess
-from claimctl.reservation.assessment.holds import holds_while_waiting
+from claimctl.reservation.assessment.assess import holds_while_waiting
 from claimctl.reservation.facts.decision import Step
 from claimctl.reservation.pod_groups import lifecycle as grouping
 from claimctl.reservation.release import lifecycle

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.reservation import decide
-from claimctl.reservation.assessment import assess, holds, retention
+from claimctl.reservation.assessment import assess, retention
+from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp
 from claimctl.reservation.users import binding
@@ -85,28 +87,24 @@ def _never(*_: object) -> None:
     return None
 
 
-def _nobody(*_: object) -> frozenset[str]:
-    return frozenset()
-
-
 def _nothing(*_: object) -> GivenUp:
     return GivenUp()
 
 
 NOBODY_YIELDS = without(binding, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
 STAYS = without(
-    holds,
+    assess,
     "holds_while_waiting",
     "not by_fence and bool(facts.blockers) and only_listed and not left_over",
     "False",
 )
 NONE_AHEAD = (
-    without(holds, "_has_lost_its_hold", "removable(snapshot, snapshot.consumers)", "()"),
-    without(assess, "_is_left_to_kcm", "removable(snapshot, snapshot.consumers)", "()"),
+    without(assess, "_has_lost_its_hold", "snapshot.consumers.removable", "()"),
+    without(assess, "_is_left_to_kcm", "snapshot.consumers.removable", "()"),
     without(
         lifecycle,
         "is_finished_with_claim",
-        "removable(snapshot, snapshot.consumers)",
+        "snapshot.consumers.removable",
         "frozenset()",
     ),
 )
@@ -150,14 +148,14 @@ TRAP_MUTATIONS = (
         "let several pods that schedulers left listed wait for each other",
         Hold(),
         LEFT_LISTED,
-        ((binding, "left_listed", _nobody), (holds, "left_listed", _nobody)),
+        ((Consumers, "left_listed", frozenset()),),
     ),
     *(
         Mutation(
             "hold a device that evicts its pods",
             dialect,
             TAINTED,
-            ((holds, "evicts", _no), (retention, "evicts", _no)),
+            ((Snapshot, "evicts", False),),
         )
         for dialect in (Hold(), Hold(ahead=True), Grouped())
     ),
@@ -165,13 +163,13 @@ TRAP_MUTATIONS = (
         "leave entries listed ahead behind",
         Hold(ahead=True),
         LEAVING,
-        ((holds, "GivenUp", _nothing), *NONE_AHEAD),
+        ((assess, "GivenUp", _nothing), *NONE_AHEAD),
     ),
     Mutation(
         "leave before pods are bound whose entries were taken out",
         Hold(ahead=True),
         LEAVING_IDLE,
-        ((holds, "longest_binding_left", _no_time),),
+        ((assess, "longest_binding_left", _no_time),),
     ),
     Mutation(
         "leave pods alone of which others may be bound",

@@ -63,8 +63,8 @@ def _no(*_: object) -> bool:
 ANYBODYS = without(
     binding,
     "entries_to_take_out",
-    "removable(snapshot, consumers) & _yielding(snapshot, reason, consumers)",
-    "snapshot.listed_uids & _yielding(snapshot, reason, consumers)",
+    "consumers.removable & _yielding(reason, consumers)",
+    "snapshot.listed_uids & _yielding(reason, consumers)",
 )
 """Entries of schedulers, too."""
 

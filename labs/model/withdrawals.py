@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.assessment import assess, holds
+from claimctl.reservation.assessment import assess
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users import withdrawal
 from claimctl.wire.claims import Reference
@@ -39,6 +39,6 @@ WITHDRAWALS = (
         "add a hold again that has left the claim to its group",
         Grouped(),
         replace(SMALL, processes=2, finish=False),
-        ((assess, "hold_has_left", _no), (holds, "hold_has_left", _no)),
+        ((assess, "hold_has_left", _no),),
     ),
 )

@@ -256,7 +256,7 @@ MUTANTS = (
         "take out the entry of a pod that a scheduler listed",
         "claimctl.reservation.users.binding",
         "entries_to_take_out",
-        "removable(snapshot, consumers) & _yielding(snapshot, reason, consumers)",
+        "consumers.removable & _yielding(reason, consumers)",
         "frozenset(snapshot.listed_uids & consumers.pending.keys())",
     ),
     Mutant(

@@ -18,7 +18,7 @@ from claimctl.controller.preflight import GRANT
 from claimctl.downgrade.plans import LEASE_NAME
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_pod

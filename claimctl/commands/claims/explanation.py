@@ -21,8 +21,7 @@ from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
-from claimctl.reservation.assessment.assess import assess
-from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS

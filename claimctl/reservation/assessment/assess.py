@@ -1,32 +1,115 @@
-"""Assess a claim: compute from a snapshot everything that a decision needs.
+"""Assess a claim: compute from a snapshot all facts of a decision, each once.
 
 The answers depend on each other in one direction: what each reservation asks for, which entries
 are claimctl's, what blocks a release, which list the claim should have, and from all of that the
 claim's phase. Nothing here says what to do; ``decide`` does.
+
+A hold is the entry of a workload. It keeps the claim allocated while no pod does. Three functions
+answer for the three situations: may the holds stay at all (``holds_step_aside``), what belongs in
+the list of a claim that is held (``holds_while_held``), and what belongs there while a release
+waits (``holds_while_waiting``). ``reserved_for.consistency`` makes the list from the answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_decision
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from msgspec.structs import replace
-
-from claimctl.reservation.assessment.assessment import Assessment, Phase
-from claimctl.reservation.assessment.holds import (
-    holds_step_aside,
-    holds_while_held,
-    holds_while_waiting,
-)
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
-from claimctl.reservation.facts.membership import own_groups
+from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod_group, is_workload
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.reserved_for.consistency import consistent_list
-from claimctl.reservation.users.binding import removable
+from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
+from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
+from claimctl.reservation.users.binding import is_open, longest_binding_left
 from claimctl.reservation.users.blockers import blockers
 from claimctl.reservation.users.withdrawal import hold_has_left
-from claimctl.wire.claims import CLAIM_FINALIZER
+from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
+
+
+class Phase(StrEnum):
+    """The phase of a claim; it decides what ``decide`` does."""
+
+    ABSENT = "Absent"
+    UNALLOCATED = "Unallocated"
+    KEPT = "Kept"
+    """The claim is allocated and not released: a reservation holds it, or none asks for it."""
+    LEFT_TO_KCM = "LeftToKCM"
+    """The claim is released, and its list has only pods: kube-controller-manager (KCM) deallocates
+    when it removes the last one."""
+    LEFT_TO_GROUP = "LeftToGroup"
+    """The reservations are withdrawn, and the hold has left the claim to a PodGroup."""
+    BLOCKED = "Blocked"
+    """The claim should be released, and there are blockers."""
+    RELEASING = "Releasing"
+    """The claim should be released, and the caches show no blocker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The facts about a claim. ``decide``, statuses and ``claimctl explain`` read them."""
+
+    snapshot: Snapshot
+    phase: Phase
+    retentions: tuple[RetentionDecision, ...] = ()
+    held: bool = False
+    """Whether any reservation holds the claim."""
+    own: frozenset[str] = frozenset()
+    """UIDs of the listed references that are claimctl's own, or PodGroups of its workloads."""
+    groups: frozenset[str] = frozenset()
+    """The UIDs in ``own`` that are PodGroups."""
+    reason: Reason | None = None
+    """Why the claim is released; None if a reservation holds it or none releases it."""
+    releasing: Reason | None = None
+    """The same, but None if the release is left to KCM or to a PodGroup."""
+    steps_aside: Reason | None = None
+    """Why claimctl removes all holds although the claim is held; None if they stay."""
+    plan: ListPlan | None = None
+    """The list that the claim should have; None if the claim is not allocated."""
+    blockers: tuple[Blocker, ...] = ()
+    """The blockers of the release, from the caches."""
+    on_record: bool = False
+    """Whether a reservation's status records the release of this claim (by its UID)."""
+    finalizer_left: bool = False
+    """Whether a claim whose deallocation is on record still has the scheduler's finalizer."""
+
+    @property
+    def claim(self) -> ResourceClaim:
+        """The claim. It exists in every phase but ``ABSENT``."""
+        assert self.snapshot.claim is not None
+        return self.snapshot.claim
+
+    @property
+    def lists_bound_pods(self) -> bool:
+        """Whether the list has a bound pod.
+
+        Only KCM removes the entry of a bound pod. The scheduler may remove the entry of a pod that
+        is not bound (Unreserve); no component deallocates the claim after that.
+        """
+        bound = self.snapshot.consumers.bound
+        return any(is_pod(entry) and entry.uid in bound for entry in self.snapshot.references)
+
+    @property
+    def left_to_pods(self) -> bool:
+        """Whether KCM will remove the last pod of the list, and thereby deallocate.
+
+        KCM up to 1.33 never looks at a claim again whose last pod ends while KCM does not run, or
+        while another client's entry is in the list. So claimctl leaves no claim to it.
+        """
+        return self.lists_bound_pods and self.snapshot.rules.kcm_looks_at_claims
+
+    @property
+    def live_pod_entries(self) -> list[Reference]:
+        """The entries of pods that use the claim, or may start to use it."""
+        alive = self.snapshot.consumers.alive
+        return [entry for entry in self.snapshot.references if is_pod(entry) and entry.uid in alive]
+
+    @property
+    def kcm_time_left(self) -> float:
+        """Seconds that KCM still has to remove the dead pods of the list."""
+        ages, limit = self.snapshot.memory.dead_age, self.snapshot.rules.dead_reference_seconds
+        return limit - min(ages.get(entry.uid, 0.0) for entry in self.snapshot.references)
 
 
 def assess(snapshot: Snapshot) -> Assessment:
@@ -39,18 +122,27 @@ def assess(snapshot: Snapshot) -> Assessment:
         )
         return Assessment(snapshot, Phase.ABSENT, retentions)
     # 1. Does each reservation hold the claim, release it, or ask for nothing?
-    groups = own_groups(snapshot) if snapshot.group_listed else frozenset()
+    groups = snapshot.own_groups
     retentions = tuple(decide_retention(snapshot, held, groups) for held in snapshot.reservations)
     is_held = any(retention.action is Action.HOLD for retention in retentions)
     if is_held:
         # no devices are given up for waiting pods while another reservation holds the claim
         retentions = tuple(
-            replace_decision(retention, action=Action.HOLD, reason=Reason.HELD)
+            replace(retention, action=Action.HOLD, reason=Reason.HELD)
             if retention.reason is Reason.REALLOCATED
             else retention
             for retention in retentions
         )
-    # 2. Why is the claim released, if it is? Devices that are given up for waiting pods come first.
+    # 2. Which listed workloads are claimctl's own: those that it wrote, or that a status records?
+    uids, created_for = set(snapshot.written_uids), claim.spec.reserved_for
+    for retention in retentions:
+        recorded = retention.held.reservation.status.reserved_for
+        uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
+        if created_for and retention.reference and created_for.key == retention.reference.key:
+            uids |= {created_for.uid}
+    workloads = (ref for ref in snapshot.no_pods if is_workload(ref) and not is_pod_group(ref))
+    own = groups | {ref.uid for ref in workloads if ref.uid in uids}
+    # 3. Why is the claim released, if it is? Devices that are given up for waiting pods come first.
     reasons = [
         retention.reason
         for retention in retentions
@@ -65,7 +157,7 @@ def assess(snapshot: Snapshot) -> Assessment:
         Phase.UNALLOCATED,
         retentions,
         held=is_held,
-        own=_own_entries(snapshot, retentions) | groups,
+        own=own,
         groups=groups,
         reason=reason,
         on_record=on_record,
@@ -73,7 +165,7 @@ def assess(snapshot: Snapshot) -> Assessment:
     if not snapshot.allocated:
         has_finalizer = CLAIM_FINALIZER in claim.metadata.finalizers
         return replace(facts, finalizer_left=on_record and has_finalizer)
-    # 3. What blocks its release, and which list should it have?
+    # 4. What blocks its release, and which list should it have?
     facts = replace(facts, steps_aside=holds_step_aside(facts))
     if reason is None:
         plan = consistent_list(snapshot, holds_while_held(facts))
@@ -82,26 +174,13 @@ def assess(snapshot: Snapshot) -> Assessment:
     if not to_group:
         facts = replace(facts, blockers=tuple(blockers(snapshot, reason, facts.own)))
     facts = replace(facts, plan=consistent_list(snapshot, holds_while_waiting(facts)))
-    # 4. In which phase is it?
+    # 5. In which phase is it?
     if to_group:
         return replace(facts, phase=Phase.LEFT_TO_GROUP)
     if _is_left_to_kcm(facts):
         return replace(facts, phase=Phase.LEFT_TO_KCM)
     phase = Phase.BLOCKED if facts.blockers else Phase.RELEASING
     return replace(facts, phase=phase, releasing=reason)
-
-
-def _own_entries(snapshot: Snapshot, retentions: tuple[RetentionDecision, ...]) -> frozenset[str]:
-    """UIDs of the listed workloads that claimctl wrote, or that a status records."""
-    uids = set(snapshot.written_uids)
-    created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
-    for retention in retentions:
-        recorded = retention.held.reservation.status.reserved_for
-        uids |= {reference.uid for reference in (retention.reference, recorded) if reference}
-        if created_for and retention.reference and created_for.key == retention.reference.key:
-            uids |= {created_for.uid}
-    listed = (ref for ref in snapshot.no_pods if is_workload(ref) and not is_pod_group(ref))
-    return frozenset(ref.uid for ref in listed if ref.uid in uids)
 
 
 def _is_left_to_kcm(facts: Assessment) -> bool:
@@ -115,6 +194,130 @@ def _is_left_to_kcm(facts: Assessment) -> bool:
     if not snapshot.references or snapshot.no_pods:
         return False
     if facts.live_pod_entries:
-        ours = removable(snapshot, snapshot.consumers)
+        ours = snapshot.consumers.removable
         return facts.lists_bound_pods or not (facts.claim.metadata.deleting or ours)
     return facts.kcm_time_left > 0
+
+
+def holds_while_held(facts: Assessment) -> DesiredHolds:
+    """The holds while a reservation holds the claim: holds stay or are added, released ones go."""
+    snapshot, claim = facts.snapshot, facts.snapshot.claim
+    keep: dict[str, Reference] = {}
+    drop: set[str] = set()
+    owners: dict[str, frozenset[str]] = {}
+    for retention in facts.retentions:
+        reference = retention.reference
+        if claim is None or reference is None or retention.action is Action.NONE:
+            continue
+        if retention.action is Action.RELEASE or facts.steps_aside:
+            drop |= {reference.uid} | _old_incarnations(facts, reference)
+        elif retention.is_listed or not snapshot.dialect.refuses(claim, reference):
+            keep[reference.uid] = reference
+            owners[reference.uid] = retention.held.workload.pod_owners
+            drop |= _old_incarnations(facts, reference)
+    given_up = entries_to_give_up(snapshot) if snapshot.consumers.stuck else GivenUp()
+    gone = frozenset(drop & facts.own - keep.keys())
+    return DesiredHolds(keep, gone, facts.own, owners, given_up)
+
+
+def _old_incarnations(facts: Assessment, reference: Reference) -> set[str]:
+    """UIDs of listed references with the same name and another UID: those objects are gone."""
+    return {
+        entry.uid
+        for entry in facts.snapshot.no_pods
+        if entry.key == reference.key and entry.uid != reference.uid
+    }
+
+
+def holds_step_aside(facts: Assessment) -> Reason | None:
+    """Why all holds have to leave the list although the claim is held; None if they may stay.
+
+    - A pending pod finds no room in the list. The holds come back when there is room for all of
+      them, or no pod waits.
+    - Kube-controller-manager evicts the pods because of a device's taint, and a hold would bring
+      each new pod to the same device.
+
+    A bound pod in the list keeps the claim allocated meanwhile. The holds of a claim that is being
+    deleted stay, because the API accepts no new entries there.
+    """
+    snapshot, pods = facts.snapshot, facts.snapshot.consumers
+    listed, claim = snapshot.listed_uids, snapshot.claim
+    if snapshot.shared or claim is None or claim.metadata.deleting:
+        return None
+    if listed.isdisjoint(pods.bound):
+        return None
+    if snapshot.evicts:
+        return Reason.DEVICE_TAINTED
+    wanted = {
+        retention.reference.uid
+        for retention in facts.retentions
+        if retention.action is Action.HOLD and retention.reference is not None
+    }
+    holds = (facts.own | wanted) - facts.groups
+    if not holds or len(listed | holds) < LIMIT:
+        return None
+    waits = any(not is_open(snapshot, pod) for pod in pods.pending.values())
+    return Reason.HOLD_YIELDED if waits else None
+
+
+def holds_while_waiting(facts: Assessment) -> DesiredHolds:
+    """The holds while a release waits.
+
+    - A hold stays until the consumers have gone, or until it has to make room for a pod.
+    - If the list has lost its hold, and needs one, the hold is added again.
+    - A withdrawn hold goes as soon as a listed pod is bound, where pods are listed one by one. The
+      pods keep their entries, and kube-controller-manager (KCM) deallocates with the last one.
+      With KCM up to 1.33, the hold stays until the pods are gone.
+    - Before that, the entries go that claimctl listed ahead, and the hold stays for the binding
+      time. Two such entries alone would keep the scheduler from freeing the claim for their pods.
+    - A hold goes if nothing but pods that a scheduler listed is in the way. The scheduler frees a
+      claim that lists only the pod for which it finds no node. Of several such pods, claimctl takes
+      the entries out beside the hold.
+    - If garbage collection deleted the reservation after its workload, the hold waits for the pods,
+      because KCM knows no ghosts.
+    """
+    snapshot, drop, keep = facts.snapshot, set[str](), dict[str, Reference]()
+    by_fence = snapshot.needs_fence
+    handed_over = not by_fence and facts.left_to_pods
+    only_listed = all(blocker.reason is Reason.PODS_LISTED for blocker in facts.blockers)
+    left_over = snapshot.consumers.left_listed
+    yields = not by_fence and bool(facts.blockers) and only_listed and not left_over
+    leaving = yields or (handed_over and any(map(_is_withdrawn, facts.retentions)))
+    left = longest_binding_left(snapshot) if leaving else 0.0
+    given_up = GivenUp(snapshot.consumers.ahead, left or None) if leaving else GivenUp()
+    lost = _has_lost_its_hold(facts)
+    for retention in facts.retentions:
+        if retention.reference is None or retention.action is not Action.RELEASE:
+            continue
+        leaves = yields or (handed_over and _is_withdrawn(retention))
+        if facts.steps_aside or (leaves and given_up == GivenUp()):
+            drop |= {retention.reference.uid} | _old_incarnations(facts, retention.reference)
+        elif retention.is_listed:
+            keep[retention.reference.uid] = retention.reference
+        elif (hold := retention.recorded) and (lost or hold.uid in snapshot.listed_uids):
+            # the incarnation that held the claim
+            keep[hold.uid] = hold
+        elif left_over:
+            # nothing of claimctl held it yet
+            keep[retention.reference.uid] = retention.reference
+    drop &= facts.own - keep.keys()
+    return DesiredHolds(keep, frozenset(drop), facts.own, given_up=given_up)
+
+
+def _is_withdrawn(retention: RetentionDecision) -> bool:
+    return retention.reason is Reason.WITHDRAWN and retention.held.withdrawn
+
+
+def _has_lost_its_hold(facts: Assessment) -> bool:
+    """Whether the list of a claim that is to be released needs a hold, and has none.
+
+    - A pod is bound on a fenced claim, or on one whose group has left the list. Without a hold, the
+      scheduler may deallocate such a claim for an unschedulable pod (PostFilter). The recorded
+      release does not matter: it was cleared when the pending pod was first seen.
+    - The list has entries that only claimctl removes. It does so only beside a hold.
+    """
+    snapshot = facts.snapshot
+    if facts.own - facts.groups or hold_has_left(snapshot):
+        return False
+    shares = snapshot.shares_by_group or snapshot.needs_fence
+    return bool(snapshot.consumers.removable) or (shares and bool(snapshot.consumers.bound))

@@ -15,7 +15,7 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
-from claimctl.reservation.users.waiting import evicts, list_full, stuck_since
+from claimctl.reservation.users.waiting import stuck_since
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
@@ -262,11 +262,11 @@ def _give_up_if_unreachable(
 ) -> RetentionDecision | None:
     """Give the claim up if pods wait for devices that they cannot reach; None if none waits."""
     held, pods = present.held, snapshot.consumers
-    if pods.pending and list_full(snapshot, pods):
+    if pods.shut_out:
         return present.release(Reason.HOLD_YIELDED)
     if not held.may_reallocate:
         return None
-    if snapshot.may_evict and evicts(snapshot):
+    if snapshot.evicts:
         # also beside bound pods: the next one comes before any status could say so
         return present.release(Reason.REALLOCATED)
     if held.name in snapshot.asked_to_reallocate:

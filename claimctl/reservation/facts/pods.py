@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from claimctl.reservation.facts.references import tombstone
+from claimctl.reservation.facts.references import is_pod, tombstone
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import (
@@ -131,8 +131,12 @@ class Consumers:
     gated: set[str]
     """UIDs of the pending pods with scheduling gates. No scheduler looks at such a pod; its gate
     may stay until the devices are free."""
+    listed: tuple[Reference, ...] = ()
+    """The entries of the claim's list."""
     ahead: frozenset[str] = frozenset()
     """UIDs of the pending pods whose entries in the claim's list claimctl wrote."""
+    full: bool = False
+    """Whether the list has no place left, and each pod needs one."""
     relisted: bool = True
     """Whether kube-controller-manager lists a finished pod again that was taken out."""
 
@@ -140,16 +144,18 @@ class Consumers:
     def of(
         cls,
         pods: Iterable[Pod],
-        written: Container[str] = frozenset(),
+        listed: tuple[Reference, ...] = (),
+        written: frozenset[str] = frozenset(),
         *,
+        full: bool = False,
         relisted: bool = True,
     ) -> Consumers:
         """Sort the pods by state.
 
         Args:
-            written: the UIDs of the pods that claimctl listed.
+            written: the UIDs of the entries that claimctl wrote.
         """
-        table = cls({}, {}, {}, {}, {}, {}, set(), relisted=relisted)
+        table = cls({}, {}, {}, {}, {}, {}, set(), listed, full=full, relisted=relisted)
         for pod in pods:
             uid, bound = pod.metadata.uid, is_bound(pod)
             if is_done(pod):
@@ -165,7 +171,8 @@ class Consumers:
                     table.stuck[uid] = since
             if name := pod.spec.group_name:
                 table.groups[uid] = name
-        ahead = frozenset(uid for uid in table.pending if uid in written)
+        own = (entry.uid for entry in listed if is_pod(entry) and entry.uid in written)
+        ahead = frozenset(own) & table.pending.keys() if written and table.pending else None
         return replace(table, ahead=ahead) if ahead else table
 
     @property
@@ -186,6 +193,33 @@ class Consumers:
             return {}
         finished = (pod.metadata for pod in self.finished.values() if not pod.metadata.deleting)
         return {meta.uid: tombstone(meta) for meta in finished}
+
+    @property
+    def left_listed(self) -> frozenset[str]:
+        """UIDs of several unschedulable pods that a scheduler listed and never bound.
+
+        The scheduler was killed, or the pods' node went. The scheduler frees a claim only for a pod
+        that is alone in the list (PostFilter). So these pods wait for each other for ever, unless
+        another pod uses the claim and keeps it allocated anyway.
+        """
+        if self.bound or not self.stuck or sum(map(is_pod, self.listed)) < 2:
+            return frozenset()
+        return frozenset({entry.uid for entry in self.listed} & self.stuck.keys()) - self.ahead
+
+    @property
+    def removable(self) -> frozenset[str]:
+        """UIDs of the pending pods whose entries only claimctl removes from the list."""
+        return self.ahead | self.left_listed
+
+    @property
+    def shut_out(self) -> bool:
+        """Whether finished pods fill the list, so that no pending pod can be listed.
+
+        claimctl cannot remove their tombstones alone, because KCM would add the pods again.
+        """
+        if not self.full or self.bound or not self.pending:
+            return False
+        return all(entry.uid not in self.pending for entry in self.listed)
 
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the bound pods, sorted."""

@@ -25,6 +25,7 @@ from claimctl.reservation.facts.unreadable import about_claim
 from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
+from claimctl.wire.placement import NO_EXECUTE, admits
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
@@ -229,11 +230,25 @@ class Snapshot:
         """How the cluster lets a workload hold a claim."""
         return DIALECTS[self.rules.dialect]
 
-    @property
-    def may_evict(self) -> bool:
-        """Whether a device of the claim has evicted a pod, or one of its pools has tainted devices
-        (see ``users.waiting.evicts``)."""
-        return self.memory.evicting or bool(self.slices)
+    @cached_property
+    def evicts(self) -> bool:
+        """Whether kube-controller-manager (KCM) evicts the pods because of a device's taint.
+
+        A hold would bring each new pod to the same device, since the scheduler looks at taints only
+        when it allocates. A ResourceSlice shows its taints. The taint of a DeviceTaintRule shows in
+        the pods that it evicts (``users.waiting.evicts_a_pod``).
+        """
+        if self.memory.evicting:
+            return True
+        devices = self.claim.devices if self.claim and self.slices else ()
+        return any(
+            not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
+            for result in devices
+            for piece in self.slices
+            if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool)
+            for device in piece.spec.devices or ()
+            if device.name == result.device
+        )
 
     @property
     def lists_each_pod(self) -> bool:
@@ -296,9 +311,9 @@ class Snapshot:
 
     def table_of(self, pods: tuple[Pod, ...]) -> Consumers:
         """The table of these pods, of the cache or of a live LIST."""
-        listed = (reference.uid for reference in self.references if is_pod(reference))
-        written = self.written_uids.intersection(listed)
-        return Consumers.of(pods, written, relisted=self.rules.kcm_lists_finished_pods)
+        full = len(self.references) >= LIMIT and not self.shared and not self.group_listed
+        relisted = self.rules.kcm_lists_finished_pods
+        return Consumers.of(pods, self.references, self.written_uids, full=full, relisted=relisted)
 
     @cached_property
     def asked_to_reallocate(self) -> frozenset[str]:
@@ -318,9 +333,62 @@ class Snapshot:
         return frozenset(group.metadata.name for group in groups)
 
     @cached_property
+    def group_names(self) -> frozenset[str]:
+        """The names of the PodGroups of the claim's workloads.
+
+        A pod template or a pod names the group, a status records it, or claimctl made it for a
+        workload.
+        """
+        names, workloads = set(), set()
+        for held in self.reservations:
+            names |= {held.workload.pod_group, held.reservation.status.pod_group_name}
+            ref = held.reservation.spec.workload_ref
+            workloads.add((ref.kind, ref.name))
+        for group in self.groups:
+            owners = {(owner.kind, owner.name) for owner in group.metadata.owner_references}
+            if group.made_by_claimctl and owners & workloads:
+                names.add(group.metadata.name)
+        return frozenset(filter(None, names))
+
+    @cached_property
+    def own_groups(self) -> frozenset[str]:
+        """UIDs of the listed groups that belong to the claim's workloads, or that claimctl made.
+
+        A group that claimctl made may outlive its reservation, because its workload goes on making
+        pods that name the group.
+        """
+        made = {group.metadata.uid for group in self.groups if group.made_by_claimctl}
+        return frozenset(
+            entry.uid
+            for entry in self.no_pods
+            if is_pod_group(entry) and (entry.name in self.group_names or entry.uid in made)
+        )
+
+    @cached_property
+    def gone_groups(self) -> tuple[Reference, ...]:
+        """Listed groups of the claim's workloads whose objects are gone; KCM should remove them.
+
+        In a cluster that serves no PodGroups, there are none.
+        """
+        if not self.dialect.groups:
+            return ()
+        known = {group.metadata.uid for group in self.groups}
+        return tuple(
+            entry
+            for entry in self.no_pods
+            if is_pod_group(entry) and entry.name in self.group_names and entry.uid not in known
+        )
+
+    @cached_property
     def listed_groups(self) -> frozenset[str]:
         """The names of the PodGroups whose pods need no entry: their group is listed, or KCM will
-        list it."""
+        list it.
+
+        From Kubernetes 1.36, if a bound pod is not listed, nor its group by name, KCM lists the
+        group, even for a finished pod. It removes a group only if the group's object is gone, and
+        writes nothing for a pod whose group does not exist. So finished pods need no tombstones
+        while their group is listed, but at the fence, which removes the group.
+        """
         listed = frozenset(entry.name for entry in self.no_pods if is_pod_group(entry))
         return listed | self.sharing_groups
 

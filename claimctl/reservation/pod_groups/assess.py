@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.assessment.assess import assess
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Snapshot
@@ -78,7 +77,7 @@ def decide_about(snapshot: GroupSnapshot) -> GroupDecision:
         quiet=snapshot.quiet,
         settle_seconds=snapshot.settle_seconds,
     )
-    if group is None or not made_by_claimctl(group):
+    if group is None or not group.made_by_claimctl:
         return decide_group(case)
     live, claims = snapshot.live_pods, snapshot.claims
     case = replace(

@@ -11,14 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.membership import (
-    MAX_CLAIMS,
-    made_by_claimctl,
-)
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
+from claimctl.wire.podgroups import MAX_CLAIMS, PodGroup, PodGroupResourceClaim
 from claimctl.wire.pods import PodTemplateSpec
 from claimctl.wire.reservations import FINALIZER, NO_SIGNS_SECONDS
 
@@ -106,7 +102,7 @@ def decide_group(case: GroupCase) -> GroupDecision:
             return GroupDecision(after=left)
         owners = {asking.owner.uid: asking.owner for asking in case.asking if asking.claims}
         return GroupDecision(MakeGroup(tuple(owners.values()), claims))
-    if not made_by_claimctl(group):
+    if not group.made_by_claimctl:
         return NOTHING
     guards = FINALIZER in group.metadata.finalizers
     if group.metadata.deleting:

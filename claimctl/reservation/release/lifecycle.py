@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.reservation.assessment.assessment import Assessment
+from claimctl.reservation.assessment.assess import Assessment
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
@@ -17,7 +17,6 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
 )
 from claimctl.reservation.facts.snapshot import Held
-from claimctl.reservation.users.binding import removable
 from claimctl.reservation.users.withdrawal import is_left_to_group
 from claimctl.wire.reservations import FINALIZER
 
@@ -110,7 +109,7 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
         return True
     # only claimctl removes these entries
     to_group = is_left_to_group(snapshot)
-    ours = facts.own | removable(snapshot, snapshot.consumers)
+    ours = facts.own | snapshot.consumers.removable
     for entry in snapshot.references:
         stays = to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:

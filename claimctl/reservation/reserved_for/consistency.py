@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.reservation.facts.membership import gone_groups
 from claimctl.reservation.facts.references import (
     LIMIT,
     is_pod,
@@ -65,7 +64,6 @@ class _Draft:
         self.held = self._has_holder()
         self.folds = snapshot.shared and self.held and not snapshot.frozen
         """Whether the workload's entry stands for all its pods (KEP-5194: reservedForAnyPod)."""
-        self.gone_groups = gone_groups(snapshot) if snapshot.group_listed else ()
         self.tombstones = self.pods.tombstones if self.pods.finished else {}
 
     def _has_holder(self) -> bool:
@@ -96,7 +94,7 @@ class _Draft:
             entry = self._tombstone(reference)
         elif reference.uid in self.holds.drop:
             entry = None
-        elif reference in self.gone_groups and self.held:
+        elif self.held and reference in self.snapshot.gone_groups:
             entry = self._absent(reference)
         elif reference.uid not in self.holds.keep and reference.uid not in self.holds.own:
             self.unknown.append(reference)

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.assess import Assessment, Phase
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Decision
-from claimctl.reservation.facts.membership import why_one_by_one
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, describe
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.status.version_skew import disagreement
+from claimctl.reservation.status.sharing import disagreement, why_one_by_one
 from claimctl.reservation.users.blockers import names_of
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.text import listed

@@ -8,7 +8,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from claimctl.reservation.assessment.assessment import Assessment, Phase
+from claimctl.reservation.assessment.assess import Assessment, Phase
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker, Decision, WriteStatus
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep

@@ -27,9 +27,8 @@ from math import inf
 
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod, is_pod_group, is_workload
+from claimctl.reservation.facts.references import is_pod_group, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users.waiting import list_full
 from claimctl.wire.pods import Pod
 
 POLL_SECONDS = 5.0
@@ -160,7 +159,7 @@ def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Use
     """The pods that block a release, of the cache or of a live LIST."""
     using, kept = list(consumers.bound.values()), []
     binding: dict[str, tuple[Pod, float]] = {}
-    yielding = _yielding(snapshot, reason, consumers)
+    yielding = _yielding(reason, consumers)
     out = entries_to_take_out(snapshot, reason, consumers)
     deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
     for uid, pod in consumers.pending.items():
@@ -174,28 +173,11 @@ def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Use
     return Users(using, kept, pods, max((left for _, left in binding.values()), default=0.0))
 
 
-def _yielding(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
+def _yielding(reason: Reason, consumers: Consumers) -> frozenset[str]:
     """UIDs of the pending pods for which the release does not wait until they used the claim."""
-    if reason in PENDING_PODS_GIVE_WAY or list_full(snapshot, consumers):
+    if reason in PENDING_PODS_GIVE_WAY or consumers.shut_out:
         return frozenset(consumers.pending)
     return frozenset(consumers.stuck) | consumers.gated
-
-
-def left_listed(snapshot: Snapshot, consumers: Consumers) -> frozenset[str]:
-    """UIDs of several unschedulable pods that a scheduler listed and never bound.
-
-    The scheduler was killed, or the pods' node went. The scheduler frees a claim only for a pod
-    that is alone in the list (PostFilter). So these pods wait for each other for ever, unless
-    another pod uses the claim and keeps it allocated anyway.
-    """
-    if consumers.bound or sum(map(is_pod, snapshot.references)) < 2:
-        return frozenset()
-    return snapshot.listed_uids.intersection(consumers.stuck) - consumers.ahead
-
-
-def removable(snapshot: Snapshot, consumers: Consumers) -> frozenset[str]:
-    """UIDs of the pending pods whose entries only claimctl removes from the list."""
-    return consumers.ahead | left_listed(snapshot, consumers)
 
 
 def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
@@ -210,4 +192,4 @@ def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers
     held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
     if claim is None or claim.metadata.deleting or not held:
         return frozenset()
-    return removable(snapshot, consumers) & _yielding(snapshot, reason, consumers)
+    return consumers.removable & _yielding(reason, consumers)

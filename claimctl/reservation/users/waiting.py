@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from claimctl.reservation.facts.pods import DISRUPTED, Consumers, is_bound, is_done
-from claimctl.reservation.facts.references import LIMIT
+from claimctl.reservation.facts.pods import DISRUPTED, is_bound, is_done
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.placement import NO_EXECUTE, admits
 from claimctl.wire.pods import Pod
 
 STUCK_SECONDS = 10.0
@@ -54,32 +52,12 @@ def stuck_since(snapshot: Snapshot) -> datetime | None:
 def until_in_vain(snapshot: Snapshot) -> float | None:
     """Seconds until pods wait in vain, so that none should be listed; 0 if they do now, or None."""
     asked, reservations = snapshot.asked_to_reallocate, snapshot.reservations
-    if any(held.name in asked and held.may_reallocate for held in reservations) or evicts(snapshot):
+    if any(held.name in asked and held.may_reallocate for held in reservations) or snapshot.evicts:
         return 0.0
     since = stuck_since(snapshot)
     if since is None:
         return None
     return max(STUCK_SECONDS - (snapshot.now - since).total_seconds(), 0.0)
-
-
-def evicts(snapshot: Snapshot) -> bool:
-    """Whether kube-controller-manager (KCM) evicts the claim's pods because of a device's taint.
-
-    A hold would bring each new pod to the same device, since the scheduler looks at taints only
-    when it allocates. A ResourceSlice shows its taints. The taint of a DeviceTaintRule shows in the
-    pods that it evicts (``evicts_a_pod``).
-    """
-    if snapshot.memory.evicting:
-        return True
-    devices = snapshot.claim.devices if snapshot.claim and snapshot.slices else ()
-    return any(
-        not admits([t for t in device.all_taints if t.effect == NO_EXECUTE], result.tolerations)
-        for result in devices
-        for piece in snapshot.slices
-        if (piece.spec.driver, piece.spec.pool.name) == (result.driver, result.pool)
-        for device in piece.spec.devices or ()
-        if device.name == result.device
-    )
 
 
 def evicts_a_pod(claim: ResourceClaim, pods: Iterable[Pod]) -> bool:
@@ -90,20 +68,4 @@ def evicts_a_pod(claim: ResourceClaim, pods: Iterable[Pod]) -> bool:
         for pod in pods
         if pod.metadata.uid in listed and is_bound(pod) and not is_done(pod)
         for condition in pod.status.conditions
-    )
-
-
-def list_full(snapshot: Snapshot, consumers: Consumers) -> bool:
-    """Whether finished pods fill the list, so that a pending pod cannot be listed.
-
-    claimctl cannot remove their tombstones alone, because KCM would add the pods again.
-    """
-    listed = snapshot.listed_uids
-    return (
-        len(listed) >= LIMIT
-        and not snapshot.shared
-        and not snapshot.group_listed
-        and not consumers.bound
-        and bool(consumers.pending)
-        and not listed & consumers.pending.keys()
     )

@@ -24,7 +24,6 @@ from claimctl.reservation.facts.decision import (
     Step,
     WriteList,
 )
-from claimctl.reservation.facts.membership import made_by_claimctl
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod_group, is_tombstone
@@ -51,7 +50,7 @@ def is_left_to_group(snapshot: Snapshot) -> bool:
     return leaves_to_group(snapshot) and not any(
         FINALIZER in group.metadata.finalizers
         for group in snapshot.groups
-        if made_by_claimctl(group) and group.metadata.uid in snapshot.listed_uids
+        if group.made_by_claimctl and group.metadata.uid in snapshot.listed_uids
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from claimctl.reservation.assessment.assess import assess
-from claimctl.reservation.assessment.assessment import Phase
+from claimctl.reservation.assessment.assess import Phase, assess
 from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.waiting import evicts, evicts_a_pod, stuck_since
+from claimctl.reservation.users.waiting import evicts_a_pod, stuck_since
 from claimctl.wire.claims import (
     Device,
     DeviceTaint,
@@ -92,7 +92,7 @@ BROKEN, SOFT = DeviceTaint(key="broken", effect="NoExecute"), DeviceTaint(effect
 )
 def test_a_slice_shows_that_a_device_evicts(piece: ResourceSlice, expected: bool) -> None:
     on = seen(slices=(piece,))
-    assert evicts(on) is expected
+    assert on.evicts is expected
 
 
 def test_a_device_whose_taint_the_claim_tolerates_evicts_no_pod() -> None:
@@ -102,7 +102,7 @@ def test_a_device_whose_taint_the_claim_tolerates_evicts_no_pod() -> None:
     made = claim()
     made = replace(made, status=replace(made.status, allocation=chosen))
     on = seen(claimed=made, slices=(pool(BROKEN),))
-    assert not evicts(on)
+    assert not on.evicts
 
 
 def evicted(name: str, reason: str = "DeletionByDeviceTaintManager") -> Pod:

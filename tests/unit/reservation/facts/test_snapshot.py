@@ -6,14 +6,6 @@ from typing import Any
 
 import pytest
 
-from claimctl.reservation.facts.membership import (
-    MAX_CLAIMS,
-    gone_groups,
-    group_names,
-    own_groups,
-    why_one_by_one,
-)
-from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference
@@ -70,7 +62,7 @@ def seen(*listed: Reference, workload: WorkloadState = NO_GROUP, **facts: Any) -
     ],
 )
 def test_the_names_of_the_groups_of_a_claims_workloads(snapshot: Snapshot, names: set[str]) -> None:
-    assert group_names(snapshot) == names
+    assert snapshot.group_names == names
 
 
 GROUP, FOREIGN = group_ref(), group_ref("other", "uid-other")
@@ -94,7 +86,7 @@ GROUP, FOREIGN = group_ref(), group_ref("other", "uid-other")
     ],
 )
 def test_the_listed_groups_that_are_claimctls_own(snapshot: Snapshot, own: set[str]) -> None:
-    assert own_groups(snapshot) == own
+    assert snapshot.own_groups == own
 
 
 @pytest.mark.parametrize(
@@ -114,7 +106,7 @@ def test_the_listed_groups_that_are_claimctls_own(snapshot: Snapshot, own: set[s
     ],
 )
 def test_listed_groups_that_are_gone(snapshot: Snapshot, gone: tuple[Reference, ...]) -> None:
-    assert gone_groups(snapshot) == gone
+    assert snapshot.gone_groups == gone
 
 
 @pytest.mark.parametrize(
@@ -139,58 +131,3 @@ def test_listed_groups_that_are_gone(snapshot: Snapshot, gone: tuple[Reference, 
 )
 def test_a_pod_needs_no_entry_of_its_own(snapshot: Snapshot, pod: Pod, expected: bool) -> None:
     assert (pod.spec.group_name in snapshot.listed_groups) is expected
-
-
-def job(*, workload: WorkloadState = NO_GROUP, status: Any = None, **facts: Any) -> Snapshot:
-    held = Held(reservation(kind="Job", status=status), workload)
-    known = {"rules": PODGROUP, **facts}
-    return Snapshot(NOW, NAMESPACE, CLAIM, claim(), (held,), **known)
-
-
-FULL = pod_group("train", *(f"claim-{number}" for number in range(MAX_CLAIMS)))
-
-
-@pytest.mark.parametrize(
-    ("snapshot", "reason"),
-    [
-        pytest.param(seen(workload=NAMES, groups=(pod_group(),)), None, id="they share the claim"),
-        pytest.param(seen(workload=GONE), None, id="the workload is gone"),
-        pytest.param(
-            seen(workload=WorkloadState(WorkloadPhase.ENDED, "uid-train")), None, id="it has ended"
-        ),
-        pytest.param(seen(), Reason.NO_SCHEDULING_GROUP, id="the template names no group"),
-        pytest.param(
-            job(), Reason.NO_SCHEDULING_GROUP, id="the Job's template and pods name no group"
-        ),
-        pytest.param(
-            job(workload=NAMES, groups=(pod_group(),)), None, id="the Job's pods share the claim"
-        ),
-        pytest.param(
-            job(status=held_status(pod_group_name="train"), groups=(pod_group(),)),
-            None,
-            id="the Job's pods shared the claim, and will again",
-        ),
-        pytest.param(
-            seen(status=held_status(pod_group_name="train"), groups=(pod_group(),)),
-            Reason.NO_SCHEDULING_GROUP,
-            id="the Deployment's template named a group before",
-        ),
-        pytest.param(
-            seen(workload=NAMES), Reason.POD_GROUP_PENDING, id="the group does not exist yet"
-        ),
-        pytest.param(
-            seen(workload=NAMES, groups=(pod_group("train", "another-claim"),)),
-            Reason.CLAIM_NOT_IN_POD_GROUP,
-            id="the group does not share the claim",
-        ),
-        pytest.param(
-            seen(workload=NAMES, groups=(FULL,)),
-            Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP,
-            id="the group has as many claims as it may have",
-        ),
-    ],
-)
-def test_why_pods_are_listed_one_by_one(snapshot: Snapshot, reason: Reason | None) -> None:
-    (held,) = snapshot.reservations
-    found = why_one_by_one(snapshot, held)
-    assert (found[0] if found else None) == reason

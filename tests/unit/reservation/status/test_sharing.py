@@ -11,7 +11,7 @@ from claimctl.reservation.facts.memory import Memory
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.status.version_skew import START_SECONDS, disagreement, look_again
+from claimctl.reservation.status.sharing import START_SECONDS, disagreement, look_again
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node, NodeStatus, NodeSystemInfo

@@ -1,22 +1,53 @@
-"""Detect version skew about PodGroups, by the kubelets' versions and by the state of pods."""
+"""Whether the pods of a workload share the claim through a PodGroup, and whether each component of
+the cluster takes part. Kubelets show it by their versions, and all of them by the state of pods."""
 
 from __future__ import annotations
 
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import is_pod
-from claimctl.reservation.facts.snapshot import Snapshot
+from claimctl.reservation.facts.references import LIMIT, is_pod
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.text import listed
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects, taints_of
+from claimctl.wire.podgroups import MAX_CLAIMS
 from claimctl.wire.pods import Pod
 from claimctl.wire.releases import knows_pod_groups
 
 START_SECONDS = 30.0
 """If a bound pod has not started after so many seconds, the kubelet counts as refusing it."""
 
-Skew = tuple[Reason, str]
+_LISTED = f"its pods are listed one by one, at most {LIMIT - 1}"
 
 
-def disagreement(snapshot: Snapshot) -> Skew | None:
+def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
+    """Why the workload's pods do not share the claim through a PodGroup, and what to do."""
+    workload, ref = held.workload, held.reservation.spec.workload_ref
+    if not workload.exists or workload.ended or not workload.names_claim:
+        return None
+    name = workload.pod_group
+    if ref.kind == "Job":
+        # the template never changes; between pods, the status knows the group of the pods
+        name = name or held.reservation.status.pod_group_name
+        if not name:
+            why = Reason.POD_TEMPLATE_IMMUTABLE if workload.injects else Reason.NO_SCHEDULING_GROUP
+            field = f"spec.schedulingGroup.podGroupName: {ref.name}"
+            return why, f"{_LISTED}; to share: recreate the Job with {field} in its template"
+    if not name:
+        add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
+        return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"
+    group = next((g for g in snapshot.groups if g.metadata.name == name), None)
+    if group is None:
+        return Reason.POD_GROUP_PENDING, f"PodGroup {name} does not exist yet; pods wait for it"
+    if name in snapshot.sharing_groups:
+        return None
+    if len(group.spec.resource_claims) >= MAX_CLAIMS:
+        text = f"PodGroup {name} has {MAX_CLAIMS} claims already, which is the limit"
+        return Reason.TOO_MANY_CLAIMS_FOR_POD_GROUP, f"{text}; {_LISTED}"
+    text = f"PodGroup {name} does not share this claim, and its claims are immutable"
+    advice = "name another group in the pod template"
+    return Reason.CLAIM_NOT_IN_POD_GROUP, f"{text}: {advice}; {_LISTED}"
+
+
+def disagreement(snapshot: Snapshot) -> tuple[Reason, str] | None:
     """Which component treats the claim's PodGroup differently from the API server, or None."""
     names = snapshot.sharing_groups
     if not names or not snapshot.dialect.groups:
