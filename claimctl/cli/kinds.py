@@ -9,9 +9,9 @@ from claimctl.cli.errors import UsageError
 from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.children import children_left
 from claimctl.controller.climbing import read_owner
-from claimctl.controller.discovery import Discovery
 from claimctl.controller.kind_states import rules_by_kind, state_of
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
 from claimctl.reservation.facts.custom_workloads import (
     custom_state,

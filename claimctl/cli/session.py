@@ -11,10 +11,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
-from claimctl.controller.dialect.api_versions import look
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.discovery import look
 from claimctl.kube.kubeconfig import Overrides
 from claimctl.kube.transport import HttpTransport
 from claimctl.telemetry.logs import Level, configure

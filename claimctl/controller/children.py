@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.discovery import Discovery
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules
@@ -28,7 +28,7 @@ async def children_left(
     discovery = Discovery(client)
     objects: list[tuple[Kind, CustomWorkload]] = []
     for kind in state.rule.children:
-        resource = await discovery.resource(kind)
+        resource = await discovery.workload(kind)
         # a kind that is not served has no objects
         if resource is not None:
             listed = await client.list(resource, namespace)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import structlog
 
 from claimctl.controller.caches.chains import Chains, group_of
-from claimctl.controller.discovery import Discovery
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.wire.meta import ObjectHeader, OwnerReference
 from claimctl.wire.resources import read_as
@@ -60,7 +60,7 @@ async def read_owner(
         KubeError: a request failed.
     """
     try:
-        resource = await discovery.resource((group_of(reference), reference.kind))
+        resource = await discovery.workload((group_of(reference), reference.kind))
         if resource is None or not resource.namespaced:
             return None
         header = read_as(resource, ObjectHeader)

@@ -18,9 +18,9 @@ import structlog
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.discovery import Discovery
 from claimctl.controller.kind_states import VERBS, rules_by_kind, state_of, unserved
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from claimctl.kube.informer import Change
 from claimctl.kube.supervisor import Tasks

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.discovery import Discovery
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import ApiError
 from claimctl.reservation.kinds.rules import Kind, Rule, problems_of, rule_of
 from claimctl.reservation.kinds.shipped import shipped_rules
@@ -50,7 +50,7 @@ async def state_of(
         rule = rule_of(document, name)
         for field, problem in problems_of(document):
             return KindState(rule, problem=f"{name}: {field} {problem}")
-    resource = await discovery.resource(kind)
+    resource = await discovery.workload(kind)
     if resource is None:
         return KindState(rule or Rule(*kind, ""), problem=unserved(kind))
     rule = rule or await _default_rule(discovery, resource)

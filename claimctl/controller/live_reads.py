@@ -12,10 +12,10 @@ from cachetools import LRUCache
 from claimctl.controller.caches.informers import reserved_key, workload_resource
 from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.children import children_left
-from claimctl.controller.discovery import Discovery
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.shared_lists import SharedLists
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.decision import (
@@ -203,7 +203,7 @@ class Investigator:
 
         A path answers 404 also when the kind, or this version of it, is not served any more.
         """
-        served = await Discovery(self._client).resource((resource.group, resource.kind))
+        served = await Discovery(self._client).workload((resource.group, resource.kind))
         if served is None:
             why = f"the cluster does not serve {resource.plural}.{resource.group} any more"
             return Unreadable(resource, why, snapshot.namespace, reference.name)

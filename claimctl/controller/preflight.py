@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
 from claimctl.controller.caches.informers import WATCHED
-from claimctl.controller.dialect.api_versions import look, resources
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery, look
 from claimctl.kube.errors import ApiError
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
 
 log = structlog.get_logger(__name__)
 
@@ -60,22 +59,14 @@ async def check_served(client: Client) -> None:
         NotReady: a resource is not served. For claimctl's own, the message says how to install it.
     """
     await look(client)
-    watched = [client.served(resource) for resource in WATCHED]
-    for group, version in dict.fromkeys((resource.group, resource.version) for resource in watched):
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        served = await resources(client, path)
-        for resource in watched:
-            if (resource.group, resource.version) == (group, version):
-                _require(resource, served)
-
-
-def _require(resource: Resource[Any], served: frozenset[str]) -> None:
-    if resource.plural in served:
-        return
-    if resource.group == CLAIMRESERVATIONS.group:
-        name = f"{resource.plural}.{resource.group}"
-        raise NotReady(f"the CustomResourceDefinition {name} is missing: {DEFINE}")
-    raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
+    discovery = Discovery(client)
+    for resource in map(client.served, WATCHED):
+        if resource.plural in await discovery.plurals(resource.group, resource.version):
+            continue
+        if resource.group == CLAIMRESERVATIONS.group:
+            name = f"{resource.plural}.{resource.group}"
+            raise NotReady(f"the CustomResourceDefinition {name} is missing: {DEFINE}")
+        raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
 GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("list", "watch"))

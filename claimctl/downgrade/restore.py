@@ -24,7 +24,7 @@ from claimctl.downgrade.records import (
 from claimctl.downgrade.restoration import restore
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import ResourceDiscovery, UnknownKind
+from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
 from claimctl.kube.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod_group
@@ -91,7 +91,7 @@ class _Restoration(PlanRun):
         """By the UID of a reference: whether its object exists with this UID."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
-        self._discovery = ResourceDiscovery(client)
+        self._discovery = Discovery(client)
 
     def begin(self) -> None:
         """Mark the claims whose references have to return, so that the progress counts them."""

@@ -1,4 +1,4 @@
-"""Find out by the API server's discovery where it serves a resource or a kind.
+"""What an API server serves, by its discovery: versions of groups, resources and kinds.
 
 References in a claim's list name an API group and a resource; manifests name a version and a kind.
 Only discovery knows the rest, and whether the objects have a namespace.
@@ -6,30 +6,118 @@ Only discovery knows the rest, and whether the objects have a namespace.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound, NotServed
+from claimctl.kube.errors import BadAnswer, NotFound, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import Resource
-from claimctl.wire.served import ApiGroup, ApiResource, ApiResourceList
+from claimctl.wire.resources import (
+    PODGROUPS,
+    PODS,
+    REPLICASETS,
+    RESOURCECLAIMS,
+    WORKLOADS,
+    Resource,
+    read_as,
+)
+from claimctl.wire.served import ApiGroup, ApiGroupList, ApiResource, ApiResourceList
+from claimctl.wire.workloads import CustomWorkload
 
 T = TypeVar("T")
+
+KNOWN = {
+    RESOURCECLAIMS.group: ("v1", "v1beta2", "v1beta1"),
+    PODGROUPS.group: ("v1beta1", "v1alpha2"),
+}
+"""The versions that claimctl supports, preferred first: DRA from 1.32, PodGroups from 1.36."""
+_EVERYWHERE: tuple[Resource[Any], ...] = (PODS, REPLICASETS, *WORKLOADS.values())
+_TYPED: Mapping[tuple[str, str], Resource[CustomWorkload]] = {
+    (resource.group, resource.kind): read_as(resource, CustomWorkload) for resource in _EVERYWHERE
+}
+"""Kinds in every cluster, for which nothing has to be asked."""
 
 
 class UnknownKind(Exception):
     """No version of the group serves such a resource."""
 
 
-class ResourceDiscovery:
-    """Answers of the API server's discovery. They are cached for the life of this object."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    claims: tuple[str, ...]
+    """Served versions of resource.k8s.io that claimctl supports, preferred first."""
+    groups: tuple[str, ...] = ()
+    """Served versions of scheduling.k8s.io that have PodGroups, preferred first."""
+
+
+async def look(client: Client) -> Served:
+    """Ask which versions are served, and make the client use the preferred one of each group."""
+    discovery = Discovery(client)
+    claims = await discovery.supported_versions(RESOURCECLAIMS.group)
+    groups = tuple(
+        [
+            version
+            for version in await discovery.supported_versions(PODGROUPS.group)
+            if PODGROUPS.plural in await discovery.plurals(PODGROUPS.group, version)
+        ]
+    )
+    for resource, versions in ((RESOURCECLAIMS, claims), (PODGROUPS, groups)):
+        if versions:
+            client.use_version(resource.group, versions[0])
+    return Served(claims, groups)
+
+
+class Discovery:
+    """Answers of the API server's discovery. They are cached for the life of this object.
+
+    Every method raises KubeError if a request fails.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[tuple[str, str], Resource[ObjectHeader] | None] = {}
-        self._kinds: dict[tuple[str, str], Resource[Object]] = {}
+        self._answers: dict[str, Any] = {}
+
+    async def versions(self, group: str) -> tuple[str, ...]:
+        """The versions of a group in the order of the server: the preferred one first."""
+        if not group:
+            return ("v1",)
+        path = f"/apis/{quote(group, safe='')}"
+        answer = await self._ask(path, ApiGroup)
+        if answer is None:
+            return ()
+        if answer.versions is None:
+            raise BadAnswer("GET", path, message="not an API group")
+        return tuple(entry.version for entry in answer.versions)
+
+    async def supported_versions(self, group: str) -> tuple[str, ...]:
+        """Those of ``KNOWN`` that the server serves."""
+        served = await self.versions(group)
+        return tuple(version for version in KNOWN[group] if version in served)
+
+    async def resources(self, group: str, version: str) -> tuple[ApiResource, ...]:
+        """The resources of a version, with subresources; none if the version is not served."""
+        path = _path(group, version)
+        answer = await self._ask(path, ApiResourceList)
+        if answer is None:
+            return ()
+        if answer.resources is None:
+            raise BadAnswer("GET", path, message="not a list of resources")
+        return answer.resources
+
+    async def plurals(self, group: str, version: str) -> frozenset[str]:
+        """The names of the resources of a version."""
+        return frozenset(entry.name for entry in await self.resources(group, version))
+
+    async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
+        """The resource in the first version that serves it; None if no version does."""
+        for version in await self.versions(group):
+            for entry in await self.resources(group, version):
+                if entry.name == plural and "/" not in plural:
+                    return _resource(group, version, entry, ObjectHeader)
+        return None
 
     async def read(
         self, group: str, plural: str, name: str, namespace: str = ""
@@ -38,7 +126,6 @@ class ResourceDiscovery:
 
         Raises:
             UnknownKind: the cluster does not serve the resource.
-            KubeError: a request failed.
         """
         resource = await self.find(group, plural)
         if resource is None:
@@ -52,60 +139,62 @@ class ResourceDiscovery:
                 return None
             raise
 
-    async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
-        """The resource in the first version that serves it; None if no version does.
-
-        Raises:
-            KubeError: a request failed.
-        """
-        key = (group, plural)
-        if key not in self._known:
-            self._known[key] = await self._search(group, plural)
-        return self._known[key]
-
-    async def _search(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
-        for version in await self._versions(group):
-            for entry in await self._resources(group, version):
-                if entry.name == plural:
-                    kind, where = entry.kind, entry.namespaced
-                    return Resource(group, version, plural, kind, ObjectHeader, namespaced=where)
-        return None
-
     async def of_kind(self, api_version: str, kind: str) -> Resource[Object]:
         """The resource whose objects have this kind; a kind that is missing is asked for again.
 
         Raises:
             NotServed: the server does not serve the kind.
-            KubeError: a request failed.
         """
-        if (api_version, kind) not in self._kinds:
-            group, _, version = api_version.rpartition("/")
-            for entry in await self._resources(group, version):
-                self._kinds[api_version, entry.kind] = Resource(
-                    group, version, entry.name, entry.kind, Object, entry.namespaced
-                )
-        try:
-            return self._kinds[api_version, kind]
-        except KeyError:
-            raise NotServed(api_version, kind) from None
+        group, _, version = api_version.rpartition("/")
+        cached = _path(group, version) in self._answers
+        found = await self._find_kind(group, version, kind, Object)
+        if found is None and cached:
+            del self._answers[_path(group, version)]
+            found = await self._find_kind(group, version, kind, Object)
+        if found is None:
+            raise NotServed(api_version, kind)
+        return found
 
-    async def _resources(self, group: str, version: str) -> list[ApiResource]:
-        """The resources of a version, without subresources."""
-        path = f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
-        listed = await self._ask(path, ApiResourceList)
-        resources = (listed.resources or ()) if listed else ()
-        return [entry for entry in resources if "/" not in entry.name]
+    async def workload(self, kind: tuple[str, str]) -> Resource[CustomWorkload] | None:
+        """The kind's resource in the preferred version of its group; None if it is not served.
 
-    async def _versions(self, group: str) -> tuple[str, ...]:
-        """The versions of a group in the order of the server: the preferred one first."""
-        if not group:
-            return ("v1",)
-        document = await self._ask(f"/apis/{quote(group, safe='')}", ApiGroup)
-        return tuple(version.version for version in (document and document.versions) or ())
+        Args:
+            kind: API group and kind.
+        """
+        if kind in _TYPED:
+            return _TYPED[kind]
+        answer = await self._ask("/apis", ApiGroupList)
+        if answer is None or answer.groups is None:
+            raise BadAnswer("GET", "/apis", message="not a list of API groups")
+        version = {group.name: group.preferred for group in answer.groups}.get(kind[0])
+        return await self._find_kind(kind[0], version, kind[1], CustomWorkload) if version else None
+
+    async def has_scale(self, resource: Resource[Any]) -> bool:
+        """Whether the resource serves the subresource scale."""
+        return f"{resource.plural}/scale" in await self.plurals(resource.group, resource.version)
+
+    async def _find_kind(
+        self, group: str, version: str, kind: str, type_: type[T]
+    ) -> Resource[T] | None:
+        for entry in await self.resources(group, version):
+            if entry.kind == kind and "/" not in entry.name:
+                return _resource(group, version, entry, type_)
+        return None
 
     async def _ask(self, path: str, type_: type[T]) -> T | None:
         """Read a document; None if the server has no such path."""
-        try:
-            return await self._client.get_document(path, type_)
-        except NotFound:
-            return None
+        if path not in self._answers:
+            try:
+                self._answers[path] = await self._client.get_document(path, type_)
+            except NotFound:
+                self._answers[path] = None
+        answer: T | None = self._answers[path]
+        return answer
+
+
+def _path(group: str, version: str) -> str:
+    return f"/apis/{quote(group, safe='')}/{version}" if group else f"/api/{version}"
+
+
+def _resource(group: str, version: str, entry: ApiResource, type_: type[T]) -> Resource[T]:
+    return Resource(group, version, entry.name, entry.kind, type_, entry.namespaced)

@@ -10,13 +10,9 @@ class GroupVersion(Wire, frozen=True, kw_only=True):
 
 
 class ApiGroup(Wire, frozen=True, kw_only=True):
+    name: str = ""
     versions: tuple[GroupVersion, ...] | None = None
     """The preferred version first; None if the answer has none."""
-
-
-class NamedApiGroup(Wire, frozen=True, kw_only=True):
-    name: str = ""
-    versions: tuple[GroupVersion, ...] = ()
     preferred_version: GroupVersion = GroupVersion()
 
     @property
@@ -26,7 +22,7 @@ class NamedApiGroup(Wire, frozen=True, kw_only=True):
 
 
 class ApiGroupList(Wire, frozen=True, kw_only=True):
-    groups: tuple[NamedApiGroup, ...] | None = None
+    groups: tuple[ApiGroup, ...] | None = None
     """None if the answer has none."""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from claimctl.wire.base import decode
 from claimctl.wire.resources import Resource
+
+T = TypeVar("T")
+_NULL = msgspec.Raw(b"null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,19 @@ class Unreadable:
     def may_be_in(self, namespace: str) -> bool:
         return not self.resource.namespaced or self.namespace in ("", namespace)
 
-    def part(self, type_: Any) -> Any:
-        """The fields of ``type_`` of the object, or None if they cannot be read either."""
+    def read(self, path: str, type_: type[T], absent: T) -> T | None:
+        """The field at a path like ``spec.nodeName``; None if it cannot be read either.
+
+        Args:
+            absent: the value if the object has no such field.
+        """
+        raw = msgspec.Raw(self.raw)
         try:
-            return decode(self.raw, type_)
+            for name in path.split("."):
+                raw = decode(raw, dict[str, msgspec.Raw]).get(name, _NULL)
+                if bytes(raw) == b"null":
+                    return absent
+            return decode(raw, type_)
         except msgspec.MsgspecError:
             return None
 

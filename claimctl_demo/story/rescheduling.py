@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from claimctl.controller.dialect.api_versions import look
+from claimctl.kube.discovery import look
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.reasons import Ground

@@ -9,10 +9,10 @@ from typing import Any
 
 from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
-from claimctl.controller.dialect.api_versions import look
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import look
 from claimctl.wire.seams import Transport
 from tests.e2e.harness import NAMESPACE, Stage
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
-from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.controller.dialect.probe import parse_version
 from claimctl.controller.preflight import Right, wanted_rights
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
 from claimctl.wire.access_reviews import ACCESS_OF_OTHERS
 from claimctl.wire.base import Wire

@@ -25,12 +25,12 @@ from claimctl.commands.doctor.cluster_checks import (
 )
 from claimctl.commands.doctor.kinds import kind_problems
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
-from claimctl.controller.dialect.api_versions import resources
 from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import complaints
 from claimctl.reschedule.plan.kubelet import in_vain
@@ -83,7 +83,7 @@ async def examine(
     detection, unknown = await _detect(client, override)
     reader = _Reader(client, namespace)
     observed = await _observe(reader, clock, detection)
-    own = await resources(client, f"/apis/{_CRDS[0].api_version}")
+    own = await Discovery(client).plurals(_CRDS[0].group, _CRDS[0].version)
     missing = tuple(f"{crd.plural}.{crd.group}" for crd in _CRDS if crd.plural not in own)
     lacking: tuple[str, ...] = ()
     rights_refused = NOT_INSTALLED

@@ -10,11 +10,11 @@ from claimctl import __version__
 from claimctl.commands.claims.explanation import recorded_dialect
 from claimctl.commands.doctor.account import Installation, read_installation
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
 from claimctl.wire.seams import Clock
-from claimctl.wire.served import ApiGroup
 
 VERSION_LABEL = "app.kubernetes.io/version"
 _DEFINITIONS = Resource(
@@ -81,18 +81,10 @@ async def versions(client: Client, clock: Clock) -> Versions:
     """
     return Versions(
         there=await read_installation(client, clock),
-        crds=await _crd_versions(client),
+        crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
         crds_release=await _release_of_crds(client),
         dialect=recorded_dialect((await client.list_if_allowed(CLAIMRESERVATIONS)).items),
     )
-
-
-async def _crd_versions(client: Client) -> tuple[str, ...]:
-    try:
-        group = await client.get_document(f"/apis/{CLAIMRESERVATIONS.group}", ApiGroup)
-    except NotFound:
-        return ()
-    return tuple(version.version for version in group.versions or ())
 
 
 async def _release_of_crds(client: Client) -> str:

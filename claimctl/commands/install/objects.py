@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import ResourceDiscovery
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import NotFound, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.resources import PODS
@@ -26,7 +26,7 @@ class Objects:
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._client = Client(transport, clock, field_manager=MANAGER)
-        self._discovery = ResourceDiscovery(self._client)
+        self._discovery = Discovery(self._client)
 
     async def find(self, document: Object) -> Object | None:
         """The object as it is; None if it is not there, or if its kind is not served."""

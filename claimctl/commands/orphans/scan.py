@@ -17,7 +17,7 @@ from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.transforms import owning
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import ResourceDiscovery, UnknownKind
+from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import KubeError
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.pods import claim_names
@@ -135,7 +135,7 @@ class OwnerReader:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._discovery = ResourceDiscovery(client)
+        self._discovery = Discovery(client)
         self._kinds = KindReader(client)
 
     async def read_owners(self, scanned: ScannedClaim) -> ScannedClaim:

@@ -13,10 +13,10 @@ from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.scan import ClaimScan as ClaimScan
 from claimctl.commands.orphans.scan import scan_claims
 from claimctl.commands.uninstall.model import AnnotatedWorkload, Scan, own_annotations
-from claimctl.controller.dialect.api_versions import resources
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.plan import PodRef
@@ -87,7 +87,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
     records = Listing((), "") if scope else await client.list_if_allowed(RESCHEDULERECORDS)
-    served = await resources(client, f"/apis/{CLAIMRESERVATIONS.api_version}")
+    served = await Discovery(client).plurals(CLAIMRESERVATIONS.group, CLAIMRESERVATIONS.version)
     return Scan(
         now=clock.now(),
         workloads=tuple(workloads),

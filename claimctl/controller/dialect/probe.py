@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from claimctl.controller.dialect.api_versions import Served, look
 from claimctl.kube.client import Client
+from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference, ResourceClaim

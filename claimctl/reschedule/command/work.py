@@ -17,9 +17,9 @@ from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.process import Stop, exporting, health_server, who_am_i
 from claimctl.cli.session import Session, connection_of, in_session
-from claimctl.controller.dialect.api_versions import look
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.discovery import look
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport

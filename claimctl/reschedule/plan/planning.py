@@ -23,22 +23,11 @@ from claimctl.reschedule.plan.strategies.unplaceable import place_elsewhere, sto
 from claimctl.reschedule.plan.strategies.utilization import balance_usage
 from claimctl.reschedule.plan.units import ClaimUnits
 from claimctl.reschedule.plan.world import World
-from claimctl.wire.base import Wire
 from claimctl.wire.resources import PODS
 
 
 class UnknownPriorityClass(Exception):
     """A policy names a PriorityClass that the cluster does not have."""
-
-
-class _BoundSpec(Wire, frozen=True, kw_only=True):
-    node_name: str = ""
-
-
-class _Bound(Wire, frozen=True, kw_only=True):
-    """What is needed of a pod that cannot be read as a whole."""
-
-    spec: _BoundSpec = _BoundSpec()
 
 
 def plan(observed: Observed, policy: policies.Policy) -> Plan:
@@ -165,8 +154,7 @@ def _doubtful(observed: Observed) -> Iterator[str]:
     """The nodes of pods that cannot be read; nobody can tell what room such a pod takes up."""
     for problem in observed.unreadable:
         if problem.resource.kind == PODS.kind:
-            part = problem.part(_Bound)
-            yield part.spec.node_name if part else ""
+            yield problem.read("spec.nodeName", str, "") or ""
 
 
 def _by_devices(observed: Observed) -> frozenset[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.controller.discovery import Discovery
 from claimctl.controller.kind_states import rules_by_kind, state_of
+from claimctl.kube.discovery import Discovery
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindSpec
 from tests.e2e.kinds import DEFINITIONS, GANGS, definition

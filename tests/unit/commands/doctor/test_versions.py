@@ -9,7 +9,7 @@ from claimctl import __version__
 from claimctl.commands.claims.controller_health import Election, State
 from claimctl.commands.doctor.account import ControllerAccount, Installation
 from claimctl.commands.doctor.versions import Skew, Versions, release_of, versions
-from claimctl.controller.dialect.api_versions import Served
+from claimctl.kube.discovery import Served
 from tests.support.claim_server import Server
 from tests.support.diagnosing import deployed, elected
 

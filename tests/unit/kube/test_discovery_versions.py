@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.options import Preset
 
-from claimctl.controller.dialect.api_versions import Served, look
+from claimctl.kube.discovery import Served, look
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
 from tests.support.counting_server import server
 
