@@ -98,4 +98,4 @@ class GroupSnapshots:
 
     def _replica_sets(self, claims: tuple[ClaimKey, ...]) -> Iterator[ReplicaSet]:
         for claim in claims:
-            yield from self._caches.replica_sets.by_index(BY_CLAIM, str(claim))
+            yield from self._caches.replica_sets.by_index(BY_CLAIM, claim)

@@ -12,7 +12,7 @@ from claimctl.controller.caches.informers import (
     BY_CLAIM,
     BY_POOL,
     Caches,
-    pool_key,
+    pools_of,
     reserved_key,
     workload_key,
 )
@@ -142,9 +142,8 @@ class Snapshots:
                 history_complete=seen.claims.openings.history_complete(claim, caches.pods.version),
                 done_pods=seen.ghosts.done(filter(is_pod, references)),
             )
-        devices = claim.devices if claim else ()
         # few slices have devices of interest; an unreadable one may have binding conditions
-        pools = sorted({pool_key(device.driver, device.pool) for device in devices})
+        pools = pools_of(claim) if claim else ()
         slices = tuple(piece for pool in pools for piece in caches.slices.by_index(BY_POOL, pool))
         conditions = bool(caches.slices.by_index(BINDING_CONDITIONS, ""))
         return Snapshot(
@@ -274,8 +273,7 @@ class Snapshots:
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
         """The ReplicaSets whose pods use the claim."""
-        index = f"{reservation.metadata.namespace}/{reservation.spec.resource_claim_name}"
-        return self._know.caches.replica_sets.by_index(BY_CLAIM, index)
+        return self._know.caches.replica_sets.by_index(BY_CLAIM, reserved_key(reservation))
 
     def _groups(
         self,

@@ -7,7 +7,7 @@ unreadable. The other objects are not affected. An unreadable object never count
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -36,7 +36,7 @@ class HasMetadata(Protocol):
 
 
 T = TypeVar("T", bound=HasMetadata)
-Indexer = Callable[[T], Iterable[str]]
+Indexer = Callable[[T], Iterable[Hashable]]
 
 
 def key_of(item: HasMetadata) -> Key:
@@ -54,7 +54,7 @@ class Index(Generic[T]):
         self._objects: dict[Key, T] = {}
         self._indexers = dict(indexers)
         # by index, value and key
-        self._under: dict[str, dict[str, dict[Key, T]]] = {name: {} for name in indexers}
+        self._under: dict[str, dict[Hashable, dict[Key, T]]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -68,7 +68,7 @@ class Index(Generic[T]):
     def items(self) -> Iterable[T]:
         return self._objects.values()
 
-    def under(self, index: str, value: str) -> tuple[T, ...]:
+    def under(self, index: str, value: Hashable) -> tuple[T, ...]:
         """The objects under ``value``; KeyError if the index does not exist."""
         items = self._under[index].get(value)
         return tuple(items.values()) if items is not None else ()
@@ -95,7 +95,7 @@ class Index(Generic[T]):
                 self._remove(name, key, indexer(old))
         return old
 
-    def _remove(self, name: str, key: Key, values: Iterable[str]) -> None:
+    def _remove(self, name: str, key: Key, values: Iterable[Hashable]) -> None:
         by_value = self._under[name]
         for value in values:
             keys = by_value.get(value, {})

@@ -147,13 +147,13 @@ class Discovery:
         """
         group, _, version = api_version.rpartition("/")
         cached = _path(group, version) in self._answers
-        found = await self._find_kind(group, version, kind, Object)
-        if found is None and cached:
+        resource = await self._find_kind(group, version, kind, Object)
+        if resource is None and cached:
             del self._answers[_path(group, version)]
-            found = await self._find_kind(group, version, kind, Object)
-        if found is None:
+            resource = await self._find_kind(group, version, kind, Object)
+        if resource is None:
             raise NotServed(api_version, kind)
-        return found
+        return resource
 
     async def workload(self, kind: tuple[str, str]) -> Resource[CustomWorkload] | None:
         """The kind's resource in the preferred version of its group; None if it is not served.

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import structlog
 from msgspec.structs import replace
@@ -60,13 +61,16 @@ class _Identity:
 class _Series:
     """One Event on the server: how often it was recorded, and how many of those are written."""
 
-    first_at: str
-    last_at: str
+    first_at: datetime
+    last_at: datetime
     last_seen: float
     count: int = 1
     written: int = 0
     written_at: float = 0.0
     stored: Event | None = None
+
+    def repeats(self, count: int) -> EventSeries:
+        return EventSeries(count=count, last_observed_time=micro_time(self.last_at))
 
 
 @dataclass(slots=True)
@@ -175,8 +179,8 @@ class EventRecorder:
             if self._dropped == 1:
                 log.warning("too many events wait, new ones are dropped")
             return
-        stamp = micro_time(self._clock.now())
-        self._series[identity] = _Series(stamp, stamp, now)
+        moment = self._clock.now()
+        self._series[identity] = _Series(moment, moment, now)
         self._series.move_to_end(identity)
         if len(self._series) > self._limits.series:
             oldest, _ = self._series.popitem(last=False)
@@ -187,7 +191,7 @@ class EventRecorder:
     def _record_repeat(self, identity: _Identity, series: _Series, now: float) -> None:
         series.count += 1
         series.last_seen = now
-        series.last_at = micro_time(self._clock.now())
+        series.last_at = self._clock.now()
         self._series.move_to_end(identity)
         self._pending[identity] = None
         self._wake.set()
@@ -232,8 +236,7 @@ class EventRecorder:
         series.stored = await self._create(identity, series, count)
 
     async def _patch(self, stored: Event, series: _Series, count: int) -> Event:
-        patch = {"series": to_plain(EventSeries(count=count, last_observed_time=series.last_at))}
-        meta = stored.metadata
+        patch, meta = {"series": to_plain(series.repeats(count))}, stored.metadata
         return await self._client.merge_patch(
             EVENTS, meta.name, patch, meta.namespace, resource_version=meta.resource_version
         )
@@ -248,15 +251,14 @@ class EventRecorder:
 
     def _event(self, identity: _Identity, series: _Series, count: int) -> Event:
         # the API requires a count of at least 2 in a series
-        repeats = EventSeries(count=count, last_observed_time=series.last_at)
         return Event(
             # by convention, Events about cluster-scoped objects are in the namespace 'default'
             metadata=ObjectMeta(
                 name=self._name(identity.regarding.name),
                 namespace=identity.regarding.namespace or "default",
             ),
-            event_time=series.first_at,
-            series=repeats if count > 1 else None,
+            event_time=micro_time(series.first_at),
+            series=series.repeats(count) if count > 1 else None,
             reporting_controller=self._component,
             reporting_instance=self._instance,
             action=identity.action,

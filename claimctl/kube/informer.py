@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from random import Random
 from typing import Generic
@@ -184,7 +184,7 @@ class Informer(Generic[T]):
     def __len__(self) -> int:
         return len(self._cache.index)
 
-    def by_index(self, index: str, value: str) -> tuple[T, ...]:
+    def by_index(self, index: str, value: Hashable) -> tuple[T, ...]:
         """The objects under ``value`` of an index, in the order in which they were added."""
         return self._cache.index.under(index, value)
 

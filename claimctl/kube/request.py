@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import structlog
+from tenacity import AsyncRetrying, RetryCallState
+
 from claimctl import __version__
 from claimctl.kube.errors import (
+    ApiError,
     BadAnswer,
     BadRequest,
     Conflict,
@@ -23,14 +26,18 @@ from claimctl.kube.errors import (
     Unreachable,
 )
 from claimctl.kube.errors import from_answer as error_of
-from claimctl.kube.retry import ONCE, READS, WRITES, RetryPolicy, with_retries
+from claimctl.kube.retry import Backoff, may_read_again, surely_not_applied
 from claimctl.telemetry.face import Metric, Span, Telemetry, Value
 from claimctl.wire.base import Body
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Response, Transport
 
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+ATTEMPTS = 4
+_PAUSES = Backoff(first=0.25, cap=5.0)
+_LONGEST_RETRY_AFTER = 60.0
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -53,9 +60,9 @@ class Call:
     plural: str = ""
     namespace: str = ""
 
-    @property
-    def policy(self) -> RetryPolicy:
-        return READS if self.method == "GET" else WRITES
+    def may_be_repeated(self, error: KubeError) -> bool:
+        """Whether it is worth another try after the error, and safe."""
+        return may_read_again(error) if self.method == "GET" else surely_not_applied(error)
 
 
 def call_to(
@@ -113,18 +120,40 @@ class Sender:
     overall: float | None = None
 
     async def send(self, call: Call) -> Body:
-        """Send a call, with the retries of its policy, and return the body of the answer."""
+        """Send a call up to ``ATTEMPTS`` times, and return the body of the answer.
+
+        Raises:
+            KubeError: the error of the last attempt, or the first error that is not retried.
+        """
+
+        def again(state: RetryCallState) -> bool:
+            error = _error(state)
+            left = self.retries and state.attempt_number < ATTEMPTS
+            return left and isinstance(error, KubeError) and call.may_be_repeated(error)
+
+        retrying = AsyncRetrying(
+            retry=again, wait=self._pause, sleep=self.clock.sleep, before_sleep=_log, reraise=True
+        )
         try:
             async with asyncio.timeout(self.overall):
-                policy = call.policy if self.retries else ONCE
-                whole = partial(self._attempt, call, self._whole)
-                return await with_retries(policy, self.clock, self.rng, whole)
+                async for attempted in retrying:
+                    with attempted:
+                        number = attempted.retry_state.attempt_number - 1
+                        return await self._attempt(call, self._whole, number)
+                raise AssertionError("the last attempt returns or raises")
         except TimeoutError as error:
             text = f"no answer within {self.overall:g} s"
             raise RequestTimeout(call.method, call.path, message=text) from error
         except Conflict:
             self.telemetry.add(Metric.WRITE_CONFLICTS, {"resource": call.plural})
             raise
+
+    def _pause(self, state: RetryCallState) -> float:
+        error = _error(state)
+        asked = error.retry_after if isinstance(error, ApiError) else None
+        # all clients got the same number; the jitter keeps them from coming back at the same time
+        delay = _PAUSES.delay(state.attempt_number, self.rng)
+        return min(asked or 0.0, _LONGEST_RETRY_AFTER) + delay
 
     async def open(self, call: Call) -> Response:
         """Send once and return the answer with an unread body; raise an error answer."""
@@ -204,6 +233,15 @@ def connection_lost(call: Call, error: ConnectionError) -> Unreachable:
     delivered = not isinstance(error, ConnectionRefusedError)
     reason = str(error) or type(error).__name__
     return Unreachable(call.method, call.path, f"connection lost: {reason}", delivered=delivered)
+
+
+def _error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None
+
+
+def _log(state: RetryCallState) -> None:
+    after = round(state.upcoming_sleep, 3)
+    log.debug("request is repeated", error=str(_error(state)), after_seconds=after)
 
 
 def _fail(span: Span, error: KubeError) -> KubeError:

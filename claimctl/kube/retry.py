@@ -1,29 +1,17 @@
-"""Retry policies: which requests are sent again, and after which pause."""
+"""Which requests may be sent again, and after which pause anything is tried again."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
-
-import structlog
-from tenacity import AsyncRetrying, RetryCallState
 
 from claimctl.kube.errors import (
-    ApiError,
     KubeError,
     RequestTimeout,
     ServerError,
     TooManyRequests,
     Unreachable,
 )
-from claimctl.wire.seams import Clock
-
-log = structlog.get_logger(__name__)
-T = TypeVar("T")
-
-_LONGEST_RETRY_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +58,6 @@ class Failures:
         self._answers = self._silences = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often a call is tried, with which pauses, and after which errors."""
-
-    attempts: int
-    backoff: Backoff
-    retryable: Callable[[KubeError], bool]
-
-
 def may_read_again(error: KubeError) -> bool:
     """Whether a read is worth another try. A read changes nothing, so repeating it is safe."""
     return isinstance(error, (Unreachable, RequestTimeout, TooManyRequests, ServerError))
@@ -96,49 +75,3 @@ def surely_not_applied(error: KubeError) -> bool:
         # a disruption budget refuses an eviction with 429 without Retry-After: do not repeat
         return error.retry_after is not None
     return isinstance(error, ServerError) and error.status == 503 and error.retry_after is not None
-
-
-READS = RetryPolicy(4, Backoff(first=0.25, cap=5.0), may_read_again)
-WRITES = RetryPolicy(4, Backoff(first=0.25, cap=5.0), surely_not_applied)
-ONCE = RetryPolicy(1, Backoff(first=0.0, cap=0.0), lambda error: False)
-
-
-async def with_retries(
-    policy: RetryPolicy, clock: Clock, rng: Random, attempt: Callable[[int], Awaitable[T]]
-) -> T:
-    """Call ``attempt`` with the number of the attempt, from 0, until it succeeds.
-
-    Raises:
-        KubeError: the error of the last attempt, or the first error that the policy does not retry.
-    """
-
-    def again(state: RetryCallState) -> bool:
-        error = _error(state)
-        left = state.attempt_number < policy.attempts
-        return isinstance(error, KubeError) and left and policy.retryable(error)
-
-    def pause(state: RetryCallState) -> float:
-        error = _error(state)
-        asked = error.retry_after if isinstance(error, ApiError) else None
-        delay = policy.backoff.delay(state.attempt_number, rng)
-        if asked is None:
-            return delay
-        # all clients got the same number; the jitter keeps them from coming back at the same time
-        return min(asked, _LONGEST_RETRY_AFTER) + delay
-
-    retrying = AsyncRetrying(
-        retry=again, wait=pause, sleep=clock.sleep, before_sleep=_log, reraise=True
-    )
-    async for attempted in retrying:
-        with attempted:
-            return await attempt(attempted.retry_state.attempt_number - 1)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _error(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome is not None else None
-
-
-def _log(state: RetryCallState) -> None:
-    after = round(state.upcoming_sleep, 3)
-    log.debug("request is repeated", error=str(_error(state)), after_seconds=after)

@@ -61,6 +61,8 @@ BY_CLAIM, BY_WORKLOAD, BY_POOL, BY_GROUP = "claim", "workload", "pool", "group"
 BINDING_CONDITIONS = "binding conditions"
 
 
+PoolKey = tuple[str, str]
+"""Driver and name of a pool."""
 Handler = Callable[[Change[PodGroup]], None]
 UnreadHandler = Callable[[Unreadable, bool], None]
 
@@ -121,7 +123,7 @@ class GroupCache:
 
     def sharing(self, claim: ClaimKey) -> tuple[PodGroup, ...]:
         """The groups that name the claim."""
-        return self._informer.by_index(BY_CLAIM, str(claim)) if self._informer else ()
+        return self._informer.by_index(BY_CLAIM, claim) if self._informer else ()
 
 
 class Caches:
@@ -133,12 +135,19 @@ class Caches:
 
         self.nodes = informer(NODES)
         self.claims: Informer[ResourceClaim] = informer(
-            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups, BY_POOL: _pools}
+            RESOURCECLAIMS, keep=owning, indexes={BY_GROUP: _listed_groups, BY_POOL: pools_of}
         )
-        self.pods: Informer[Pod] = informer(PODS, keep=slim_pod, indexes={BY_CLAIM: _pod_claims})
+        self.pods: Informer[Pod] = informer(
+            PODS,
+            keep=slim_pod,
+            indexes={BY_CLAIM: lambda pod: _within(pod.metadata.namespace, claim_names(pod))},
+        )
         self.reservations: Informer[ClaimReservation] = informer(
             CLAIMRESERVATIONS,
-            indexes={BY_CLAIM: _reserved_claim, BY_WORKLOAD: _reserved_workload},
+            indexes={
+                BY_CLAIM: lambda reservation: (reserved_key(reservation),),
+                BY_WORKLOAD: lambda reservation: (workload_key(reservation),),
+            },
         )
         self.workloads: dict[tuple[str, str], Informer[Workload]] = {
             kind: informer(resource, indexes={BY_GROUP: _template_group})
@@ -157,9 +166,11 @@ class Caches:
         self.slices: Informer[ResourceSlice] = informer(
             RESOURCESLICES,
             keep=special_devices,
-            indexes={BY_POOL: _pool, BINDING_CONDITIONS: _condition_holder},
+            indexes={BY_POOL: lambda piece: (_pool(piece),), BINDING_CONDITIONS: _condition_holder},
         )
         self._all = tuple(informer for wave in self.waves() for informer in wave)
+        known = self.workloads.values()
+        self._lasting = tuple(informer for informer in self._all if informer not in known)
 
     def waves(self) -> tuple[tuple[Informer[Any], ...], ...]:
         """The informers in the order of their start. Each wave starts after the lists of the last.
@@ -185,34 +196,34 @@ class Caches:
 
     def followed(self) -> tuple[Informer[Any], ...]:
         """All running informers, with PodGroups and kinds of workloads if they are served."""
-        return (*self.informers(), *self.groups.informers(), *self.kinds.informers())
+        return (*self._lasting, *self.groups.informers(), *self.workloads.values())
 
     def unread(self) -> list[Unreadable]:
         """All objects that cannot be read."""
         return [item for informer in self.followed() for item in informer.unread()]
 
     def pods_of(self, key: ClaimKey) -> tuple[Pod, ...]:
-        return self.pods.by_index(BY_CLAIM, str(key))
+        return self.pods.by_index(BY_CLAIM, key)
 
     def reservations_of(self, key: ClaimKey) -> tuple[ClaimReservation, ...]:
         """The claim's reservations, the oldest first."""
-        reservations = self.reservations.by_index(BY_CLAIM, str(key))
-        return (
-            reservations if len(reservations) < 2 else tuple(sorted(reservations, key=_seniority))
-        )
+        reservations = self.reservations.by_index(BY_CLAIM, key)
+        if len(reservations) < 2:
+            return reservations
+        return tuple(sorted(reservations, key=_seniority))
 
     def reservations_for(self, key: WorkloadKey) -> tuple[ClaimReservation, ...]:
-        return self.reservations.by_index(BY_WORKLOAD, str(key))
+        return self.reservations.by_index(BY_WORKLOAD, key)
 
     def workloads_in(self, group: GroupKey) -> Iterator[tuple[WorkloadKey, Workload]]:
         """The workloads whose pod templates name the group, in a stable order."""
         for kind, informer in self.workloads.items():
-            for workload in informer.by_index(BY_GROUP, index_of(group)):
+            for workload in informer.by_index(BY_GROUP, group):
                 yield WorkloadKey(*kind, group.namespace, workload.metadata.name), workload
 
     def claims_listing(self, group: GroupKey) -> tuple[ResourceClaim, ...]:
         """The claims that list a group of that name, whatever its UID."""
-        return self.claims.by_index(BY_GROUP, index_of(group))
+        return self.claims.by_index(BY_GROUP, group)
 
     def workload(self, key: WorkloadKey) -> Workload | None:
         informer = self.workloads.get((key.api_group, key.kind))
@@ -232,18 +243,14 @@ class Caches:
 
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
-        pool = pool_key(piece.spec.driver, piece.spec.pool.name)
-        return sorted(ClaimKey.of(claim.metadata) for claim in self.claims.by_index(BY_POOL, pool))
+        claims = self.claims.by_index(BY_POOL, _pool(piece))
+        return sorted(ClaimKey.of(claim.metadata) for claim in claims)
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
         """All claims that a controller reconciles when it begins to lead."""
         keys = {reserved_key(reservation) for reservation in self.reservations.items()}
         keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
         yield from sorted(keys)
-
-
-def index_of(key: ClaimKey | GroupKey) -> str:
-    return f"{key.namespace}/{key.name}"
 
 
 def _has_holder(claim: ResourceClaim) -> bool:
@@ -270,56 +277,39 @@ def _seniority(reservation: ClaimReservation) -> tuple[str, str]:
     return (created.isoformat() if created else "", reservation.metadata.name)
 
 
-def _pod_claims(pod: Pod) -> Iterable[str]:
-    return _within(pod.metadata.namespace, claim_names(pod))
-
-
 @lru_cache(maxsize=10_000)
-def _within(namespace: str, names: frozenset[str]) -> tuple[str, ...]:
+def _within(namespace: str, names: frozenset[str]) -> tuple[ClaimKey, ...]:
     """The values of an index. The pods of a workload have equal ones."""
-    return tuple(f"{namespace}/{name}" for name in sorted(names))
+    return tuple(ClaimKey(namespace, name) for name in sorted(names))
 
 
-def _reserved_claim(reservation: ClaimReservation) -> Iterable[str]:
-    yield str(reserved_key(reservation))
-
-
-def _reserved_workload(reservation: ClaimReservation) -> Iterable[str]:
-    yield str(workload_key(reservation))
-
-
-def _listed_groups(claim: ResourceClaim) -> Iterable[str]:
+def _listed_groups(claim: ResourceClaim) -> Iterable[GroupKey]:
     listed = {entry.name for entry in claim.status.reserved_for if is_pod_group(entry)}
-    return (f"{claim.metadata.namespace}/{name}" for name in sorted(listed))
+    return (GroupKey(claim.metadata.namespace, name) for name in sorted(listed))
 
 
-def _template_group(workload: Workload) -> Iterable[str]:
-    name = template_of(workload).spec.group_name
-    if name:
-        yield f"{workload.metadata.namespace}/{name}"
+def _template_group(workload: Workload) -> Iterable[GroupKey]:
+    if name := template_of(workload).spec.group_name:
+        yield GroupKey(workload.metadata.namespace, name)
 
 
-def _group_claims(group: PodGroup) -> Iterable[str]:
+def _group_claims(group: PodGroup) -> Iterable[ClaimKey]:
     names = {entry.resource_claim_name for entry in group.spec.resource_claims}
-    return (f"{group.metadata.namespace}/{name}" for name in sorted(filter(None, names)))
+    return (ClaimKey(group.metadata.namespace, name) for name in sorted(filter(None, names)))
 
 
-def _template_claims(replica_set: ReplicaSet) -> Iterable[str]:
+def _template_claims(replica_set: ReplicaSet) -> Iterable[ClaimKey]:
     claims = named_claims(replica_set.spec.template)
-    return (f"{replica_set.metadata.namespace}/{claim}" for claim in claims)
+    return (ClaimKey(replica_set.metadata.namespace, claim) for claim in claims)
 
 
-def pool_key(driver: str, pool: str) -> str:
-    return f"{driver}/{pool}"
+def _pool(piece: ResourceSlice) -> PoolKey:
+    return piece.spec.driver, piece.spec.pool.name
 
 
-def _pools(claim: ResourceClaim) -> Iterable[str]:
+def pools_of(claim: ResourceClaim) -> list[PoolKey]:
     """The pools of the allocation's devices."""
-    return sorted({pool_key(device.driver, device.pool) for device in claim.devices})
-
-
-def _pool(piece: ResourceSlice) -> Iterable[str]:
-    yield pool_key(piece.spec.driver, piece.spec.pool.name)
+    return sorted({(device.driver, device.pool) for device in claim.devices})
 
 
 def _condition_holder(piece: ResourceSlice) -> Iterable[str]:

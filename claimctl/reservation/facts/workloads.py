@@ -12,7 +12,7 @@ from claimctl.reservation.kinds.rules import Verdict
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import REPLICASETS
-from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload, template_of
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload
 
 INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
@@ -115,7 +115,7 @@ def observe(
         if workload.metadata.deleting and replica_sets is not None:
             idle = idle or not orphaned_replica_sets_of(uid, claim_name, replica_sets)
             wants = 0 if idle else wants
-    template = template_of(workload)
+    template = PodTemplateSpec() if isinstance(workload, CustomWorkload) else workload.spec.template
     return WorkloadState(
         phase=_phase(verdict, idle=idle),
         uid=uid,
