@@ -100,7 +100,16 @@ def decide(snapshot: Snapshot) -> Decision:
             _take(step, decision)
             decision.waits += (blocker.after for blocker in step.blockers)
         case Phase.KEPT:
-            if not _is_group_unrecorded(facts):
+            # a status has to record the name of the workload's PodGroup before the hold is added.
+            # After the workload is gone, only this record shows which workload the group belongs to
+            if all(
+                retention.is_listed
+                or retention.reference is None
+                or retention.action is not Action.HOLD
+                or retention.held.workload.pod_group
+                in ("", retention.held.reservation.status.pod_group_name)
+                for retention in facts.retentions
+            ):
                 write_list(facts, decision)
             decision.waits += (r.blocker.after for r in facts.retentions if r.blocker)
             if snapshot.dialect.groups:
@@ -256,21 +265,6 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
             doubtful and any(n.key == cached.key and n.uid != cached.uid for n in named)
         ):
             yield ConfirmWorkload(held.reference_to_any)
-
-
-def _is_group_unrecorded(facts: Assessment) -> bool:
-    """Whether a status has to record the name of the workload's PodGroup before the hold is added.
-
-    After the workload is gone, only this record shows which workload the PodGroup belongs to.
-    """
-    return any(
-        retention.action is Action.HOLD
-        and retention.reference is not None
-        and not retention.is_listed
-        and retention.held.workload.pod_group != retention.held.reservation.status.pod_group_name
-        for retention in facts.retentions
-        if retention.held.workload.pod_group
-    )
 
 
 def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:

@@ -131,7 +131,7 @@ MUTANTS = (
         "write the status in every pass",
         "claimctl.reservation.status.desired",
         "decide_statuses",
-        "if reservation.status == status or _is_wasted(facts, reservation): continue",
+        "if reservation.status == status or goes: continue",
         "",
     ),
     Mutant(
@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant(
         "hold on when a Job has ended",
         "claimctl.reservation.facts.workloads",
-        "_phase",
+        "observe",
         "WorkloadPhase.ENDED",
         "WorkloadPhase.ACTIVE",
     ),
@@ -225,7 +225,7 @@ MUTANTS = (
         "list a pod ahead that has a PodGroup",
         "claimctl.reservation.reserved_for.listing_ahead",
         "_is_simple",
-        "not _is_listed_alone(snapshot, pod) or spec.workload_ref is not None",
+        "not alone or spec.workload_ref is not None",
         "False",
     ),
     Mutant(

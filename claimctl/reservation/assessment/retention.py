@@ -108,8 +108,12 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     if unknown and reference is None:
         blocker = Blocker(Reason.WORKLOAD_STATE_UNKNOWN, workload.problem)
         return replace(present, reason=Reason.WORKLOAD_STATE_UNKNOWN, blocker=blocker)
-    # 4. Has the workload left an allocation behind that no other component gives back?
-    if recorded is None and workload.ended and _is_abandoned(snapshot, groups):
+    # 4. Has the workload left an allocation behind, without a hold, that no other component gives
+    # back? The scheduler leaves such an allocation when it gives up a pod that is gone (Unreserve).
+    # So does a workload with a PodGroup that came and went while no controller ran: its group stays
+    # listed, and after the fence only tombstones.
+    alone = all(entry.uid in groups or is_tombstone(entry) for entry in snapshot.references)
+    if recorded is None and workload.ended and snapshot.allocated and alone:
         return present.release(Reason.WORKLOAD_ENDED)
     if reference is None:
         return present
@@ -164,18 +168,6 @@ def shown_reference(
             if listed.uid in written or (created_for is not None and listed.uid == created_for.uid)
         ),
         None,
-    )
-
-
-def _is_abandoned(snapshot: Snapshot, groups: frozenset[str]) -> bool:
-    """Whether the claim is allocated without a hold, and no other component will deallocate.
-
-    The scheduler leaves such an allocation when it gives up a pod that is gone (Unreserve). A
-    workload with a PodGroup does so if it came and went while no controller ran: its group stays
-    listed, and after the fence only tombstones.
-    """
-    return snapshot.allocated and all(
-        entry.uid in groups or is_tombstone(entry) for entry in snapshot.references
     )
 
 

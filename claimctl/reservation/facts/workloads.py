@@ -115,9 +115,15 @@ def observe(
         if workload.metadata.deleting and replica_sets is not None:
             idle = idle or not orphaned_replica_sets_of(uid, claim_name, replica_sets)
             wants = 0 if idle else wants
+    # an end that is certain counts whatever else is unknown
+    phase = WorkloadPhase.IDLE if idle else WorkloadPhase.ACTIVE
+    if verdict.ended:
+        phase = WorkloadPhase.ENDED
+    elif verdict.ended is None or idle is None:
+        phase = WorkloadPhase.UNKNOWN
     template = PodTemplateSpec() if isinstance(workload, CustomWorkload) else workload.spec.template
     return WorkloadState(
-        phase=_phase(verdict, idle=idle),
+        phase=phase,
         uid=uid,
         wants=wants,
         names_claim=by_pods or template_names(template, claim_name),
@@ -144,15 +150,6 @@ def with_group_of_pods(state: WorkloadState, pods: Iterable[Pod]) -> WorkloadSta
         if (owner := pod.metadata.controller()) and owner.uid in state.pod_owners
     }
     return replace(state, pod_group=min(filter(None, names), default=""))
-
-
-def _phase(verdict: Verdict, *, idle: bool | None) -> WorkloadPhase:
-    """The phase by the verdict. An end that is certain counts whatever else is unknown."""
-    if verdict.ended:
-        return WorkloadPhase.ENDED
-    if verdict.ended is None or idle is None:
-        return WorkloadPhase.UNKNOWN
-    return WorkloadPhase.IDLE if idle else WorkloadPhase.ACTIVE
 
 
 def wanted_pods(workload: Workload | ReplicaSet) -> int:

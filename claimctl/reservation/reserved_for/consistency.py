@@ -176,12 +176,10 @@ class _Draft:
             for uid, entry in self.tombstones.items():
                 if self.pods.groups.get(uid) not in self.snapshot.listed_groups:
                     yield entry
-        if self.snapshot.frozen and not self.snapshot.shared:
-            yield from self._grouped_pods()
-
-    def _grouped_pods(self) -> Iterator[Reference]:
-        """The pods that a kubelet refuses when a plan has taken their PodGroup out of the list: the
-        bound ones, and those that a scheduler may bind because the group is still listed."""
+        if not self.snapshot.frozen or self.snapshot.shared:
+            return
+        # a kubelet refuses these pods when a plan has taken their PodGroup out of the list: the
+        # bound ones, and those that a scheduler may bind because the group is still listed
         pods, given_up = self.pods, self.holds.given_up.uids
         listed = {entry.name for entry in self.snapshot.no_pods if is_pod_group(entry)}
         for uid, name in pods.groups.items():

@@ -99,24 +99,18 @@ def _was_never_listed(snapshot: Snapshot, pod: Pod, owners: Collection[str]) -> 
 def _is_simple(snapshot: Snapshot, pod: Pod) -> bool:
     """Whether nothing but the claim may keep the scheduler from binding the pod at once.
 
-    An unknown scheduler may add the pod to the list without looking whether it is there.
+    An unknown scheduler may add the pod to the list without looking whether it is there. Schedulers
+    list the pod itself if it has no PodGroup, or one without this claim. A gang waits for all its
+    pods, and an unknown group may have the claim.
     """
-    spec = pod.spec
+    spec, name = pod.spec, pod.spec.group_name
     known = spec.scheduler_name in ("", *snapshot.rules.known_schedulers)
-    grouped = not _is_listed_alone(snapshot, pod) or spec.workload_ref is not None
+    groups = (group.spec for group in snapshot.groups if group.metadata.name == name)
+    basic = any((group.scheduling_policy or SchedulingPolicy()).gang is None for group in groups)
+    alone = not name or (basic and name not in snapshot.listed_groups)
+    grouped = not alone or spec.workload_ref is not None
     volumes = any(volume.may_be_unbound for volume in spec.volumes)
     return known and not grouped and not volumes and not spec.scheduling_gates
-
-
-def _is_listed_alone(snapshot: Snapshot, pod: Pod) -> bool:
-    """Whether schedulers list the pod itself: it has no PodGroup, or one without this claim.
-
-    A gang waits for all its pods, and an unknown group may have the claim.
-    """
-    name = pod.spec.group_name
-    known = (group.spec for group in snapshot.groups if group.metadata.name == name)
-    basic = any((spec.scheduling_policy or SchedulingPolicy()).gang is None for spec in known)
-    return not name or (basic and name not in snapshot.listed_groups)
 
 
 def scheduler_busy_left(snapshot: Snapshot) -> float:

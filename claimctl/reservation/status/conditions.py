@@ -6,9 +6,7 @@ Messages have no text that changes by time alone, so that a settled cluster has 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from claimctl.reservation.assessment.assess import Assessment, Phase
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
@@ -130,29 +128,24 @@ def conditions(
         ready = ConditionState(ConditionType.READY, False, reserved.reason, reserved.message)
     elif not consistent.holds:
         ready = ConditionState(ConditionType.READY, False, consistent.reason, consistent.message)
-    old = retention.held.reservation.status.conditions
-    generation = retention.held.reservation.metadata.generation
-    now = facts.snapshot.now.replace(microsecond=0)
-    return tuple(
-        _make_condition(finding, old, generation, now)
-        for finding in (ready, reserved, consistent, released)
-    )
-
-
-def _make_condition(
-    finding: ConditionState, old: Iterable[Condition], generation: int, now: datetime
-) -> Condition:
-    status = "True" if finding.holds else "False"
-    before = find_condition(old, finding.type)
-    unchanged = before is not None and before.status == status
-    return Condition(
-        type=finding.type,
-        status=status,
-        reason=finding.reason if _WORD.fullmatch(finding.reason) else Reason.CANNOT_TELL,
-        message=shorten(finding.message or f"{finding.type} is {status} ({finding.reason})"),
-        observed_generation=generation,
-        last_transition_time=before.last_transition_time if before and unchanged else now,
-    )
+    reservation, made = retention.held.reservation, []
+    for state in (ready, reserved, consistent, released):
+        status = "True" if state.holds else "False"
+        since = facts.snapshot.now.replace(microsecond=0)
+        before = find_condition(reservation.status.conditions, state.type)
+        made.append(
+            Condition(
+                type=state.type,
+                status=status,
+                reason=state.reason if _WORD.fullmatch(state.reason) else Reason.CANNOT_TELL,
+                message=shorten(state.message or f"{state.type} is {status} ({state.reason})"),
+                observed_generation=reservation.metadata.generation,
+                last_transition_time=before.last_transition_time
+                if before is not None and before.status == status
+                else since,
+            )
+        )
+    return tuple(made)
 
 
 def shorten(message: str) -> str:

@@ -41,14 +41,23 @@ def decide_statuses(facts: Assessment, decision: Decision) -> None:
 
     What the protocol needs is written at once. The rest waits for a moment, because more may change
     in that time, so that the number of writes does not grow with the number of pods.
+
+    No status is written into a reservation that is about to disappear. The record of its release
+    goes with it. Should a scheduler allocate the claim anew before that, the record does no harm:
+    claimctl removes the finalizer of a claim without allocation only from a version that has rested
+    for the settle time (``release.protocol.finalizer_step``). Another client's finalizer may keep
+    the reservation for long, so then the status is written.
     """
     statuses = {r.held.name: desired_status(facts, decision, r) for r in facts.retentions}
     decision.statuses = statuses
     if decision.decided:
         return
+    released = facts.phase is Phase.UNALLOCATED and not facts.finalizer_left
     for retention in facts.retentions:
         reservation, status = retention.held.reservation, statuses[retention.held.name]
-        if reservation.status == status or _is_wasted(facts, reservation):
+        meta = reservation.metadata
+        goes = released and meta.deleting and set(meta.finalizers) <= {FINALIZER}
+        if reservation.status == status or goes:
             continue
         left = _patience(facts, retention, status)
         if left <= 0:
@@ -73,19 +82,6 @@ def _is_last(facts: Assessment, status: ClaimReservationStatus) -> bool:
         and not facts.snapshot.ghosts
         and status.pod_group_name == current.pod_group_name
     )
-
-
-def _is_wasted(facts: Assessment, reservation: ClaimReservation) -> bool:
-    """Whether the reservation is about to disappear, so that a status write would be wasted.
-
-    The record of its release goes with it. Should a scheduler allocate the claim anew before that,
-    the record does no harm: claimctl removes the finalizer of a claim without allocation only from
-    a version that has rested for the settle time (``release.protocol.finalizer_step``). Another
-    client's finalizer may keep the reservation for long, so then the status is written.
-    """
-    released = facts.phase is Phase.UNALLOCATED and not facts.finalizer_left
-    meta = reservation.metadata
-    return released and meta.deleting and set(meta.finalizers) <= {FINALIZER}
 
 
 def leave_alone(snapshot: Snapshot) -> Decision:

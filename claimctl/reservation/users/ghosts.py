@@ -100,19 +100,15 @@ def present_ghosts(snapshot: Snapshot) -> dict[str, tuple[ForceDeletedPod, Block
     """By UID: the ghosts that may still be running, with what each of them waits for."""
     if not snapshot.ghosts:
         return {}
-    stated, present = _stated_as_ended(snapshot), {}
+    # an administrator has stated that these do not run any more
+    metas = (held.reservation.metadata for held in snapshot.reservations)
+    values = (meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
+    stated, present = {uid for value in values for uid in value.split(",") if uid}, {}
     for ghost in snapshot.ghosts:
         blocker = None if ghost.uid in stated else _waits_for(snapshot, ghost)
         if blocker is not None:
             present[ghost.uid] = (ghost, blocker)
     return present
-
-
-def _stated_as_ended(snapshot: Snapshot) -> frozenset[str]:
-    """UIDs of the ghosts of which an administrator says that they do not run any more."""
-    metas = (held.reservation.metadata for held in snapshot.reservations)
-    values = (meta.annotation(ENDED_PODS_ANNOTATION) or "" for meta in metas)
-    return frozenset(uid for value in values for uid in value.split(",") if uid)
 
 
 def _waits_for(snapshot: Snapshot, ghost: ForceDeletedPod) -> Blocker | None:
