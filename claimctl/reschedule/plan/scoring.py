@@ -13,9 +13,6 @@ from claimctl.reschedule.plan import spread
 from claimctl.reschedule.plan.fit import wanted_nodes
 from claimctl.reschedule.plan.requests import CPU, MEMORY
 from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod, preferred_terms
-from claimctl.reschedule.shapes.scheduling import (
-    TopologySpreadConstraint,
-)
 from claimctl.wire.placement import matches_term, tolerates
 
 TOP = 100
@@ -114,7 +111,11 @@ def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int
         if constraint.when_unsatisfiable != spread.HARD
     ]
     if soft:
-        judged = list(_wanted_spread(world, pod, soft, nodes))
+        spreading = spread.Spreading(world, pod, soft, wanted_nodes(pod.pod))
+        judged = [
+            _judge(nodes, wanted.topology_key, wanted.max_skew, spreading.counts(wanted))
+            for wanted in soft
+        ]
     elif not pod.pod.spec.topology_spread_constraints:
         judged = list(_default_spread(world, pod, nodes))
     else:
@@ -147,18 +148,6 @@ def _shares(
     filled = {value: score(count) for value, count in counts.items() if count}
     values = [node.labels.get(key) for node in nodes]
     return [0.0 if value is None else filled.get(value, empty) for value in values]
-
-
-def _wanted_spread(
-    world: World,
-    pod: WorldPod,
-    soft: Sequence[TopologySpreadConstraint],
-    nodes: Sequence[WorldNode],
-) -> Iterator[Judged]:
-    keys, wanted = tuple(constraint.topology_key for constraint in soft), wanted_nodes(pod.pod)
-    for constraint in soft:
-        counts = spread.counts(world, pod, constraint, keys, wanted)
-        yield _judge(nodes, constraint.topology_key, constraint.max_skew, counts)
 
 
 def _default_spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> Iterator[Judged]:

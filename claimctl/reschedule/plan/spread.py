@@ -48,12 +48,66 @@ class SpreadCheck:
         return "topology spread" if over > self.max_skew else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """Constraints of an incoming pod. A node counts only if it has the topology keys of all."""
+
+    world: World
+    pod: WorldPod
+    constraints: Sequence[TopologySpreadConstraint]
+    wanted: NodeWishes
+
+    def checks(self) -> tuple[SpreadCheck, ...]:
+        """The constraints as hard ones."""
+        return tuple(map(self._check, self.constraints))
+
+    def _check(self, constraint: TopologySpreadConstraint) -> SpreadCheck:
+        numbers = self.counts(constraint)
+        enough = len(numbers) >= (constraint.min_domains or 1)
+        return SpreadCheck(
+            key=constraint.topology_key,
+            max_skew=constraint.max_skew,
+            counts=numbers,
+            least=min(numbers.values(), default=0) if enough else 0,
+            own=int(selects(selector_of(constraint, self.pod), self.pod.labels)),
+        )
+
+    def counts(self, constraint: TopologySpreadConstraint) -> dict[str, int]:
+        """How many matching pods each domain of a constraint has, also where there are none."""
+        selector = selector_of(constraint, self.pod)
+        here = frozenset({self.pod.namespace})
+        per_node = self.world.matching(here, selector, staying=True)
+        domains = self._domains(constraint)
+        inside = {name: count for name, count in per_node.items() if name in domains.nodes}
+        return {**domains.none, **by_domain(self.world, constraint.topology_key, inside)}
+
+    def _domains(self, constraint: TopologySpreadConstraint) -> Domains:
+        keys = tuple(known.topology_key for known in self.constraints)
+        honors_affinity = constraint.node_affinity_policy != "Ignore"
+        honors_taints = constraint.node_taints_policy == "Honor"
+        tolerations = self.pod.pod.spec.tolerations if honors_taints else None
+        shape = self.wanted.shape if honors_affinity else None
+        question = (keys, constraint.topology_key, shape, tolerations)
+        domains = self.world.domains.get(question)
+        if domains is None:
+            nodes = [
+                node
+                for node in self.world.nodes.values()
+                if all(key in node.labels for key in keys)
+                and (not honors_affinity or self.wanted.matches(node))
+                and (tolerations is None or admits(taints_of(node.node), tolerations))
+            ]
+            names = frozenset(node.name for node in nodes)
+            none = {node.labels[constraint.topology_key]: 0 for node in nodes}
+            domains = self.world.domains[question] = Domains(names, none)
+        return domains
+
+
 def checks_of(world: World, pod: WorldPod, wanted: NodeWishes) -> tuple[SpreadCheck, ...]:
     """The checks of the hard constraints of an incoming pod."""
     constraints = pod.pod.spec.topology_spread_constraints
     hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == HARD]
-    keys = tuple(constraint.topology_key for constraint in hard)
-    return tuple(_check(world, pod, constraint, keys, wanted) for constraint in hard)
+    return Spreading(world, pod, hard, wanted).checks()
 
 
 def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSelector | None:
@@ -68,22 +122,6 @@ def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSel
     return replace(selector, match_expressions=(*selector.match_expressions, *added))
 
 
-def counts(
-    world: World,
-    pod: WorldPod,
-    constraint: TopologySpreadConstraint,
-    keys: tuple[str, ...],
-    wanted: NodeWishes,
-) -> dict[str, int]:
-    """How many matching pods each domain of a constraint has, also where there are none. A node
-    counts if it has all topology keys ``keys``."""
-    selector = selector_of(constraint, pod)
-    per_node = world.matching(frozenset({pod.namespace}), selector, staying=True)
-    domains = _domains(world, pod, constraint, keys, wanted)
-    inside = {name: count for name, count in per_node.items() if name in domains.nodes}
-    return {**domains.none, **by_domain(world, constraint.topology_key, inside)}
-
-
 def by_domain(world: World, key: str, per_node: Mapping[str, int]) -> dict[str, int]:
     """The sums of numbers of pods over the nodes of each domain."""
     numbers: dict[str, int] = {}
@@ -92,51 +130,6 @@ def by_domain(world: World, key: str, per_node: Mapping[str, int]) -> dict[str, 
         if value is not None:
             numbers[value] = numbers.get(value, 0) + count
     return numbers
-
-
-def _domains(
-    world: World,
-    pod: WorldPod,
-    constraint: TopologySpreadConstraint,
-    keys: tuple[str, ...],
-    wanted: NodeWishes,
-) -> Domains:
-    honors_affinity = constraint.node_affinity_policy != "Ignore"
-    honors_taints = constraint.node_taints_policy == "Honor"
-    tolerations = pod.pod.spec.tolerations if honors_taints else None
-    shape = wanted.shape if honors_affinity else None
-    question = (keys, constraint.topology_key, shape, tolerations)
-    domains = world.domains.get(question)
-    if domains is None:
-        nodes = [
-            node
-            for node in world.nodes.values()
-            if all(key in node.labels for key in keys)
-            and (not honors_affinity or wanted.matches(node))
-            and (tolerations is None or admits(taints_of(node.node), tolerations))
-        ]
-        names = frozenset(node.name for node in nodes)
-        none = {node.labels[constraint.topology_key]: 0 for node in nodes}
-        domains = world.domains[question] = Domains(names, none)
-    return domains
-
-
-def _check(
-    world: World,
-    pod: WorldPod,
-    constraint: TopologySpreadConstraint,
-    keys: tuple[str, ...],
-    wanted: NodeWishes,
-) -> SpreadCheck:
-    numbers = counts(world, pod, constraint, keys, wanted)
-    enough = len(numbers) >= (constraint.min_domains or 1)
-    return SpreadCheck(
-        key=constraint.topology_key,
-        max_skew=constraint.max_skew,
-        counts=numbers,
-        least=min(numbers.values(), default=0) if enough else 0,
-        own=int(selects(selector_of(constraint, pod), pod.labels)),
-    )
 
 
 def groups_of(world: World) -> dict[GroupKey, list[WorldPod]]:

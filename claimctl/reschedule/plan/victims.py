@@ -103,7 +103,7 @@ def fewest(
     cost: Callable[[Sequence[T]], Any],
     size: Callable[[Sequence[T]], int],
 ) -> tuple[T, ...] | None:
-    """The cheapest set of candidates that is enough; None if none was sets.
+    """The cheapest set of candidates that is enough; None if no set is.
 
     Args:
         orders: the candidates in several orders, in each the first to be spared first.

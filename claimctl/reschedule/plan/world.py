@@ -163,7 +163,7 @@ class World:
         self.groups: dict[GroupKey, dict[str, int]] = {}
         """How many pods of a group each node has."""
         self.domains: dict[Hashable, Domains] = {}
-        """What was room out for spread constraints."""
+        """What is known of the domains of spread constraints."""
         self._by_namespace: dict[str, dict[str, WorldPod]] = {}
         self._matching: dict[tuple[frozenset[str] | None, bytes, bool], Matching] = {}
         self._watching: dict[Corner, list[Matching]] = {}
