@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
 from claimctl.reschedule.plan.policy import (
     DEFAULT_PROTECTIONS,
-    CriticalPods,
-    DeferredResizes,
     Evictor,
-    LeaveBadNodes,
     LowNodeUtilization,
     MoveHeldClaims,
     NoEvictionPolicy,
@@ -30,7 +27,6 @@ from claimctl.reschedule.plan.policy import (
     Protection,
     RemoveDuplicates,
     Strategy,
-    UnplaceablePods,
 )
 from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
@@ -158,17 +154,7 @@ class DeschedulerPolicy(PolicyModel):
     """Read so that both can be refused by name, as ``metricsUtilization``."""
 
 
-STRATEGIES: Mapping[str, type[Strategy]] = {
-    strategy.name: strategy
-    for strategy in (
-        RemoveDuplicates,
-        LowNodeUtilization,
-        CriticalPods,
-        DeferredResizes,
-        UnplaceablePods,
-        LeaveBadNodes,
-    )
-}
+STRATEGIES: Mapping[str, type[Strategy]] = {kind.name: kind for kind in get_args(Strategy)}
 ARGS: Mapping[str, type[PolicyModel]] = {EVICTOR: DefaultEvictorArgs, **STRATEGIES}
 """The plugins that claimctl has, each with the model of its args."""
 _BALANCE = (RemoveDuplicates.name, LowNodeUtilization.name)
