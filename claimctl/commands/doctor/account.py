@@ -70,11 +70,8 @@ class ControllerAccount:
 
 
 async def account_of(client: Client) -> ControllerAccount | None:
-    """The controller's Deployment in any namespace; None if there is none.
-
-    Raises:
-        Forbidden: the user may not list Deployments.
-    """
+    """The controller's Deployment in any namespace; None if there is none. Forbidden if the user
+    may not list Deployments."""
     deployments = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
     if not deployments:
         return None
@@ -126,11 +123,8 @@ async def read_installation(client: Client, clock: Clock) -> Installation:
 async def missing_rights_of(
     client: Client, account: ControllerAccount, *, binding: bool, groups: bool
 ) -> tuple[str, ...]:
-    """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview.
-
-    Raises:
-        Forbidden: the user may not ask about others.
-    """
+    """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview. Forbidden if
+    the user may not ask about others."""
     lacking = []
     for right in wanted_rights(binding=binding, groups=groups):
         if not await may(client, account, right):
@@ -139,11 +133,7 @@ async def missing_rights_of(
 
 
 async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
-    """Whether the controller has the right in all namespaces.
-
-    Raises:
-        Forbidden: the user may not ask about others.
-    """
+    """Whether the controller has the right in all namespaces; Forbidden if the user may not ask."""
     attributes = {
         "verb": right.verb,
         "group": right.group,

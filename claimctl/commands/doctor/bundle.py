@@ -50,11 +50,7 @@ class Bundle:
 
 
 async def read(client: Client, namespace: str, bundle: Bundle) -> AsyncIterator[str]:
-    """Add objects and logs to the bundle. Yields what it reads next.
-
-    Args:
-        namespace: of the objects; '' means all namespaces.
-    """
+    """Add objects of a namespace ('': of all) and logs to the bundle. Yields what it reads next."""
     for resource in KINDS:
         yield f"{resource.plural}"
         await _objects(client, namespace, resource, bundle)

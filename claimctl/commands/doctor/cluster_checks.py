@@ -62,10 +62,8 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCluster:
-    """The state of the cluster, read live.
-
-    ``refused`` has the reason why a check could not be made, by the name of the check.
-    """
+    """The state of the cluster, read live. ``refused`` says by the name of a check why it could not
+    be made."""
 
     dialect: str
     claims: tuple[ResourceClaim, ...] = ()
@@ -123,9 +121,7 @@ def _without_problem(name: str, summary: str, observed: ObservedCluster) -> Find
 
 def _summaries(observed: ObservedCluster) -> dict[str, str]:
     """The checks in the order of their lines, and what there is to say about each without problem.
-
-    A check that does not concern the cluster is absent.
-    """
+    A check that does not concern the cluster is absent."""
     summaries = {
         "permissions": "the controller has its rights",
         "reservations": f"{counted(len(observed.reservations), 'ClaimReservation')}, all ready",
@@ -312,10 +308,8 @@ def _is_kept(entry: Reference, claim: ResourceClaim, observed: ObservedCluster) 
 
 
 def _is_gone(reference: Reference, observed: ObservedCluster) -> bool:
-    """Whether the object is known to be gone.
-
-    This is unknown if the resource was not listed, or if an object of the LIST has no readable UID.
-    """
+    """Whether the object is known to be gone. This is unknown if the resource was not listed, or if
+    an object of the LIST has no readable UID."""
     pod = is_tombstone(reference)
     resource = ("", "pods") if pod else (reference.api_group, reference.resource)
     known = observed.uids.get(resource)

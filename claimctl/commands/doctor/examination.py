@@ -74,11 +74,7 @@ class Examination:
 async def examine(
     client: Client, clock: Clock, override: str = "auto", namespace: str = ""
 ) -> Examination:
-    """Read the cluster, or one namespace of it.
-
-    Raises:
-        KubeError: a request failed for another reason than a missing right.
-    """
+    """Read the cluster, or one namespace of it. A missing right is no error."""
     there = await read_installation(client, clock)
     detection, unknown = await _detect(client, override)
     reader = _Reader(client, namespace)

@@ -18,11 +18,7 @@ from claimctl.wire.workloads import CustomWorkload
 async def kind_problems(
     client: Client, account: ControllerAccount, reservations: Iterable[ClaimReservation]
 ) -> tuple[tuple[str, str], ...]:
-    """The kinds that a ClaimReservation or a WorkloadKind names, and what is wrong with each.
-
-    Raises:
-        KubeError: a request failed.
-    """
+    """The kinds that a ClaimReservation or a WorkloadKind names, and what is wrong with each."""
     kinds = KindReader(client)
     refs = {reservation.spec.workload_ref for reservation in reservations}
     named = {(ref.api_group, ref.kind) for ref in refs} | (await kinds.rules()).keys()

@@ -94,11 +94,7 @@ async def _claims(session: Session, namespace: str, bundle: Bundle) -> None:
 
 
 def write(path: Path, bundle: Bundle) -> None:
-    """Write the bundle as a zip file that only its owner may read.
-
-    Raises:
-        CommandFailed: the file cannot be written.
-    """
+    """Write the bundle as a zip file that only its owner may read, or raise CommandFailed."""
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with (

@@ -74,11 +74,7 @@ def release_of(image: str) -> str:
 
 
 async def versions(client: Client, clock: Clock) -> Versions:
-    """Read the versions of a cluster.
-
-    Raises:
-        KubeError: a request failed for another reason than a missing right.
-    """
+    """Read the versions of a cluster. A missing right is no error."""
     return Versions(
         there=await read_installation(client, clock),
         crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),

@@ -32,11 +32,7 @@ from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePl
 def spec_of(
     namespaces: Sequence[str], selector: str, skip: Sequence[str], parallelism: int | None
 ) -> DowngradePlanSpec:
-    """The plan that the flags ask for.
-
-    Raises:
-        BadParameter: a selector or a name is wrong.
-    """
+    """The plan that the flags ask for; BadParameter if a selector or a name is wrong."""
     return DowngradePlanSpec(
         namespaces=tuple(dict.fromkeys(namespaces)),
         claim_selector=checked_selector(selector),

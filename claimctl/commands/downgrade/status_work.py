@@ -44,10 +44,8 @@ async def run(
 async def follow(
     session: Session, believed: frozenset[ComponentName], output: Output, report: Report
 ) -> Report:
-    """Look again and again, and print each change, until the last step is done.
-
-    The API server restarts during a downgrade: a look that fails is repeated.
-    """
+    """Look again and again, and print each change, until the last step is done. The API server
+    restarts during a downgrade: a look that fails is repeated."""
     took = 0.0
     while report.step is not DowngradeStep.DONE:
         await asyncio.sleep(max(PAUSE_SECONDS, PAUSE_FACTOR * took))
@@ -63,11 +61,7 @@ async def follow(
 
 
 async def observe(client: Client, believed: frozenset[ComponentName] = frozenset()) -> Report:
-    """Look at the cluster and judge it.
-
-    Raises:
-        KubeError: claims or pods cannot be read.
-    """
+    """Look at the cluster and judge it."""
     served: bool | None
     try:
         detection = await DialectProbe(client).detect()

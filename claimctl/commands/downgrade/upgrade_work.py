@@ -50,11 +50,8 @@ def prepare_upgrade(
 
 
 def checked_target(text: str) -> str:
-    """The version that ``--to`` names.
-
-    Raises:
-        UsageError: it is no version, or the upgrade to it needs no preparation.
-    """
+    """The version that ``--to`` names; UsageError if it is none, or if the upgrade to it needs no
+    preparation."""
     version = text.removeprefix("v")
     if not re.fullmatch(r"\d+\.\d+", version):
         raise UsageError(f"--to: {text!r} is not a Kubernetes version: {TARGET} is expected")

@@ -64,11 +64,8 @@ class Installer:
                 _check_age(document, existing)
 
     async def apply(self, documents: Sequence[Object], *, dry_run: bool = False) -> None:
-        """Apply all documents; a dry run changes nothing.
-
-        Raises:
-            InstallFailed: the server refused an object, or does not serve its kind.
-        """
+        """Apply all documents; a dry run changes nothing. InstallFailed if the server refuses an
+        object, or does not serve its kind."""
         for document in documents:
             outcome = await self._apply_one(document, dry_run=dry_run)
             self._report(Applied(name_of(document), outcome))
@@ -76,11 +73,8 @@ class Installer:
                 await self._wait_for_crd(document)
 
     async def wait(self, documents: Iterable[Object], seconds: float) -> None:
-        """Wait until every Deployment among the documents is available.
-
-        Raises:
-            InstallFailed: it is not within ``seconds``; the text says why, if a pod does.
-        """
+        """Wait until every Deployment among the documents is available. If one is not within
+        ``seconds``, InstallFailed says why, if a pod does."""
         end = self._clock.monotonic() + seconds
         for document in documents:
             if document["kind"] != DEPLOYMENT:

@@ -33,11 +33,8 @@ _CRON = re.compile(
 
 
 def rescheduling_of(policy: Path | None, schedule: str, *, evicts: bool) -> Rescheduling | None:
-    """What the flags ask for; None without --reschedule.
-
-    Raises:
-        UsageError: the policy cannot be used, or a flag is wrong.
-    """
+    """What the flags ask for; None without --reschedule. UsageError if the policy cannot be used,
+    or a flag is wrong."""
     if policy is None:
         for flag, is_given in {"--reschedule-schedule": schedule, "--evict": evicts}.items():
             if is_given:
@@ -64,10 +61,7 @@ def _is_duration(text: str) -> bool:
 
 def print_choice(choice: Choice, output: Output) -> None:
     """Print the manifests of a choice: as a stream in YAML, and as a List in other formats.
-
-    Raises:
-        CommandFailed: this installation of claimctl has none.
-    """
+    CommandFailed if this installation of claimctl has none."""
     try:
         documents = chosen(choice)
     except ManifestsMissing as missing:
@@ -85,14 +79,7 @@ def choose(
     runbook_url: str = "",
     rescheduling: tuple[Path | None, str, bool] = (None, "", False),
 ) -> Choice:
-    """What the flags choose.
-
-    Args:
-        rescheduling: the policy file, the schedule, and whether runs evict.
-
-    Raises:
-        UsageError: a value cannot be used.
-    """
+    """What the flags choose; UsageError if a value cannot be used."""
     wanted: list[str] = []
     for name in components or ["base"]:
         if name != "base" and name not in FOLDERS:

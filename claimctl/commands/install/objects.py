@@ -59,14 +59,8 @@ def name_of(document: Object) -> str:
 
 
 def check_helm(existing: Object, verb: str) -> None:
-    """Refuse an object of a Helm release.
-
-    Args:
-        verb: what helm does instead, such as uninstall.
-
-    Raises:
-        NotOurs: a Helm release owns it.
-    """
+    """Raise NotOurs if a Helm release owns the object. ``verb`` is what helm does instead, such as
+    uninstall."""
     annotations = existing["metadata"].get("annotations") or {}
     release, namespace = annotations.get(HELM_RELEASE), annotations.get(HELM_NAMESPACE, "")
     if release is not None:

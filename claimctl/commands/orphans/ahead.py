@@ -54,11 +54,8 @@ def is_guarded(claim: ResourceClaim) -> bool:
 
 
 def take_out(claim: ResourceClaim, left: tuple[Pod, ...], *, held: bool) -> WriteList:
-    """The write that takes the entries out, and puts the guard in their place.
-
-    Args:
-        held: whether a hold of claimctl is listed, which keeps the claim allocated.
-    """
+    """The write that takes the entries out, and puts the guard in their place. ``held``: a hold of
+    claimctl is listed, which keeps the claim allocated."""
     uids = {pod.metadata.uid for pod in left} | {claim.metadata.uid}
     kept = (entry for entry in claim.status.reserved_for if entry.uid not in uids)
     guards = () if held else (guard(claim),)

@@ -91,10 +91,8 @@ class ScannedClaim:
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """How long this process has watched a claim, and how long it must watch.
-
-    All values are seconds on this process's monotonic clock.
-    """
+    """How long this process has watched a claim, and how long it must watch, in seconds on this
+    process's monotonic clock."""
 
     settle_seconds: float = 5.0
     grace_seconds: float = GRACE_SECONDS
@@ -112,10 +110,8 @@ class WatchTimes:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """The judgement that a claim is an orphan.
-
-    Without ``blockers`` and ``wait``, the next write may be made.
-    """
+    """The judgement that a claim is an orphan. Without ``blockers`` and ``wait``, the next write
+    may be made."""
 
     cause: Cause
     message: str

@@ -101,22 +101,15 @@ class Reclaim:
     candidates: dict[ClaimKey, Candidate] = field(default_factory=dict)
 
     async def preview(self) -> tuple[Candidate, ...]:
-        """Find the orphans and say which of them ``run`` would free; write nothing.
-
-        Raises:
-            KubeError: the claims, pods or reservations cannot be read.
-        """
+        """Find the orphans and say which of them ``run`` would free; write nothing."""
         await self._find()
         for candidate in self._candidates_left():
             candidate.outcome = Outcome.WOULD_FREE
         return self._all()
 
     async def run(self) -> tuple[Candidate, ...]:
-        """Free the orphans that can be freed. A failure at one claim does not stop the others.
-
-        Raises:
-            KubeError: the claims, pods or reservations cannot be read.
-        """
+        """Free the orphans that can be freed. A failure at one claim does not stop the others; one
+        to read claims, pods or reservations is raised."""
         await self._find()
         for candidate in self._candidates_left():
             await self._guard(candidate, self._check_rights(candidate))
@@ -260,10 +253,8 @@ class Reclaim:
             self._report(candidate, _describe_write(candidate))
 
     async def _deallocate(self, candidate: Candidate) -> None:
-        """Mark, deallocate, remove the finalizer.
-
-        Each write carries the version that the write before it made. If another client writes in
-        between, our next write fails with a conflict.
+        """Mark, deallocate, remove the finalizer. Each write carries the version that the write
+        before it made. If another client writes in between, our next write fails with a conflict.
         """
         claim = candidate.claim
         if claim.metadata.annotation(RELEASE_ANNOTATION) != claim.metadata.uid:

@@ -54,11 +54,7 @@ class ClaimScan:
 async def scan_claims(
     client: Client, clock: Clock, namespace: str = "", only: frozenset[ClaimKey] | None = None
 ) -> ClaimScan:
-    """Scan the claims of a namespace ('' means all), or those of them in ``only``.
-
-    Raises:
-        KubeError: claims, pods or reservations cannot be read.
-    """
+    """Scan the claims of a namespace ('' means all), or those of them in ``only``."""
     everything = await client.collect(RESOURCECLAIMS, owning, namespace)
     claims = [claim for claim in everything.items if only is None or _key(claim) in only]
     began = clock.monotonic()

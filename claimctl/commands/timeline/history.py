@@ -76,10 +76,8 @@ class _Book:
 
 @dataclass(slots=True)
 class Chronicle:
-    """Reads changes in order and knows the timeline of each claim.
-
-    A claim that is created again under the same name goes on in the same timeline.
-    """
+    """Reads changes in order and knows the timeline of each claim. A claim that is created again
+    under the same name goes on in the same timeline."""
 
     _books: dict[Key, _Book] = field(default_factory=dict)
     _conditions: dict[tuple[Key, str], tuple[str, str]] = field(default_factory=dict)

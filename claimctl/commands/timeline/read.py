@@ -37,11 +37,7 @@ _WATCH_SECONDS = 3
 
 async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Timeline:
     """The timeline of a claim: from the whole history if the server has it, else from objects.
-
-    Raises:
-        NotFound: there is no such claim, and the history has none either.
-        KubeError: claims or pods cannot be read.
-    """
+    NotFound if there is no such claim, and the history has none either."""
     history = await _from_history(client, clock, namespace, claim)
     return history or await _from_objects(client, clock, namespace, claim)
 
@@ -49,10 +45,8 @@ async def read(client: Client, clock: Clock, namespace: str, claim: str) -> Time
 async def _from_history(
     client: Client, clock: Clock, namespace: str, claim: str
 ) -> Timeline | None:
-    """None if the server has forgotten older versions, as an API server does after minutes.
-
-    None, too, if it did not send everything in time: a part of the history says wrong things.
-    """
+    """None if the server has forgotten older versions, as an API server does after minutes, or if
+    it did not send everything in time: a part of the history says wrong things."""
     writes: list[_Write] = []
 
     async def read_writes(resource: Resource[Any]) -> None:
@@ -104,10 +98,8 @@ async def _writes(client: Client, resource: Resource[Any], namespace: str) -> li
 
 
 def _in_order(writes: list[_Write]) -> list[ObjectChange]:
-    """The changes in the order of their versions. Times have a resolution of one second.
-
-    Who wrote them is not known: managedFields do not name the writer that removed a field.
-    """
+    """The changes in the order of their versions. Times have a resolution of one second. Who wrote
+    them is not known: managedFields do not name the writer that removed a field."""
     changes: list[ObjectChange] = []
     for write in sorted(writes, key=lambda write: write.version):
         meta: ManagedObjectMeta = write.object.metadata

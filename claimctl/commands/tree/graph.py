@@ -86,11 +86,8 @@ def build(
     pods: Iterable[Pod],
     chains: Mapping[str, Sequence[OwnerReference]] = MappingProxyType({}),
 ) -> Graph:
-    """The graph of one namespace.
-
-    Args:
-        chains: by the UIDs of pods: their controllers, the nearest first.
-    """
+    """The graph of one namespace. ``chains`` has the controllers of pods by their UIDs, the nearest
+    first."""
     graph = Graph()
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         names = claim_names(pod)

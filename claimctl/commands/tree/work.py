@@ -65,11 +65,7 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
 
 
 async def read(client: Client, namespace: str) -> Graph:
-    """The graph of one namespace.
-
-    Raises:
-        KubeError: claims or pods cannot be read.
-    """
+    """The graph of one namespace."""
     claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
     pods = (await client.list(PODS, namespace, partial=True)).items
     made = (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items

@@ -10,15 +10,8 @@ from claimctl.wire.base import Object
 
 
 async def present(objects: Objects, namespace: str) -> list[Object]:
-    """claimctl's objects that are there, in the order in which they go.
-
-    Args:
-        namespace: the namespace of the controller.
-
-    Raises:
-        NotOurs: a Helm release owns one of them.
-        ApiError: the caller may not read one of them.
-    """
+    """claimctl's objects that are there, in the order in which they go. NotOurs if a Helm release
+    owns one of them. ``namespace`` is that of the controller."""
     there = []
     for document in in_order_of_deletion(every_document(namespace)):
         existing = await objects.find(document)
@@ -29,10 +22,8 @@ async def present(objects: Objects, namespace: str) -> list[Object]:
 
 
 def in_order_of_deletion(documents: Sequence[Object]) -> list[Object]:
-    """Each object once, the last component first, so that the CRDs go last.
-
-    A namespace that others may use, too, is left out.
-    """
+    """Each object once, the last component first, so that the CRDs go last. A namespace that others
+    may use, too, is left out."""
     once = {(last["apiVersion"], name_of(last)): last for last in reversed(documents)}
     return [
         document

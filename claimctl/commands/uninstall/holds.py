@@ -134,10 +134,8 @@ def _evidence(scanned: ScannedClaim, groups: Iterable[PodGroup]) -> Evidence:
 
 
 def without_old_tombstones(scanned: ScannedClaim) -> WriteList | None:
-    """The write that removes tombstones whose pods are gone, beside the entry of a bound pod.
-
-    That entry keeps the claim allocated: only kube-controller-manager removes it.
-    """
+    """The write that removes tombstones whose pods are gone, beside the entry of a bound pod. That
+    entry keeps the claim allocated: only kube-controller-manager removes it."""
     claim = scanned.claim
     if scanned.reserved or claim.status.allocation is None:
         return None

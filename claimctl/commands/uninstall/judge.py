@@ -291,10 +291,8 @@ def _traces_in(
 def _freeing(
     scanned: ScannedClaim, orphan: Orphan | None, times: WatchTimes, watched: float, run: float
 ) -> tuple[str, float | None]:
-    """Why the claim is not freed yet, and for how long it is watched before.
-
-    A hold beside running pods also stays while a scheduler may be binding a pod that waited.
-    """
+    """Why the claim is not freed yet, and for how long it is watched before. A hold beside running
+    pods also stays while a scheduler may be binding a pod that waited."""
     if orphan is None:
         return "goes after the annotation of its workload is removed", None
     snapshot = snapshot_of(scanned, times)
@@ -312,10 +310,8 @@ def _freeing(
 def lost_owners(
     claim: ResourceClaim, reservations: Iterable[ClaimReservation]
 ) -> tuple[OwnerReference, ...]:
-    """The claim's owners that are ClaimReservations and do not exist.
-
-    If ClaimReservations are served again one day, garbage collection would delete the claim.
-    """
+    """The claim's owners that are ClaimReservations and do not exist. If ClaimReservations are
+    served again one day, garbage collection would delete the claim."""
     known = {reservation.metadata.uid for reservation in reservations}
     return tuple(
         owner

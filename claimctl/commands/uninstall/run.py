@@ -122,12 +122,7 @@ class Uninstall:
         self._detection: Detection | None = None
 
     async def look(self) -> UninstallResult:
-        """Say what is left, and write nothing.
-
-        Raises:
-            NoSuchNamespace: a namespace of the scope does not exist.
-            KubeError: a request failed.
-        """
+        """Say what is left, and write nothing; NoSuchNamespace if one of its scope is missing."""
         await require_namespaces(self._client, self._wanted.namespaces)
         return self._judge(await self._scan())
 
@@ -268,11 +263,8 @@ class Uninstall:
     # -- a controller of our own, and orphans
 
     async def _succeed(self) -> None:
-        """Start a controller of our own. It takes the Lease when that has run out.
-
-        Raises:
-            NoSuccessor: the caller lacks a right that a controller needs.
-        """
+        """Start a controller of our own, which takes the Lease when that has run out. NoSuccessor
+        if the caller lacks a right that a controller needs."""
         if self._successor.running:
             return
         settings, detection = self._wanted.settings, await self._detect()
@@ -297,11 +289,7 @@ class Uninstall:
         return self._detection
 
     def _free_orphans(self, scan: Scan) -> None:
-        """Watch the claims that only claimctl's own entries keep, and free them in the end.
-
-        Raises:
-            KubeError: a LIST failed while they were watched.
-        """
+        """Watch the claims that only claimctl's own entries keep, and free them in the end."""
         if self._reclaim is not None and self._reclaim.done():
             task, self._reclaim = self._reclaim, None
             task.result()

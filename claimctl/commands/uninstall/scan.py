@@ -55,11 +55,7 @@ CRONJOBS = Resource("batch", "v1", "cronjobs", "CronJob", CronJob)
 
 
 async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
-    """Scan these namespaces; all of them, and what has no namespace, if there are none.
-
-    Raises:
-        KubeError: a LIST failed.
-    """
+    """Scan these namespaces; all of them, and what has no namespace, if there are none."""
     scope, tended = tuple(namespaces), await controller_runs(client, clock)
     workloads: list[AnnotatedWorkload] = []
     cron_jobs: list[ObjectMeta] = []

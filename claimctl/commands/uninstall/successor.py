@@ -41,12 +41,8 @@ class Successor:
         self._task = asyncio.create_task(manager.run(self._stop), name="successor")
 
     def check(self) -> None:
-        """Forget a controller that has lost the Lease; ``start`` starts another one.
-
-        Raises:
-            NoSuccessor: the controller could not start.
-            KubeError: a request at its start failed.
-        """
+        """Forget a controller that has lost the Lease; ``start`` starts another one. NoSuccessor if
+        it could not start; KubeError if a request at its start failed."""
         if self._task is None or not self._task.done():
             return
         task, self._task, self._manager = self._task, None, None

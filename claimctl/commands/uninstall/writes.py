@@ -32,11 +32,7 @@ PARALLELISM = 8
 
 
 class UninstallWriter:
-    """Makes the writes, and notes what it has removed.
-
-    Args:
-        report: called with a line for each write.
-    """
+    """Makes the writes, notes what it has removed, and reports a line for each."""
 
     def __init__(self, client: Client, report: Callable[[str], None]) -> None:
         self._client = client
