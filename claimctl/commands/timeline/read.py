@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from claimctl.commands.timeline.history import Chronicle, ObjectChange
@@ -18,7 +19,9 @@ from claimctl.commands.timeline.shapes import (
     TIMED_RESERVATIONS,
     TimedEvent,
     TimedPod,
+    finished,
     last_write,
+    started,
 )
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
@@ -107,11 +110,17 @@ def _in_order(writes: list[_Write]) -> list[ObjectChange]:
             last_write(meta),
             meta.creation_timestamp,
             meta.deletion_timestamp if write.deleted else None,
+            *_container_times(write.object),
             changes[-1].at if changes else None,
         ]
         at = max(time for time in times if time is not None)
         changes.append(ObjectChange(at, write.object, write.deleted))
     return changes
+
+
+def _container_times(written: Any) -> tuple[datetime | None, ...]:
+    """When the containers of a pod started and ended: an embedded cluster dates no status."""
+    return (started(written), finished(written)) if isinstance(written, TimedPod) else ()
 
 
 async def _from_objects(client: Client, clock: Clock, namespace: str, name: str) -> Timeline:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.timeline.model import WAITING, Lane, Source
+from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Source
 from claimctl.commands.timeline.read import read
 from claimctl.commands.timeline.shapes import RESOURCES
 from claimctl.kube.client import Client
@@ -33,6 +33,30 @@ async def test_a_server_that_knows_everything_tells_the_whole_history() -> None:
     (waiting,) = found.of(Lane.POD, WAITING)
     assert waiting.end == waiting.start + timedelta(seconds=10)
     assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
+
+
+async def test_a_pod_has_run_until_its_container_ended() -> None:
+    """No time of the object itself says so, and the write before it may be minutes old."""
+    server = Server.started()
+    server.claim("slice")
+    server.pod("a")
+    began = server.clock.now()
+    await asyncio.sleep(600)
+    ended = {"startedAt": _second(began), "finishedAt": _second(server.clock.now()), "exitCode": 0}
+    status = {"phase": "Succeeded", "containerStatuses": [_terminated(ended)]}
+    server.admin.patch("pods", NAMESPACE, "a", {"status": status}, "status")
+    timeline = await read(server.client, server.clock, NAMESPACE, "slice")
+    (running,) = timeline.of(Lane.POD, RUNNING)
+    assert running.end == running.start + timedelta(seconds=600)
+
+
+def _second(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _terminated(state: dict[str, Any]) -> dict[str, Any]:
+    about = {"name": "main", "image": "x", "imageID": "x", "ready": False, "restartCount": 0}
+    return {**about, "state": {"terminated": state}}
 
 
 @pytest.mark.parametrize("kind", RESOURCES, ids=lambda kind: kind.plural)
