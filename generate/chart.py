@@ -211,6 +211,10 @@ def _policy(template: Template, document: Json) -> None:
     }
 
 
+def _limits(template: Template, document: Json) -> None:
+    template.lines(document, _block("data", "limits.values", 2))
+
+
 def _cron_job(template: Template, document: Json) -> None:
     document["spec"]["schedule"] = template.action("{{ .Values.reschedule.schedule | quote }}")
     _rescheduler(template, document["spec"]["jobTemplate"]["spec"]["template"], 12)
@@ -316,6 +320,7 @@ PARTS = (
         {"ValidatingAdmissionPolicyBinding": _binding},
     ),
     Part("pod-deletion.yaml", "pod-deletion", ".Values.podDeletion.enabled"),
+    Part("limits.yaml", "limits", ".Values.limits.enabled", {"ConfigMap": _limits}),
     Part("workloads.yaml", "workloads", ".Values.workloads.enabled"),
     Part("rescheduler-avoidance.yaml", "avoidance", ".Values.reschedule.avoidance"),
     Part("rescheduler-rights.yaml", "rescheduler-rights", ".Values.reschedule.enabled"),

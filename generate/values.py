@@ -12,6 +12,9 @@ from generate.chart import CHART
 
 Name = Annotated[str, Field(pattern=r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
 Objects = list[dict[str, Any]]
+LimitKey = Literal[
+    "maxIdleTimeoutSeconds", "maxForceDeletedPodGraceSeconds", "retentionPolicies", "contact"
+]
 
 
 class Values(BaseModel):
@@ -39,6 +42,10 @@ class Monitoring(Switch):
 
 class AdmissionPolicy(Switch):
     action: Literal["Warn", "Deny", "Audit"]
+
+
+class Limits(Switch):
+    values: dict[LimitKey, str]
 
 
 class Reschedule(Switch):
@@ -80,6 +87,7 @@ class Chart(Values):
     networkPolicy: Switch
     admissionPolicy: AdmissionPolicy
     podDeletion: Switch
+    limits: Limits
     workloads: Switch
     reschedule: Reschedule
     uninstall: Uninstall

@@ -49,6 +49,7 @@ WARNINGS = frozenset(
         Reason.FORBIDDEN,
         Reason.INVALID,
         Reason.INVALID_ANNOTATION,
+        Reason.LIMIT_EXCEEDED,
         Reason.UNREADABLE,
     }
 )

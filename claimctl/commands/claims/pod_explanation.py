@@ -18,9 +18,11 @@ from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import WorkloadState, observe
 from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.wire.coordination import Event
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import RESERVE_ANNOTATION, ClaimReservation, WorkloadRef
 from claimctl.wire.resources import (
@@ -63,7 +65,9 @@ async def _findings_of(
     gone = await _is_group_gone(client, pod)
     findings = PodFindings(pod, tuple(uses), owners=owners, group_gone=gone)
     if findings.state in ("Waiting", "Starting"):
-        findings = replace(findings, warnings=await _warnings(client, pod))
+        warnings = await _warnings(client, pod.metadata)
+        notes = tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in warnings))
+        findings = replace(findings, warnings=notes)
     if findings.state == "Waiting":
         findings = replace(findings, rivals=await _rivals(client, findings))
     return findings
@@ -115,16 +119,15 @@ async def _with_claim(
     return replace(use, explanation=explanation)
 
 
-async def _warnings(client: Client, pod: Pod) -> tuple[str, ...]:
-    """The notes of the pod's Warning events, oldest first; none if they may not be listed."""
-    events = await client.list_if_allowed(EVENTS, pod.metadata.namespace)
-    about = [
+async def _warnings(client: Client, about: ObjectMeta) -> list[Event]:
+    """The Warning events about an object, oldest first; none if they may not be listed."""
+    events = await client.list_if_allowed(EVENTS, about.namespace)
+    own = (
         event
         for event in events.items
-        if event.regarding.uid == pod.metadata.uid and event.type == "Warning"
-    ]
-    about.sort(key=last_seen)
-    return tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in about))
+        if event.regarding.uid == about.uid and event.type == "Warning"
+    )
+    return sorted(own, key=last_seen)
 
 
 def last_seen(event: Event) -> str:
@@ -218,18 +221,30 @@ async def explain_workload(
     waiting = [await _findings_of(client, kinds, pod, clock, known) for pod in not_running[:SHOWN]]
     by_pods = frozenset(known) if isinstance(workload, JudgedWorkload) else None
     annotated = Annotated(ref, subject.api_version, workload, listed.items, by_pods)
+    problems = plan(annotated).problems
+    if not own:
+        problems += await _refusals(client, workload.metadata)
     return WorkloadFindings(
         ref=ref,
         namespace=namespace,
         state=state,
         annotation=workload.metadata.annotation(RESERVE_ANNOTATION),
-        problems=plan(annotated).problems,
+        problems=problems,
         reservations=own,
         consumers=pods,
         claims=tuple(use.explanation for use in known.values() if use.explanation is not None),
         missing=tuple(name for name, use in known.items() if name and use.explanation is None),
         waiting=tuple(waiting),
     )
+
+
+async def _refusals(client: Client, workload: ObjectMeta) -> tuple[Problem, ...]:
+    """Why the controller last could not make what the annotation asks for; () if it could."""
+    if workload.annotation(RESERVE_ANNOTATION) is None:
+        return ()
+    events = await _warnings(client, workload)
+    notes = [event.note for event in events if event.reason == Reason.LIMIT_EXCEEDED]
+    return tuple(Problem(Reason.LIMIT_EXCEEDED, note) for note in notes[-1:])
 
 
 @dataclass(frozen=True, slots=True)

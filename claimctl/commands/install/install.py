@@ -27,9 +27,8 @@ ComponentOption = Annotated[
         "--component",
         metavar="NAME",
         help="Part of the installation; may be repeated: crds, rbac, controller, base (these "
-        "three), monitoring, network-policy, admission-policy, pod-deletion, workloads or "
-        "avoidance. "
-        "[default: base]",
+        "three), monitoring, network-policy, admission-policy, pod-deletion, limits, "
+        "workloads or avoidance. [default: base]",
     ),
 ]
 InstallNamespaceOption = Annotated[

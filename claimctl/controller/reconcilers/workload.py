@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import structlog
@@ -28,6 +29,12 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 log = structlog.get_logger(__name__)
 
 SOON = 0.5
+LIMITS = re.compile(
+    r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
+)
+"""How the API server words the refusals of the component limits, and of a ResourceQuota."""
+RETRY_REFUSED = 60.0
+"""Nothing tells that an administrator has raised a limit."""
 
 
 class WorkloadReconciler:
@@ -89,9 +96,10 @@ class WorkloadReconciler:
                 settled = await self._injector.inject(key, workload)
             return DONE if settled else After(SOON)
         except (Forbidden, Invalid) as error:
-            forbidden = isinstance(error, Forbidden)
-            reason = Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION
-            self._report(key, workload, Problem(reason, str(error)))
+            problem = refusal(error)
+            self._report(key, workload, problem)
+            if problem.reason is Reason.LIMIT_EXCEEDED:
+                return After(RETRY_REFUSED)
             raise
 
     def _named_by_pods(self, workload: Workload) -> frozenset[str] | None:
@@ -157,3 +165,12 @@ class WorkloadReconciler:
             note=problem.note,
             action="Reserve",
         )
+
+
+def refusal(error: Forbidden | Invalid) -> Problem:
+    """What to tell the user whose annotation asks for a write that the API server refuses."""
+    if limit := LIMITS.search(error.message):
+        note = f"the annotation asks for more than is allowed: {limit[1] or limit[2]}"
+        return Problem(Reason.LIMIT_EXCEEDED, note)
+    forbidden = isinstance(error, Forbidden)
+    return Problem(Reason.FORBIDDEN if forbidden else Reason.INVALID_ANNOTATION, str(error))

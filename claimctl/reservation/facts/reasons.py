@@ -98,3 +98,4 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"
     INVALID = "Invalid"
     INVALID_ANNOTATION = "InvalidAnnotation"
+    LIMIT_EXCEEDED = "LimitExceeded"

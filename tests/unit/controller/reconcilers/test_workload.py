@@ -10,9 +10,11 @@ import pytest
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
-from claimctl.controller.reconcilers.workload import WorkloadReconciler
+from claimctl.controller.reconcilers.workload import WorkloadReconciler, refusal
 from claimctl.kube.clock import LoopClock
+from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation.facts.reasons import Reason
 from claimctl.wire.resources import EVENTS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.recording import Recording
@@ -109,3 +111,44 @@ async def test_an_annotation_that_matches_nothing_is_told_by_an_event() -> None:
     assert (event.type, event.reason) == ("Warning", "ClaimNotNamedByPodTemplate")
     assert (event.regarding.kind, event.regarding.name) == ("Deployment", "train")
     assert '"*" matches no claim' in event.note
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "note"),
+    [
+        (
+            Forbidden(
+                "POST",
+                "/p",
+                status=403,
+                message='claimreservations.claimctl.io "x" is forbidden: '
+                "ValidatingAdmissionPolicy 'claimctl-limits' with binding 'team' denied request: "
+                "idleTimeoutSeconds is 9",
+            ),
+            Reason.LIMIT_EXCEEDED,
+            "the annotation asks for more than is allowed: idleTimeoutSeconds is 9",
+        ),
+        (
+            Forbidden(
+                "POST", "/p", status=403, message="it is forbidden: exceeded quota: q, used: 1"
+            ),
+            Reason.LIMIT_EXCEEDED,
+            "the annotation asks for more than is allowed: exceeded quota: q, used: 1",
+        ),
+        (
+            Forbidden("POST", "/p", status=403, message="cannot create"),
+            Reason.FORBIDDEN,
+            "POST /p: 403: cannot create",
+        ),
+        (
+            Invalid("POST", "/p", status=422, message="spec: odd"),
+            Reason.INVALID_ANNOTATION,
+            "POST /p: 422: spec: odd",
+        ),
+    ],
+)
+def test_the_user_of_an_annotation_is_told_of_a_limit(
+    error: Forbidden | Invalid, reason: Reason, note: str
+) -> None:
+    problem = refusal(error)
+    assert (problem.reason, problem.note) == (reason, note)
