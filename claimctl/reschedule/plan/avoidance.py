@@ -174,17 +174,16 @@ def digests_of(
         pool = slice_.spec.pool
         generation = (slice_.spec.driver, pool.name, pool.generation)
         pools[slice_.spec.node_name or ""].add(generation)
-    return {node.metadata.name: _digest(node, pools[node.metadata.name]) for node in nodes}
-
-
-def _digest(node: SchedulingNode, pools: Iterable[tuple[str, str, int]]) -> str:
-    info, meta = node.status.node_info, node.metadata
-    seen = (
-        meta.uid,
-        info.boot_id,
-        info.kubelet_version,
-        sorted((key, str(amount)) for key, amount in (node.status.allocatable or {}).items()),
-        sorted((meta.labels or {}).items()),
-        sorted(pools),
-    )
-    return hashlib.sha256(encode(seen)).hexdigest()[:16]
+    digests: dict[str, str] = {}
+    for node in nodes:
+        info, meta = node.status.node_info, node.metadata
+        seen = (
+            meta.uid,
+            info.boot_id,
+            info.kubelet_version,
+            sorted((key, str(amount)) for key, amount in (node.status.allocatable or {}).items()),
+            sorted((meta.labels or {}).items()),
+            sorted(pools[meta.name]),
+        )
+        digests[meta.name] = hashlib.sha256(encode(seen)).hexdigest()[:16]
+    return digests

@@ -133,13 +133,10 @@ def _siblings(model: type[BaseModel], location: Sequence[str | int]) -> list[str
     current = model
     for part in location[:-1]:
         # a part that is no field is an index, or a key such as a strategy's name
-        current = _below(current, str(part)) or current
+        fields = (known for known in current.model_fields.values() if known.alias == str(part))
+        below = (inner for known in fields for inner in _models(known.annotation))
+        current = next(below, current)
     return names(current)
-
-
-def _below(model: type[BaseModel], name: str) -> type[BaseModel] | None:
-    below = (known for known in model.model_fields.values() if known.alias == name)
-    return next((inner for known in below for inner in _models(known.annotation)), None)
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

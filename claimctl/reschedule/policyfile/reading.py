@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -88,7 +88,15 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
         for index, profile in enumerate(policy.profiles)
     ]
     profiles = tuple(reading.profile() for reading in readings)
-    raise_problems(_named_twice(profiles))
+    # a strategy with a memory of its own belongs into one profile
+    placing = [
+        index
+        for index, profile in enumerate(profiles)
+        if any(isinstance(strategy, UnplaceablePods) for strategy in profile.deschedule)
+    ]
+    text = f"{UnplaceablePods.name} is enabled in another profile already"
+    places = (("profiles", index, "plugins", "deschedule") for index in placing[1:])
+    raise_problems(at(place, text) for place in places)
     return CheckedPolicy(
         Policy(
             profiles=profiles,
@@ -107,16 +115,6 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
         skipped=unsupported.skipped,
         notes=() if profiles else ("the policy has no profile, so nothing is done",),
     )
-
-
-def _named_twice(profiles: Sequence[Profile]) -> list[str]:
-    """The strategies with a memory of their own belong into one profile."""
-    lines = [
-        at(("profiles", index, "plugins", "deschedule"), f"{UnplaceablePods.name} is enabled")
-        for index, profile in enumerate(profiles)
-        if any(isinstance(strategy, UnplaceablePods) for strategy in profile.deschedule)
-    ]
-    return [f"{line} in another profile already" for line in lines[1:]]
 
 
 @dataclass(slots=True)

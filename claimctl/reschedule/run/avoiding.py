@@ -16,6 +16,7 @@ from msgspec.structs import replace as with_fields
 from claimctl.kube.client import Changed, Client
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.avoidance import is_empty
+from claimctl.reschedule.plan.facts import reference
 from claimctl.reschedule.plan.plan import AvoidStep, PodRef
 from claimctl.reschedule.plan.refusals import BRAKE_GATE, is_braked
 from claimctl.reschedule.run.records import Records
@@ -61,18 +62,13 @@ class Avoiding:
         self.client.telemetry.gauge(Metric.RESCHEDULE_AVOIDANCES, in_force)
         notes: list[str] = []
         for step in steps:
-            notes += await self._taint(step)
-        return notes
-
-    async def _taint(self, step: AvoidStep) -> list[str]:
-        for taint in step.taints:
-            if taint.pod is None:
-                continue
             try:
-                await self._taints.close(taint, taint.pod)
+                for taint in step.taints:
+                    if taint.pod is not None:
+                        await self._taints.close(taint, taint.pod)
             except Forbidden as error:
-                return [f"{taint.node} cannot be tainted: {error}"]
-        return []
+                notes.append(f"{taint.node} cannot be tainted: {error}")
+        return notes
 
     async def release(self, pod: PodRef) -> bool:
         """Remove the brake's gate from a pod; whether it was there."""
@@ -104,11 +100,7 @@ class Avoiding:
 async def braked_pods(client: Client) -> list[PodRef]:
     """The pods that have the brake's gate."""
     pods = (await client.list(SCHEDULING_PODS, partial=True)).items
-    return [
-        PodRef(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=pod.metadata.uid)
-        for pod in pods
-        if is_braked(pod)
-    ]
+    return [reference(pod) for pod in pods if is_braked(pod)]
 
 
 def with_avoidances(

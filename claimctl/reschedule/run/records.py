@@ -87,11 +87,8 @@ class Records:
         write = partial(
             self.client.change, RESCHEDULERECORDS, self.name, patch, subresource="status"
         )
-        if await write() is Changed.GONE:
-            await self._create()
-            await write()
-
-    async def _create(self) -> None:
+        if await write() is not Changed.GONE:
+            return
         try:
             await self.client.create(RESCHEDULERECORDS, {"metadata": {"name": self.name}})
         except AlreadyExists:
@@ -100,6 +97,7 @@ class Records:
             raise NoRecord(
                 "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"
             ) from error
+        await write()
 
 
 def with_move(

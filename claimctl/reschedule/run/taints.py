@@ -152,7 +152,16 @@ class Taints:
         self._renew_at = self.clock.monotonic() + RENEWED
         if not own_taints.is_own(step.key, step.value):
             raise ValueError(f"a plan must not set the taint {step.key}={step.value}")
-        status = await self.records.change(lambda status: _with_entry(status, entry))
+
+        def add(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
+            place = entry.node, entry.key
+            taken = any(
+                (taint.node, taint.key) == place or taint.pod_uid == entry.pod_uid
+                for taint in status.taints
+            )
+            return status if taken else replace(status, taints=(*status.taints, entry))
+
+        status = await self.records.change(add)
         if not _is_in(entry, status):
             return Closed.BUSY, entry
         try:
@@ -312,8 +321,12 @@ class Taints:
             if not _is_in(entry, status):
                 return status
             kept = tuple(taint for taint in status.taints if _key(taint) != _key(entry))
-            attempts = _one_more(status.attempts, entry.pod_uid, now) if failed else status.attempts
-            return replace(status, taints=kept, attempts=attempts)
+            if not failed:
+                return replace(status, taints=kept)
+            uid, past = entry.pod_uid, {attempt.pod_uid: attempt for attempt in status.attempts}
+            count = past.pop(uid).count + 1 if uid in past else 1
+            newest = (*past.values(), RecordedAttempts(pod_uid=uid, count=count, last=now))
+            return replace(status, taints=kept, attempts=newest[-MAX_ATTEMPTS:])
 
         if await self.records.read() is not None:
             await self.records.change(change)
@@ -386,22 +399,3 @@ def _key(entry: RecordedTaint) -> tuple[str, str, str, datetime | None]:
 
 def _is_in(entry: RecordedTaint, status: RescheduleRecordStatus) -> bool:
     return any(_key(taint) == _key(entry) for taint in status.taints)
-
-
-def _with_entry(status: RescheduleRecordStatus, entry: RecordedTaint) -> RescheduleRecordStatus:
-    """The status with the entry, unless another entry has the place or is for the same pod."""
-    taken = any(
-        (taint.node, taint.key) == (entry.node, entry.key) or taint.pod_uid == entry.pod_uid
-        for taint in status.taints
-    )
-    return status if taken else replace(status, taints=(*status.taints, entry))
-
-
-def _one_more(
-    attempts: tuple[RecordedAttempts, ...], pod_uid: str, now: datetime
-) -> tuple[RecordedAttempts, ...]:
-    before = next((attempt for attempt in attempts if attempt.pod_uid == pod_uid), None)
-    others = tuple(attempt for attempt in attempts if attempt is not before)
-    count = (before.count if before is not None else 0) + 1
-    newest = (*others, RecordedAttempts(pod_uid=pod_uid, count=count, last=now))
-    return newest[-MAX_ATTEMPTS:]
