@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import typer
+from msgspec.structs import replace
 
 from claimctl.cli.errors import CommandFailed, ExitCode
 from claimctl.cli.formats import Output
@@ -143,20 +144,15 @@ async def explain(client: Client, plan: Plan, wanted: RescheduleOptions) -> int:
         await client.get(PODS, name, namespace)
     except NotFound:
         raise CommandFailed(f"--why: there is no pod {wanted.why}") from None
-    only, named = _about(plan, wanted.why), (resource_name(POD, name),)
+    chosen = tuple(move for move in plan.moves if str(move.pod) == wanted.why)
+    skipped = tuple(skip for skip in plan.skipped if str(skip.pod) == wanted.why)
+    units = {move.unit for move in chosen if move.unit}
+    taints = tuple(taint for taint in plan.taints if taint.unit in units)
+    about = replace(plan, moves=chosen, skipped=skipped, taints=taints)
+    only = RunReport(about, [MoveStep(move) for move in chosen])
+    named = (resource_name(POD, name),)
     print_text(wanted.output, _lines(only, wanted.why), document(only, wanted), named)
     return ExitCode.OK
-
-
-def _about(plan: Plan, name: str) -> RunReport:
-    from msgspec.structs import replace
-
-    moves = tuple(move for move in plan.moves if str(move.pod) == name)
-    skipped = tuple(skip for skip in plan.skipped if str(skip.pod) == name)
-    units = {move.unit for move in moves if move.unit}
-    taints = tuple(taint for taint in plan.taints if taint.unit in units)
-    only = replace(plan, moves=moves, skipped=skipped, taints=taints)
-    return RunReport(only, [MoveStep(move) for move in moves])
 
 
 def _lines(only: RunReport, name: str) -> Iterator[str]:

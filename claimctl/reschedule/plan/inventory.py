@@ -223,7 +223,11 @@ class Inventory:
     ) -> Placement | Obstacle:
         if not wanted:
             return Placement(pod.metadata.uid, node, joins=joins)
-        if sum(map(self._needs, wanted)) > self._free_on[node] + self._free_on[""]:
+        for _, spec in wanted:
+            if id(spec) not in self._least:
+                self._least[id(spec)] = least_devices(spec)
+        least = sum(self._least[id(spec)] for _, spec in wanted)
+        if least > self._free_on[node] + self._free_on[""]:
             return Obstacle(Ground.NO_DEVICES, "no free devices for its claims")
         try:
             sure = not self._awaited or not pod.spec.node_name
@@ -244,13 +248,6 @@ class Inventory:
             joins,
             tuple(allocates),
         )
-
-    def _needs(self, wanted: _Wanted) -> int:
-        _, spec = wanted
-        least = self._least.get(id(spec))
-        if least is None:
-            least = self._least[id(spec)] = least_devices(spec)
-        return least
 
     def _here(self, name: str, *, shared: bool) -> Here:
         """The devices of a node. ``shared``: also free ones that other nodes can reach."""

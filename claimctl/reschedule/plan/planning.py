@@ -128,13 +128,21 @@ def _run(
     devices: Inventory,
     units: ClaimUnits,
 ) -> Run:
+    # nobody can tell what room a pod takes up that cannot be read
+    unread = (problem for problem in observed.unreadable if problem.resource.kind == PODS.kind)
+    doubtful = [problem.read("spec.nodeName", str, "") or "" for problem in unread]
     world = World(
         observed.nodes,
         observed.pods,
         {known.metadata.name: known.metadata.labels or {} for known in observed.namespaces},
-        _doubtful(observed),
+        doubtful,
     )
-    fitter = Fitter(world, volumes, _by_devices(observed))
+    # the names by which pods ask for devices as for a resource: the class's own, and the implicit
+    classes = observed.device_classes
+    named = (known.spec.extended_resource_name for known in classes)
+    implicit = (policies.DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
+    by_devices = frozenset(name for name in (*named, *implicit) if name)
+    fitter = Fitter(world, volumes, by_devices)
     return Run(
         world=world,
         predictor=Predictor(world, fitter, devices),
@@ -148,21 +156,6 @@ def _run(
             if (above := owner.metadata.controller()) is not None
         },
     )
-
-
-def _doubtful(observed: Observed) -> Iterator[str]:
-    """The nodes of pods that cannot be read; nobody can tell what room such a pod takes up."""
-    for problem in observed.unreadable:
-        if problem.resource.kind == PODS.kind:
-            yield problem.read("spec.nodeName", str, "") or ""
-
-
-def _by_devices(observed: Observed) -> frozenset[str]:
-    """The extended resources that stand for devices: the class's own name, and the implicit one."""
-    classes = observed.device_classes
-    named = (known.spec.extended_resource_name for known in classes)
-    implicit = (policies.DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
-    return frozenset(name for name in (*named, *implicit) if name)
 
 
 def _threshold(observed: Observed, wanted: policies.PriorityThreshold | None) -> int | None:

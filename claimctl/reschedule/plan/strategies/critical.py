@@ -193,21 +193,18 @@ class _Rescue:
             problem = self._run.predictor.fitter.still(self._pod.pod)
         except Unknown:
             return
+        planned = {taint.node for taint in self._run.taints}
         for node in self._run.world.nodes.values():
             if problem(node):
                 continue
-            if self._is_taken(node):
+            # whether claimctl makes room there for another pod
+            if node.name in planned or any(
+                taint.key == CRITICAL_TAINT and taint.value.startswith(TAINT_VALUE_PREFIX)
+                for taint in node.node.spec.taints
+            ):
                 self._taken.append(node.name)
             else:
                 yield node
-
-    def _is_taken(self, node: WorldNode) -> bool:
-        """Whether claimctl makes room there for another pod."""
-        planned = any(taint.node == node.name for taint in self._run.taints)
-        return planned or any(
-            taint.key == CRITICAL_TAINT and taint.value.startswith(TAINT_VALUE_PREFIX)
-            for taint in node.node.spec.taints
-        )
 
     def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[Victim]:
         """The least that has to go for the pod to fit; nothing if it does not fit at all.
