@@ -14,6 +14,7 @@ from claimctl.commands.claims.pod_text import (
     workload_lines,
 )
 from claimctl.wire.coordination import Event, EventSeries
+from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.printed import as_json
 from tests.support.waiting import asks, has_devices, unschedulable
@@ -131,3 +132,31 @@ async def test_an_annotation_that_nothing_acts_on_is_told() -> None:
     found = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
     assert any("there is no ClaimReservation yet" in line for line in workload_lines(found))
     assert workload_advice(found) == ["See whether claimctl is installed and runs: claimctl doctor"]
+
+
+async def test_a_workload_whose_reservation_a_limit_refuses_shows_what_is_allowed() -> None:
+    server = Server.started()
+    reference = server.deployment(annotations={"claimctl.io/reserve": "*"})
+    has_devices(server, "slice", reference)
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train", "namespace": NAMESPACE}
+    for number, reason in enumerate(("LimitExceeded", "Forbidden")):
+        event = {
+            "metadata": {"name": f"train.{number}", "namespace": NAMESPACE},
+            "regarding": {**about, "uid": reference["uid"]},
+            "type": "Warning",
+            "reason": reason,
+            "note": f"{reason}: ask gpu-admins@example.com",
+            "action": "Reserve",
+            "eventTime": "2026-03-01T12:00:00.000000Z",
+            "reportingController": "claimctl.io/controller",
+            "reportingInstance": "x",
+        }
+        await server.client.create(EVENTS, event, NAMESPACE)
+    shown = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    assert "  LimitExceeded: ask gpu-admins@example.com" in workload_lines(shown)
+    assert [problem["reason"] for problem in as_json(workload_of(shown))["problems"]] == [
+        "LimitExceeded"
+    ]
+    server.reservation()
+    now = await explain_workload(server.client, NAMESPACE, "Deployment", "train", server.clock)
+    assert now.problems == ()
