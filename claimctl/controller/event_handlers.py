@@ -22,11 +22,16 @@ from claimctl.controller.observations.observations import (
 from claimctl.controller.observations.openings import is_schedulable
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.kube.informer import Change, Informer
-from claimctl.reservation.facts.pods import claim_names, is_bound, is_done, is_finished
+from claimctl.reservation.facts.pods import (
+    claim_names,
+    evicts_a_pod,
+    is_bound,
+    is_done,
+    is_finished,
+)
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.kinds.judging import verdict_of
-from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.meta import ObjectMeta, OwnerReference
 from claimctl.wire.nodes import Node

@@ -27,7 +27,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
-from claimctl.reservation.users.binding import binding_seconds
+from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim
 from claimctl.wire.seams import Clock

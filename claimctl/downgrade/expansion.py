@@ -213,7 +213,7 @@ def _is_open(claim: ResourceClaim, openers: Collection[Reference], pod: Pod) -> 
     """Whether a scheduler may be binding the pod without a write to the claim.
 
     Such a pod must be listed: without the feature, the kubelet refuses a bound pod that is not
-    listed, and no component lists it later. See ``reservation.users.binding``.
+    listed, and no component lists it later. See ``reservation.users.blockers``.
     """
     group = pod.spec.group_name
     names = {opener.name for opener in openers if is_pod_group(opener)}

@@ -49,7 +49,7 @@ from claimctl.reservation.release.protocol import (
 from claimctl.reservation.reserved_for.listing_ahead import scheduler_busy_left
 from claimctl.reservation.status.desired import decide_statuses, leave_alone
 from claimctl.reservation.status.sharing import look_again
-from claimctl.reservation.users.binding import closed_age
+from claimctl.reservation.users.blockers import closed_age
 from claimctl.reservation.users.withdrawal import leave_to_group
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import FINALIZER, REALLOCATE_ANNOTATION

@@ -13,7 +13,6 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import protocol as release
 from claimctl.reservation.reserved_for import listing_ahead
 from claimctl.reservation.reserved_for.consistency import DesiredHolds
-from claimctl.reservation.users import binding
 from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.pods import Pod
 from labs.model.dialects import Hold
@@ -87,8 +86,8 @@ def _lists_while_waiting(assessment: Assessment) -> DesiredHolds:
     return replace(wishes, pod_owners=owners)
 
 
-def _bound_only(snapshot: Snapshot, reason: Reason, consumers: object) -> binding.Users:
-    return binding.Users(list(snapshot.consumers.bound.values()), [], [])
+def _bound_only(snapshot: Snapshot, reason: Reason, consumers: object) -> verdict.Users:
+    return verdict.Users(list(snapshot.consumers.bound.values()), [], [])
 
 
 ENTRIES_GO = without(
@@ -125,6 +124,6 @@ AHEAD_MUTATIONS = (
         "count pods whose entries were taken out as harmless",
         AHEAD,
         FINISHING,
-        ((binding, "binding_left", lambda *_: 0.0),),
+        ((verdict, "binding_left", lambda *_: 0.0),),
     ),
 )

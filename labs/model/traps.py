@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from claimctl.reservation import decide
-from claimctl.reservation.assessment import assess, retention
+from claimctl.reservation.assessment import assess
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import lifecycle
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp
-from claimctl.reservation.users import binding
+from claimctl.reservation.users import blockers as verdict
 from labs.model.dialects import Grouped, Hold, Native
 from labs.model.mutation import Mutation, without
 from labs.model.scenarios import LEFT_LISTED, Scenario
@@ -83,15 +83,11 @@ def _no(*_: object) -> bool:
     return False
 
 
-def _never(*_: object) -> None:
-    return None
-
-
 def _nothing(*_: object) -> GivenUp:
     return GivenUp()
 
 
-NOBODY_YIELDS = without(binding, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
+NOBODY_YIELDS = without(verdict, "_yielding", "frozenset(consumers.stuck)", "frozenset()")
 STAYS = without(
     assess,
     "holds_while_waiting",
@@ -120,7 +116,7 @@ TRAP_MUTATIONS = (
             "count pods that a hold keeps out",
             dialect,
             bounds,
-            (NOBODY_YIELDS, (retention, "stuck_since", _never)),
+            (NOBODY_YIELDS, (Snapshot, "stuck_since", None)),
         )
         for dialect, bounds in (
             (Hold(others=1), SHARED),
@@ -134,7 +130,7 @@ TRAP_MUTATIONS = (
             "never give up devices that no pod can use",
             dialect,
             replace(TAINTED, idle=True, kinds=frozenset({"cordon"})),
-            ((retention, "stuck_since", _never),),
+            ((Snapshot, "stuck_since", None),),
         )
         for dialect in (Hold(), Native(), Grouped())
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from claimctl.reservation.users import binding
+from claimctl.reservation.users import blockers as verdict
 from labs.model.dialects import Conditions, Grouped, Hold
 from labs.model.mutation import Mutation, without
 from labs.model.scenarios import Scenario
@@ -61,7 +61,7 @@ def _no(*_: object) -> bool:
 
 
 ANYBODYS = without(
-    binding,
+    verdict,
     "entries_to_take_out",
     "consumers.removable & _yielding(reason, consumers)",
     "snapshot.listed_uids & _yielding(reason, consumers)",
@@ -75,7 +75,7 @@ WAITER_MUTATIONS = (
             "wait no longer for a pod that waits for binding conditions",
             dialect,
             replace(WITHDRAWN, crashes=0),
-            ((binding, "_may_wait_for_devices", _no),),
+            ((verdict, "_may_wait_for_devices", _no),),
         )
         for dialect in (
             Hold(ahead=True, conditions=Conditions.OTHER),

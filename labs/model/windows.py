@@ -10,7 +10,6 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.release import protocol as release
-from claimctl.reservation.users import binding
 from claimctl.reservation.users import blockers as verdict
 from claimctl.wire.claims import Reference
 from labs.model.dialects import Dialect, Grouped, Hold, Native
@@ -21,12 +20,12 @@ from labs.model.server import Bounds
 LATE = Bounds(pods=1, crashes=0, actions=1, lag=1, cache_lag=1, finish=False)
 RESTARTED = replace(CORDONED, crashes=0)
 REFUSED = replace(LATE, held=True, idle=True, kinds=frozenset({"refuse"}))
-_users_among = binding.users_among
+_users_among = verdict.users_among
 _left_at_fence = release.left_at_fence
 
 
-def uncounted(ignored: Reason) -> Callable[..., binding.Users]:
-    def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> binding.Users:
+def uncounted(ignored: Reason) -> Callable[..., verdict.Users]:
+    def users(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> verdict.Users:
         pods = _users_among(snapshot, reason, consumers)
         return replace(pods, binding=[]) if reason is ignored else pods
 

@@ -240,28 +240,28 @@ MUTANTS = (
     ),
     Mutant(
         "forget when the entry of a pod was removed",
-        "claimctl.reservation.users.binding",
+        "claimctl.reservation.users.blockers",
         "closed_age",
         "seen.entry_age.get(pod.metadata.uid, seen.watched_age)",
         "seen.watched_age",
     ),
     Mutant(
         "forget that devices may have to be made ready",
-        "claimctl.reservation.users.binding",
+        "claimctl.reservation.users.blockers",
         "binding_seconds",
         "_may_wait_for_devices(snapshot, pod)",
         "False",
     ),
     Mutant(
         "take out the entry of a pod that a scheduler listed",
-        "claimctl.reservation.users.binding",
+        "claimctl.reservation.users.blockers",
         "entries_to_take_out",
         "consumers.removable & _yielding(reason, consumers)",
         "frozenset(snapshot.listed_uids & consumers.pending.keys())",
     ),
     Mutant(
         "let a hold that is asked to go and a pod that it keeps out wait for each other",
-        "claimctl.reservation.users.binding",
+        "claimctl.reservation.users.blockers",
         "_yielding",
         "frozenset(consumers.stuck)",
         "frozenset()",
@@ -269,7 +269,7 @@ MUTANTS = (
     *(
         Mutant(
             f"ignore pods that may be bound: {reason}",
-            "claimctl.reservation.users.binding",
+            "claimctl.reservation.users.blockers",
             "users_among",
             "(deleting or not is_open(snapshot, pod))",
             f"reason != {reason!r} and (deleting or not is_open(snapshot, pod))",
@@ -277,7 +277,7 @@ MUTANTS = (
         for reason in ("Withdrawn", "ClaimDeleted", "WorkloadRecreated", "Reallocated")
     ),
 )
-"""tests/unit/reservation/test_binding.py has the case for HoldYielded, which takes 256 pods."""
+"""The case of HoldYielded, which takes 256 pods, is in test_blockers_binding.py."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -34,13 +34,12 @@ from claimctl.reservation.facts.decision import (
     WriteStatus,
 )
 from claimctl.reservation.facts.memory import Arrivals, Memory, Openings
-from claimctl.reservation.facts.pods import is_done
+from claimctl.reservation.facts.pods import evicts_a_pod, is_done
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Evidence, Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import may_concern
 from claimctl.reservation.facts.workloads import WorkloadState
-from claimctl.reservation.users.waiting import evicts_a_pod
 from claimctl.wire.claims import Reference, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import Condition
 from claimctl.wire.nodes import Node

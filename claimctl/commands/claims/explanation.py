@@ -26,7 +26,7 @@ from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
-from claimctl.reservation.facts.pods import claim_names
+from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
@@ -36,9 +36,7 @@ from claimctl.reservation.facts.workloads import (
     observe,
     orphaned_replica_sets_of,
 )
-from claimctl.reservation.users.binding import PENDING_PODS_GIVE_WAY
-from claimctl.reservation.users.blockers import blockers
-from claimctl.reservation.users.waiting import evicts_a_pod
+from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire.claims import Reference
 from claimctl.wire.coordination import renewed_at

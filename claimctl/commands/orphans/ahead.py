@@ -6,7 +6,7 @@ only if the claim lists nobody else (PostFilter), and kube-controller-manager (K
 pending pod.
 
 A scheduler may be binding such a pod without another write to the claim (see
-``reservation.users.binding``). So the claim has to stay allocated until the binding time after
+``reservation.users.blockers``). So the claim has to stay allocated until the binding time after
 the entries have left is over, also if its last other pod ends meanwhile. A guard in the list does
 that: an entry of a kind that does not exist, with the claim's own UID. Controllers leave what they
 do not know. A run that is cut off leaves the guard, and the next run goes on from there.
@@ -19,7 +19,7 @@ from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import left_ahead
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users.binding import longest_binding_left
+from claimctl.reservation.users.blockers import longest_binding_left
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod

@@ -18,7 +18,7 @@ from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.pods import Consumers, claim_names, is_done
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.references import is_tombstone
-from claimctl.reservation.users.binding import binding_seconds
+from claimctl.reservation.users.blockers import binding_seconds
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta, OwnerReference, find_condition

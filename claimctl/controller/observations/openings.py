@@ -1,4 +1,4 @@
-"""Since when each claim is closed to pods (see ``reservation.users.binding``), and which pods it
+"""Since when each claim is closed to pods (see ``reservation.users.blockers``), and which pods it
 has listed.
 
 Each version of a claim is one watch event, so nothing is missed while the watch goes on. A LIST may

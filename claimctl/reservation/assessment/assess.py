@@ -22,8 +22,7 @@ from claimctl.reservation.facts.references import LIMIT, is_pod, is_pod_group, i
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
-from claimctl.reservation.users.binding import is_open, longest_binding_left
-from claimctl.reservation.users.blockers import blockers
+from claimctl.reservation.users.blockers import blockers, is_open, longest_binding_left
 from claimctl.reservation.users.withdrawal import hold_has_left
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 

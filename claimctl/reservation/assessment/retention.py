@@ -15,7 +15,6 @@ from claimctl.reservation.facts.references import (
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
-from claimctl.reservation.users.waiting import stuck_since
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import (
@@ -264,7 +263,7 @@ def _give_up_if_unreachable(
     if held.name in snapshot.asked_to_reallocate:
         usable = not snapshot.allocated or bool(pods.bound)
         return None if usable else present.release(Reason.REALLOCATED)
-    since = stuck_since(snapshot) if pods.stuck else None
+    since = snapshot.stuck_since
     timeout = held.reservation.spec.reallocate_timeout_seconds
     if since is None or timeout is None:
         return None

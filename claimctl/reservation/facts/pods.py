@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from claimctl.reservation.facts.references import is_pod, tombstone
-from claimctl.wire.claims import Reference
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import find_condition
 from claimctl.wire.pods import (
     ContainerStatus,
@@ -20,6 +20,9 @@ from claimctl.wire.pods import (
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"
 """The condition and reason that PodGC sets on a pod whose node is gone (since Kubernetes 1.26)."""
+
+_EVICTED = "DeletionByDeviceTaintManager"
+"""The reason of the condition that KCM sets on a pod before it evicts the pod from a device."""
 
 
 def claim_names(pod: Pod) -> frozenset[str]:
@@ -109,6 +112,17 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
     yield from pod.status.container_statuses
     yield from pod.status.init_container_statuses
     yield from pod.status.ephemeral_container_statuses
+
+
+def evicts_a_pod(claim: ResourceClaim, pods: Iterable[Pod]) -> bool:
+    """Whether a bound pod of the list shows that KCM evicts it from a device."""
+    listed = {entry.uid for entry in claim.status.reserved_for}
+    return any(
+        condition.type == DISRUPTED and condition.reason == _EVICTED
+        for pod in pods
+        if pod.metadata.uid in listed and is_bound(pod) and not is_done(pod)
+        for condition in pod.status.conditions
+    )
 
 
 @dataclass(frozen=True, slots=True)

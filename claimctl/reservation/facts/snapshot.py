@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from math import inf
 
@@ -30,6 +30,11 @@ from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import REALLOCATE_ANNOTATION, ClaimReservation, ForceDeletedPod
 from claimctl.wire.unreadable import Unreadable
+
+STUCK_SECONDS = 10.0
+"""After so many seconds, no pod of those that wait for the claim is about to be bound."""
+CLOCK_SKEW = timedelta(seconds=60)
+"""Clocks of different machines agree to within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +241,7 @@ class Snapshot:
 
         A hold would bring each new pod to the same device, since the scheduler looks at taints only
         when it allocates. A ResourceSlice shows its taints. The taint of a DeviceTaintRule shows in
-        the pods that it evicts (``users.waiting.evicts_a_pod``).
+        the pods that it evicts (``facts.pods.evicts_a_pod``).
         """
         if self.memory.evicting:
             return True
@@ -331,6 +336,48 @@ class Snapshot:
         """The names of the PodGroups whose pods share the claim."""
         groups = (group for group in self.groups if group.shares(self.name))
         return frozenset(group.metadata.name for group in groups)
+
+    @cached_property
+    def stuck_since(self) -> datetime | None:
+        """The time since which a pod has waited in vain for a claim without bound pods, or None.
+
+        The scheduler frees an unused claim at once for a pod that finds no node with it. A hold
+        forbids that. Why such a pod is unschedulable does not matter: its node is gone, full or
+        cordoned, the device is tainted, its binding failed, another claim of the pod is on another
+        node, or the pod has a selector of its own.
+
+        The time is not before the last consumer went, and not before the claim was allocated. An
+        allocation that has no time yet is new: the pod for which it was made is about to be bound.
+        A time that a wrong clock wrote does not count.
+        """
+        pods = self.consumers
+        if not self.allocated or pods.bound or not pods.stuck:
+            return None
+        allocation = self.claim.status.allocation if self.claim else None
+        statuses = [held.reservation.status for held in self.reservations]
+        given = allocation.allocation_timestamp if allocation else None
+        allocated = [given] if given else [status.allocation_time for status in statuses]
+        used = [
+            status.last_consumer_time
+            if held.unused_age is None
+            else self.now - timedelta(seconds=held.unused_age)
+            for held, status in zip(self.reservations, statuses, strict=True)
+        ]
+        times = [*filter(None, used), *(list(filter(None, allocated)) or [self.now])]
+        plausible = (time for time in times if time - self.now < CLOCK_SKEW)
+        return max([min(pods.stuck.values()), *plausible])
+
+    @cached_property
+    def until_in_vain(self) -> float | None:
+        """Seconds until pods wait in vain, so that none should be listed; 0 if they do now. None if
+        no pod waits so."""
+        asked, reservations = self.asked_to_reallocate, self.reservations
+        if any(held.name in asked and held.may_reallocate for held in reservations) or self.evicts:
+            return 0.0
+        since = self.stuck_since
+        if since is None:
+            return None
+        return max(STUCK_SECONDS - (self.now - since).total_seconds(), 0.0)
 
     @cached_property
     def group_names(self) -> frozenset[str]:

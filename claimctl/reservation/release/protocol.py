@@ -31,10 +31,12 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users.binding import (
+from claimctl.reservation.users.blockers import (
     entries_to_take_out,
+    is_foreign,
+    live_users,
+    no_room_for_finished,
 )
-from claimctl.reservation.users.blockers import is_foreign, live_users, no_room_for_finished
 from claimctl.text import listed
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference
 

@@ -19,7 +19,7 @@ that it gives up (Unreserve), and kube-controller-manager (KCM) the entry of a p
 does not show yet. The scheduler then lists the pod by itself.
 
 A pod listed ahead can be bound without a write to the claim, like a pod that the scheduler listed.
-``users.binding`` says what that means for a release.
+``users.blockers`` says what that means for a release.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.pods import failed_to_bind
 from claimctl.reservation.facts.references import LIMIT, is_pod, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
-from claimctl.reservation.users.waiting import until_in_vain
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import SchedulingPolicy
 from claimctl.wire.pods import Pod
@@ -60,7 +59,7 @@ def pods_to_list(
         return ()
     if not owners or not rules.list_ahead or snapshot.frozen or not snapshot.lists_each_pod:
         return ()
-    if until_in_vain(snapshot) == 0:
+    if snapshot.until_in_vain == 0:
         return ()
     waiting = [uid for uid in pending if uid not in listed]
     ages, crowded = snapshot.memory.arrivals.pod_age, len(pending) > rules.crowd
@@ -156,7 +155,7 @@ def entries_to_give_up(snapshot: Snapshot) -> GivenUp:
     # an entry that keeps the claim allocated, whatever becomes of pending pods
     if not any(map(is_workload, snapshot.no_pods)) and listed.isdisjoint(pods.bound):
         return GivenUp()
-    until = until_in_vain(snapshot)
+    until = snapshot.until_in_vain
     if until is not None:
         return GivenUp(after=until) if until > 0 else GivenUp(stale)
     needed = 0

@@ -1,20 +1,211 @@
-"""The blockers of a release: why a claim may not be released now."""
+"""The blockers of a release: who uses the claim, or may do so without another write to it.
+
+A scheduler uses the claim as it was when the scheduling of the pod began (PreFilter). If the claim
+was open to the pod then, the scheduler binds the pod without another write to the claim. That may
+take long: the scheduler's client waits for its rate limit, a volume is bound (up to 600 s), a
+device is made ready (binding conditions, up to 600 s), or a Permit plugin waits for the pod's gang.
+A claim is open to a pod if the list has one of these:
+
+- the pod;
+- the pod's PodGroup;
+- any entry that is no pod, if schedulers list no pod beside such entries (KEP-5194).
+
+So a pending pod counts as a consumer, whatever the reason of the release, until the binding time
+has passed since this process first saw the claim closed to the pod (by the fence, or by the claim's
+deletion). The time starts again with each process and after each gap in its watch. So it needs no
+wall clock, and does not depend on the age of the pod.
+
+claimctl takes out entries that it listed ahead, and those of several unschedulable pods that
+schedulers listed and never bound (``left_listed``). Such a pod may be in a scheduling cycle,
+whatever its condition says. So the binding time counts for it from then on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
-from claimctl.reservation.facts.pods import Consumers
+from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import LIMIT, describe, is_pod, is_tombstone
+from claimctl.reservation.facts.references import (
+    LIMIT,
+    describe,
+    is_pod,
+    is_pod_group,
+    is_tombstone,
+    is_workload,
+)
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
-from claimctl.reservation.users.binding import users_among
 from claimctl.reservation.users.ghosts import ghost_blockers, unseen_history
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference
 from claimctl.wire.pods import Pod
 from claimctl.wire.unreadable import Unreadable
+
+POLL_SECONDS = 5.0
+"""How often a scheduler looks at the conditions of devices, in seconds."""
+PENDING_PODS_GIVE_WAY = frozenset(
+    {
+        Reason.REALLOCATED,
+        Reason.HOLD_YIELDED,
+        Reason.WITHDRAWN,
+        Reason.CLAIM_DELETED,
+        Reason.WORKLOAD_RECREATED,
+    }
+)
+"""Reasons for which a claim is released although pods wait for it. For any other reason, pending
+pods count as consumers, except those that wait in vain."""
+
+
+def binding_seconds(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds for which a scheduler may still bind the pod after the claim was closed to it."""
+    rules, spec = snapshot.rules, pod.spec
+    slow = (
+        spec.scheduler_name not in ("", *rules.known_schedulers)
+        or any(volume.may_be_unbound for volume in spec.volumes)
+        or _may_be_of_gang(snapshot, pod)
+        or _may_wait_for_devices(snapshot, pod)
+    )
+    return max(rules.binding_seconds, rules.slow_binding_seconds if slow else 0.0)
+
+
+def _may_be_of_gang(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a scheduler may keep the pod waiting for its gang.
+
+    The Permit plugin of kube-scheduler for gangs waits for up to five minutes (GangScheduling,
+    Kubernetes 1.35). An unknown group of the pod may be a gang.
+    """
+    if pod.spec.workload_ref is not None:
+        return True
+    name = pod.spec.group_name
+    policies = [g.spec.scheduling_policy for g in snapshot.groups if g.metadata.name == name]
+    gangs = any(policy is not None and policy.gang is not None for policy in policies)
+    return bool(name) and (gangs or not policies)
+
+
+def _may_wait_for_devices(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a claim of the pod has binding conditions, or may get some when it is allocated.
+
+    The scheduler then asks every 5 s whether the claims are allocated and their conditions true. It
+    does not notice that a claim was allocated anew (DRADeviceBindingConditions, Kubernetes 1.34).
+    It gives the pod up if a device fails.
+    """
+    claim, polled = snapshot.claim, snapshot.memory.version_age >= 2 * POLL_SECONDS
+    if polled and claim is not None:
+        # the claim's driver reports that a device will not be ready for a pod
+        for device in claim.devices:
+            for condition in claim.status.reported(device):
+                if condition.status == "True" and (
+                    condition.type in device.binding_failure_conditions
+                ):
+                    return False
+    names = claim_names(pod)
+    claims = [claim if name == snapshot.name else snapshot.claims.get(name) for name in names]
+    if any(device.binding_conditions for known in claims if known for device in known.devices):
+        return True
+    allocated = [known is not None and known.status.allocation is not None for known in claims]
+    complete = all(allocated) and len(names) >= len(pod.spec.resource_claims)
+    return snapshot.binding_conditions and not complete
+
+
+def binding_left(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds for which a scheduler may still bind a pending pod without a write to the claim.
+
+    From the claim's deletion on, schedulers begin to schedule no pod with it, listed or not.
+    """
+    age = max(closed_age(snapshot, pod), snapshot.memory.deleting_age)
+    return max(binding_seconds(snapshot, pod) - age, 0.0)
+
+
+def longest_binding_left(snapshot: Snapshot) -> float:
+    """The same for all pending pods that the claim is closed to; 0 if there is none."""
+    pending = snapshot.consumers.pending.values()
+    closed = (pod for pod in pending if not is_open(snapshot, pod))
+    return max((binding_left(snapshot, pod) for pod in closed), default=0.0)
+
+
+def closed_age(snapshot: Snapshot, pod: Pod) -> float:
+    """Seconds since this process first saw the claim closed to the pod; 0 while it is open."""
+    seen = snapshot.memory.openings
+    if is_open(snapshot, pod):
+        return 0.0
+    ages = [
+        seen.watched_age,
+        seen.entry_age.get(pod.metadata.uid, seen.watched_age),
+        snapshot.dialect.unlisted_age(seen.holder_age),
+    ]
+    if group := pod.spec.group_name:
+        ages.append(seen.group_ages.get(group, inf))
+    return min(ages)
+
+
+def is_open(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a scheduler may bind the pod without a write to the claim, as the list is now."""
+    if pod.metadata.uid in snapshot.listed_uids or snapshot.admits_unlisted:
+        return True
+    group = pod.spec.group_name
+    return bool(group) and any(
+        is_pod_group(entry) and entry.name == group for entry in snapshot.no_pods
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The pods that block a release.
+
+    A pod to which the claim is still open is in none of the lists if the fence closes it.
+    """
+
+    using: list[Pod]
+    """Pods that use the claim."""
+    kept: list[Pod]
+    """Pods that have to give way, and that a scheduler listed. It may bind them at any moment."""
+    binding: list[Pod]
+    """Pods that have to give way, and that may still be bound although the claim is closed."""
+    binding_left: float = 0.0
+    """Seconds for which the last of them may be bound."""
+
+
+def users_among(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> Users:
+    """The pods that block a release, of the cache or of a live LIST."""
+    using, kept = list(consumers.bound.values()), []
+    binding: dict[str, tuple[Pod, float]] = {}
+    yielding = _yielding(reason, consumers)
+    out = entries_to_take_out(snapshot, reason, consumers)
+    deleting = snapshot.claim is not None and snapshot.claim.metadata.deleting
+    for uid, pod in consumers.pending.items():
+        if uid not in yielding:
+            using.append(pod)
+        elif uid in snapshot.listed_uids and uid not in out and not deleting:
+            kept.append(pod)
+        elif (deleting or not is_open(snapshot, pod)) and (left := binding_left(snapshot, pod)) > 0:
+            binding[uid] = pod, left
+    pods = [pod for pod, _ in binding.values()]
+    return Users(using, kept, pods, max((left for _, left in binding.values()), default=0.0))
+
+
+def _yielding(reason: Reason, consumers: Consumers) -> frozenset[str]:
+    """UIDs of the pending pods for which the release does not wait until they used the claim."""
+    if reason in PENDING_PODS_GIVE_WAY or consumers.shut_out:
+        return frozenset(consumers.pending)
+    return frozenset(consumers.stuck) | consumers.gated
+
+
+def entries_to_take_out(snapshot: Snapshot, reason: Reason, consumers: Consumers) -> frozenset[str]:
+    """UIDs of the pods whose entries the fence removes: those that have to give way, and whose
+    entries only claimctl removes.
+
+    Without a hold beside them they stay: the fence would empty the list, and the scheduler might
+    deallocate the claim (PostFilter). If such a pod is bound nevertheless during the wait after the
+    fence, kube-controller-manager lists it again.
+    """
+    claim = snapshot.claim
+    held = any(is_workload(entry) and not is_pod_group(entry) for entry in snapshot.no_pods)
+    if claim is None or claim.metadata.deleting or not held:
+        return frozenset()
+    return consumers.removable & _yielding(reason, consumers)
 
 
 def blockers(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Iterator[Blocker]:

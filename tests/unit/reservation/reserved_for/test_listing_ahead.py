@@ -15,7 +15,7 @@ from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Arrivals, Memory
 from claimctl.reservation.facts.pods import Consumers, failed_to_bind
 from claimctl.reservation.facts.references import LIMIT, is_tombstone
-from claimctl.reservation.facts.snapshot import Rules, Snapshot
+from claimctl.reservation.facts.snapshot import STUCK_SECONDS, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.reserved_for.listing_ahead import (
     BUSY_SECONDS,
@@ -24,7 +24,6 @@ from claimctl.reservation.reserved_for.listing_ahead import (
     entries_to_give_up,
     pods_to_list,
 )
-from claimctl.reservation.users.waiting import STUCK_SECONDS
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference

@@ -8,9 +8,9 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
+from claimctl.reservation.facts.pods import evicts_a_pod
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.waiting import evicts_a_pod, stuck_since
 from claimctl.wire.claims import (
     Device,
     DeviceTaint,
@@ -59,7 +59,7 @@ def stuck(name: str, *, nominated: str = "") -> Pod:
 
 def test_pods_are_stuck_only_while_unschedulable_and_no_pod_uses_the_claim() -> None:
     def since(*pods: Pod) -> datetime | None:
-        return stuck_since(seen(*pods))
+        return seen(*pods).stuck_since
 
     assert since(stuck("a")) == after(5)
     assert since(stuck("a"), pending("b")) == after(5)
@@ -167,7 +167,7 @@ def test_the_last_consumer_went_when_this_process_saw_it(
     )
     pods = (pending("a", unschedulable_at=after(-60)),)
     snapshot = replace_state(seen(*pods), reservations=(held,))
-    assert stuck_since(snapshot) == expected
+    assert snapshot.stuck_since == expected
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_time_that_a_clock_far_ahead_wrote_does_not_count(
         WorkloadState(WorkloadPhase.ACTIVE, "uid"),
     )
     snapshot = replace_state(seen(pending("a", unschedulable_at=after(-60))), reservations=(held,))
-    assert stuck_since(snapshot) == expected
+    assert snapshot.stuck_since == expected
 
 
 def test_devices_that_pods_cannot_use_are_given_up_after_the_timeout() -> None:

@@ -16,12 +16,12 @@ from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.reservation.users.binding import (
+from claimctl.reservation.users.blockers import (
     PENDING_PODS_GIVE_WAY,
     binding_left,
     entries_to_take_out,
+    users,
 )
-from claimctl.reservation.users.blockers import users
 from claimctl.wire.base import encode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodWorkloadReference
