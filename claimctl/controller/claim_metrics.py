@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
 from enum import StrEnum
 
 from claimctl.controller.keys import ClaimKey
@@ -31,29 +31,22 @@ class ClaimState(StrEnum):
     RELEASING = "releasing"
 
 
-class Places(StrEnum):
-    """How full the list of a claim is."""
-
-    FREE = "free"
-    NEARLY_FULL = "nearly-full"
-    FULL = "full"
-
-    @classmethod
-    def of(cls, count: int) -> Places:
-        if count >= LIMIT:
-            return cls.FULL
-        return cls.NEARLY_FULL if count >= NEAR_LIMIT else cls.FREE
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    state: ClaimState
-    kinds: tuple[str, ...]
-    dangling: int
-    unknown: int
-    """ClaimReservations whose workload's state is unknown."""
-    not_ready: int
-    places: Places
+Gauge = tuple[Metric, str, str]
+"""A metric, and the name and value of its label; '' for a metric without labels."""
+_NEARLY_FULL: Gauge = (Metric.CLAIMS_NEAR_LIMIT, "state", "nearly-full")
+_FULL: Gauge = (Metric.CLAIMS_NEAR_LIMIT, "state", "full")
+_NOT_READY: Gauge = (Metric.RESERVATIONS_NOT_READY, "", "")
+_DANGLING: Gauge = (Metric.DANGLING_REFERENCES, "", "")
+_UNKNOWN: Gauge = (Metric.UNKNOWN_WORKLOADS, "", "")
+"""ClaimReservations whose workload's state is unknown."""
+_ALWAYS: tuple[Gauge, ...] = (
+    *((Metric.CLAIMS, "state", state.value) for state in ClaimState),
+    _NEARLY_FULL,
+    _FULL,
+    _NOT_READY,
+    _DANGLING,
+    _UNKNOWN,
+)
 
 
 class ClaimMetrics:
@@ -61,45 +54,29 @@ class ClaimMetrics:
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
-        self._entries: dict[ClaimKey, _Entry] = {}
-        self._states: Counter[str] = Counter()
-        self._kinds: Counter[str] = Counter()
-        self._dangling = 0
-        self._unknown = 0
-        self._not_ready = 0
-        self._places: Counter[str] = Counter()
-        self._published: dict[tuple[str, ...], int] = {}
+        self._counts: dict[ClaimKey, Counter[Gauge]] = {}
+        self._totals: Counter[Gauge] = Counter()
+        self._published: dict[Gauge, int] = {}
 
-    def publish(self) -> None:
+    def publish(self, further: Iterable[Gauge] = ()) -> None:
         """Set every gauge that has changed; at first all, so that the zeros are published."""
-        for state in ClaimState:
-            self._set(Metric.CLAIMS, self._states[state], {"state": state})
-        for places in (Places.NEARLY_FULL, Places.FULL):
-            self._set(Metric.CLAIMS_NEAR_LIMIT, self._places[places], {"state": places.value})
-        self._set(Metric.RESERVATIONS_NOT_READY, self._not_ready, {})
-        self._set(Metric.DANGLING_REFERENCES, self._dangling, {})
-        self._set(Metric.UNKNOWN_WORKLOADS, self._unknown, {})
-
-    def _set(self, metric: Metric, value: int, labels: dict[str, str]) -> None:
-        key = (metric, *labels.values())
-        if self._published.get(key) != value:
-            self._published[key] = value
-            self._telemetry.gauge(metric, value, labels)
+        for gauge in (*_ALWAYS, *further):
+            metric, label, value = gauge
+            total = self._totals[gauge]
+            if self._published.get(gauge) != total:
+                self._published[gauge] = total
+                self._telemetry.gauge(metric, total, {label: value} if label else {})
 
     def count(self, key: ClaimKey, snapshot: Snapshot, decision: Decision) -> None:
         """Count the claim by its present state. A claim without reservation does not count."""
-        entry = _entry(snapshot, decision)
-        old = self._entries.pop(key, None)
-        if entry is not None:
-            self._entries[key] = entry
-        if old == entry:
-            return
-        for counted, step in ((old, -1), (entry, 1)):
-            if counted is not None:
-                self._add(counted, step)
-        self.publish()
-        for kind in sorted({*(old.kinds if old else ()), *(entry.kinds if entry else ())}):
-            self._set(Metric.RESERVATIONS, self._kinds[kind], {"workload_kind": kind})
+        new = _counts(snapshot, decision)
+        old = self._counts.pop(key, Counter())
+        if new:
+            self._counts[key] = new
+        if new != old:
+            self._totals.update(new)
+            self._totals.subtract(old)
+            self.publish(sorted({*old, *new}))
 
     def wrote(self, snapshot: Snapshot, write: Write, seen: Memories) -> None:
         """Measure the effect of a write that the observations have recorded."""
@@ -108,7 +85,8 @@ class ClaimMetrics:
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if not write.deallocate:
             self._measure_hold(snapshot, write, seen.allocated_age(key))
-            self._count_ahead(snapshot, write)
+            if ahead := listed_by(snapshot, write):
+                self._telemetry.add(Metric.PODS_LISTED_AHEAD, amount=len(ahead))
             return
         labels = {"reason": write.reason, "dialect": snapshot.rules.dialect}
         self._telemetry.add(Metric.RELEASES, labels)
@@ -128,32 +106,21 @@ class ClaimMetrics:
             seconds = (snapshot.now - allocation.allocation_timestamp).total_seconds()
         self._telemetry.observe(Metric.ALLOCATION_TO_HOLD_SECONDS, max(seconds, 0.0))
 
-    def _count_ahead(self, snapshot: Snapshot, write: WriteList) -> None:
-        if ahead := listed_by(snapshot, write):
-            self._telemetry.add(Metric.PODS_LISTED_AHEAD, amount=len(ahead))
 
-    def _add(self, entry: _Entry, step: int) -> None:
-        self._states[entry.state] += step
-        self._places[entry.places] += step
-        self._dangling += step * entry.dangling
-        self._unknown += step * entry.unknown
-        self._not_ready += step * entry.not_ready
-        for kind in entry.kinds:
-            self._kinds[kind] += step
-
-
-def _entry(snapshot: Snapshot, decision: Decision) -> _Entry | None:
+def _counts(snapshot: Snapshot, decision: Decision) -> Counter[Gauge]:
+    """What the claim adds to each gauge."""
+    counts: Counter[Gauge] = Counter()
     if not snapshot.reservations:
-        return None
-    kinds = tuple(sorted(held.reservation.spec.workload_ref.kind for held in snapshot.reservations))
-    return _Entry(
-        _state(snapshot, decision),
-        kinds,
-        len(snapshot.memory.dead_age),
-        sum(held.workload.phase is WorkloadPhase.UNKNOWN for held in snapshot.reservations),
-        sum(_is_not_ready(held, decision) for held in snapshot.reservations),
-        Places.of(len(snapshot.references)),
-    )
+        return counts
+    counts[Metric.CLAIMS, "state", _state(snapshot, decision).value] = 1
+    for held in snapshot.reservations:
+        counts[Metric.RESERVATIONS, "workload_kind", held.reservation.spec.workload_ref.kind] += 1
+        counts[_UNKNOWN] += held.workload.phase is WorkloadPhase.UNKNOWN
+        counts[_NOT_READY] += _is_not_ready(held, decision)
+    counts[_DANGLING] = len(snapshot.memory.dead_age)
+    if len(snapshot.references) >= NEAR_LIMIT:
+        counts[_FULL if len(snapshot.references) >= LIMIT else _NEARLY_FULL] = 1
+    return +counts
 
 
 def _is_not_ready(held: Held, decision: Decision) -> bool:

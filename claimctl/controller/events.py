@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from claimctl.controller.caches.informers import workload_resource
 from claimctl.controller.keys import WorkloadKey
@@ -12,10 +12,10 @@ from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
-from claimctl.wire.meta import Condition, ObjectMeta
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
-from claimctl.wire.workloads import CustomWorkload, Workload
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.workloads import Workload
 
 WARNINGS = frozenset(
     {
@@ -79,44 +79,28 @@ def announcements(
 ) -> tuple[Announcement, ...]:
     """The Events for a reservation's status that changes from ``old`` to ``new``.
 
-    There is one Event for each reason, even if several conditions have it. ``Ready`` is a summary
-    of the others, so it gets an Event only if the API server refuses what claimctl has to do.
+    A user must know about problems, and about holds and releases that are complete. Everything in
+    between is in the conditions. There is one Event for each reason, even if several conditions
+    have it. ``Ready`` is a summary of the others, so it gets an Event only if the API server
+    refuses what claimctl has to do.
     """
-    by_reason = {announcement.reason: announcement for announcement in _new_events(old, new)}
-    return tuple(by_reason.values())
-
-
-def _new_events(old: ClaimReservationStatus, new: ClaimReservationStatus) -> Iterator[Announcement]:
     before = {condition.type: (condition.status, condition.reason) for condition in old.conditions}
+    by_reason: dict[str, Announcement] = {}
     for condition in new.conditions:
         was = before.get(condition.type, ("", ""))
-        if was != (condition.status, condition.reason) and _worth(condition, was=was[0]):
-            yield _announcement(condition)
-
-
-def _worth(condition: Condition, *, was: str) -> bool:
-    """Whether a user must know: about problems, and about holds and releases that are complete.
-
-    Everything in between is in the conditions.
-
-    Args:
-        was: the condition's status before; '' if it is new.
-    """
-    if condition.reason in WARNINGS:
-        return True
-    if condition.type == ConditionType.READY or condition.status == was:
-        return False
-    new = condition.type == ConditionType.CONSISTENT and not was
-    return condition.status == "True" and not new
-
-
-def _announcement(condition: Condition) -> Announcement:
-    return Announcement(
-        type="Warning" if condition.reason in WARNINGS else "Normal",
-        reason=condition.reason,
-        note=condition.message,
-        action=_ACTIONS.get(condition.type, "Reconcile"),
-    )
+        if was == (condition.status, condition.reason):
+            continue
+        warning = condition.reason in WARNINGS
+        turned = condition.status == "True" and was[0] != "True"
+        begins = condition.type == ConditionType.CONSISTENT and not was[0]
+        if warning or (turned and not begins and condition.type != ConditionType.READY):
+            by_reason[condition.reason] = Announcement(
+                type="Warning" if warning else "Normal",
+                reason=condition.reason,
+                note=condition.message,
+                action=_ACTIONS.get(condition.type, "Reconcile"),
+            )
+    return tuple(by_reason.values())
 
 
 def announce(
@@ -128,7 +112,7 @@ def announce(
     """Record the Events of a reservation's new status on the objects whose users they concern."""
     held = next(known for known in snapshot.reservations if known.name == reservation.metadata.name)
     for announcement in announcements(reservation.status, status):
-        about = reservation_subject(held)
+        about = _subject(CLAIMRESERVATIONS, held.reservation.metadata)
         subjects = _subjects(announcement, held, snapshot.claim)
         note = f"ClaimReservation {held.name}: {announcement.note}"
         for subject in subjects:
@@ -146,22 +130,13 @@ def _subjects(
     Event about a finished release, because it has ended or is being deleted. If the reservation is
     being deleted, too, the claim gets that Event.
     """
-    of_claim = (claim_subject(claim),) if claim is not None else ()
+    of_claim = (_subject(RESOURCECLAIMS, claim.metadata),) if claim is not None else ()
     of_workload = (workload_subject(held),) if held.workload.exists else ()
     if announcement.type == "Warning":
         return of_claim + of_workload
     if announcement.action == _RELEASE:
         return of_claim if held.reservation.metadata.deleting else ()
     return of_workload
-
-
-def claim_subject(claim: ResourceClaim) -> ObjectReference:
-    return _subject(RESOURCECLAIMS.api_version, RESOURCECLAIMS.kind, claim.metadata)
-
-
-def reservation_subject(held: Held) -> ObjectReference:
-    meta = held.reservation.metadata
-    return _subject(CLAIMRESERVATIONS.api_version, CLAIMRESERVATIONS.kind, meta)
 
 
 def workload_subject(held: Held) -> ObjectReference:
@@ -177,13 +152,17 @@ def workload_subject(held: Held) -> ObjectReference:
 
 
 def subject_of(key: WorkloadKey, workload: Workload) -> ObjectReference:
-    if isinstance(workload, CustomWorkload):
-        return _subject(workload.api_version, key.kind, workload.metadata)
-    resource = workload_resource(key.api_group, key.kind)
-    return _subject(resource.api_version, resource.kind, workload.metadata)
+    resource = WORKLOADS.get((key.api_group, key.kind))
+    if resource is not None:
+        return _subject(resource, workload.metadata)
+    return _reference(workload.api_version, key.kind, workload.metadata)
 
 
-def _subject(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference:
+def _subject(resource: Resource[Any], meta: ObjectMeta) -> ObjectReference:
+    return _reference(resource.api_version, resource.kind, meta)
+
+
+def _reference(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference:
     return ObjectReference(
         api_version=api_version,
         kind=kind,

@@ -14,7 +14,7 @@ from typing import Any
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.orphans.judge import references_to_read
 from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
-from claimctl.controller.caches.transforms import owning
+from claimctl.controller.caches.informers import owning
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, UnknownKind

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from claimctl.controller.caches.kinds import KindCache
-from claimctl.controller.caches.transforms import naming_a_claim, owning, special_devices
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Change, Informer
@@ -18,6 +19,7 @@ from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.workloads import named_claims
 from claimctl.reservation.kinds.judging import judged
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
+from claimctl.wire.placement import NO_EXECUTE
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
@@ -65,6 +67,31 @@ PoolKey = tuple[str, str]
 """Driver and name of a pool."""
 Handler = Callable[[Change[PodGroup]], None]
 UnreadHandler = Callable[[Unreadable, bool], None]
+
+
+def owning(claim: ResourceClaim) -> ResourceClaim:
+    """The claim with copies of its undecoded parts.
+
+    The undecoded parts are views into the received bytes. Without copies, one claim would keep a
+    whole page of a list in memory.
+    """
+    entries = tuple(
+        replace(entry, fields_v1=entry.fields_v1.copy()) for entry in claim.metadata.managed_fields
+    )
+    metadata = replace(claim.metadata, managed_fields=entries)
+    status = replace(claim.status, devices=claim.status.devices.copy())
+    return replace(claim, metadata=metadata, status=status)
+
+
+def special_devices(piece: ResourceSlice) -> ResourceSlice | None:
+    """The slice with its devices that evict pods, or that the scheduler waits for; None without."""
+    devices = tuple(
+        device
+        for device in piece.spec.devices or ()
+        if device.has_binding_conditions
+        or any(taint.effect == NO_EXECUTE for taint in device.all_taints)
+    )
+    return replace(piece, spec=replace(piece.spec, devices=devices)) if devices else None
 
 
 class GroupCache:
@@ -155,7 +182,9 @@ class Caches:
         }
         self.groups = GroupCache(lambda: informer(PODGROUPS, indexes={BY_CLAIM: _group_claims}))
         self.replica_sets: Informer[ReplicaSet] = informer(
-            REPLICASETS, keep=naming_a_claim, indexes={BY_CLAIM: _template_claims}
+            REPLICASETS,
+            keep=lambda made: made if named_claims(made.spec.template) else None,
+            indexes={BY_CLAIM: _template_claims},
         )
         self.kind_rules: Informer[WorkloadKind] = informer(WORKLOADKINDS)
         self.kinds = KindCache(

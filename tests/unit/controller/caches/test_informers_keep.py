@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 
-from claimctl.controller.caches.transforms import owning
+from claimctl.controller.caches.informers import owning
 from claimctl.kube.codec import decode_page
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
