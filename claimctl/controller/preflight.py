@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -69,7 +69,8 @@ async def check_served(client: Client) -> None:
         raise NotReady(f"the cluster does not serve {resource.plural} of {resource.api_version}")
 
 
-GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("list", "watch"))
+_READ_VERBS = ("list", "watch")
+GROUP_READS = tuple(Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in _READ_VERBS)
 GROUP_WRITES = tuple(
     Right(verb, PODGROUPS.group, PODGROUPS.plural) for verb in ("get", "create", "patch", "delete")
 )
@@ -106,7 +107,9 @@ async def check_rights(
     Raises:
         NotReady: reading is forbidden; the message names verb and resource.
     """
-    reads, writes = _wanted(binding=binding, groups=groups)
+    rights = wanted_rights(binding=binding, groups=groups)
+    reads = [right for right in rights if right.verb in _READ_VERBS]
+    writes = [right for right in rights if right.verb not in _READ_VERBS]
     try:
         unread = [right for right in reads if not await _allowed(client, right)]
         unwritten = [right for right in writes if not await _allowed_in(client, right, namespaces)]
@@ -120,27 +123,16 @@ async def check_rights(
 
 
 def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
-    """All rights of the controller."""
-    reads, writes = _wanted(binding=binding, groups=groups)
-    return (*reads, *writes)
-
-
-def _wanted(*, binding: bool, groups: bool) -> tuple[tuple[Right, ...], tuple[Right, ...]]:
-    """The rights of the controller: reads and writes."""
-    writes = (*WRITES, *((BINDING,) if binding else ()), *(GROUP_WRITES if groups else ()))
-    return (*_reads(), *(GROUP_READS if groups else ())), writes
+    """All rights of the controller, those to read first."""
+    reads = (Right(verb, item.group, item.plural) for item in WATCHED for verb in _READ_VERBS)
+    group_reads, group_writes = (GROUP_READS, GROUP_WRITES) if groups else ((), ())
+    return (*reads, *group_reads, *WRITES, *((BINDING,) if binding else ()), *group_writes)
 
 
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
     """The rights of the controller that the caller lacks, by SelfSubjectAccessReview."""
     rights = wanted_rights(binding=binding, groups=groups)
     return tuple([str(right) for right in rights if not await _allowed(client, right)])
-
-
-def _reads() -> Iterator[Right]:
-    for resource in WATCHED:
-        yield Right("list", resource.group, resource.plural)
-        yield Right("watch", resource.group, resource.plural)
 
 
 async def _allowed(client: Client, right: Right, namespace: str = "") -> bool:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.controller.keys import ClaimKey
-from claimctl.controller.observations.status_times import OUT_OF_STEP_SECONDS, RecordedTimes
+from claimctl.controller.observations.claims import OUT_OF_STEP_SECONDS, RecordedTimes
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
 from tests.support.builders import CLAIM, NAMESPACE, NOW, after, reservation
 from tests.support.hand_clock import HandClock
