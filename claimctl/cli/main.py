@@ -186,7 +186,3 @@ _FLAGS_OF_COMMANDS = ("-n", "--namespace", "-A", "--context", "--kubeconfig", "-
 def main() -> None:
     program = PurePath(sys.argv[0]).name
     sys.exit(run(sys.argv[1:], program.replace("kubectl-", "kubectl ")))
-
-
-if __name__ == "__main__":
-    main()

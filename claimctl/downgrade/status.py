@@ -215,6 +215,8 @@ def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -
             text = f"run `{command}`"
             if blocked:
                 return f"solve the blocked claims, then {text}", command
+            if look.plan is None and look.served is False and not look.used:
+                return f"nothing{_NO_USE}, and it is off; to end the holds too, {text}", ""
             return text, command
         case DowngradeStep.SWITCH_OFF_SCHEDULERS:
             both = "the scheduler and in kube-controller-manager"

@@ -243,7 +243,7 @@ def _played_inside(assets: Path) -> int | None:
         return None
     try:
         find_tools(assets)
-        return enclosure.enclosed("claimctl.cli.main", sys.argv[1:])
+        return enclosure.enclosed("claimctl", sys.argv[1:])
     except CannotStart as error:
         raise CommandFailed(f"--nodes: {error}") from error
 

@@ -95,7 +95,7 @@ class Containers:
         file = self.directory / f"{uid}.kubeconfig"
         file.write_text(await self._kubeconfig(pod))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "claimctl.cli.main", *await self._mounted(client, pod)),
+            *(sys.executable, "-m", "claimctl", *await self._mounted(client, pod)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

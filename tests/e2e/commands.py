@@ -63,7 +63,7 @@ async def claimctl(*arguments: str, stdin: str | None = None, seconds: float = S
 
 
 def command_line(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "claimctl.cli.main", *arguments)
+    return (sys.executable, "-m", "claimctl", *arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class Kubectl:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "claimctl.cli.main", "demo", "cluster", *arguments]
+    return [sys.executable, "-m", "claimctl", "demo", "cluster", *arguments]
 
 
 @contextmanager

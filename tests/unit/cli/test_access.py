@@ -204,7 +204,7 @@ def test_a_server_that_never_answers_is_given_up_after_the_request_timeout(confi
     with silent() as url:
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "claimctl.cli.main", "get", "--kubeconfig", config),
+                *(sys.executable, "-m", "claimctl", "get", "--kubeconfig", config),
                 *("--server", url, "--request-timeout", "300ms"),
             ],
             capture_output=True,

@@ -119,7 +119,7 @@ def test_kubectl_gets_a_line_for_each_and_a_directive(kubeconfig: str) -> None:
 def test_a_shell_gets_them_too(kubeconfig: str) -> None:
     words = "claimctl get -n ml s"
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl.cli.main"],
+        [sys.executable, "-m", "claimctl"],
         env={
             **os.environ,
             "KUBECONFIG": kubeconfig,

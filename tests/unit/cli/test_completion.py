@@ -40,7 +40,7 @@ def test_the_script_for_powershell_asks_claimctl(capsys: pytest.CaptureFixture[s
 )
 def test_commands_options_and_values_are_completed(words: str, answer: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl.cli.main"],
+        [sys.executable, "-m", "claimctl"],
         env={
             **os.environ,
             VARIABLE: "complete_bash",

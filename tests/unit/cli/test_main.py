@@ -157,7 +157,7 @@ def test_debug_prints_the_traceback_of_an_error(
 
 def test_it_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "claimctl.cli.main", "doctor", "version", "--client"],
+        [sys.executable, "-m", "claimctl", "doctor", "version", "--client"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -168,7 +168,7 @@ def test_it_runs_as_a_module() -> None:
 
 def test_a_reader_that_goes_away_makes_no_noise() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m claimctl.cli.main --help | true",
+        f"{sys.executable} -m claimctl --help | true",
         shell=True,
         capture_output=True,
         text=True,
@@ -188,7 +188,7 @@ def test_a_reader_that_goes_away_makes_no_noise() -> None:
 )
 def test_an_output_that_takes_nothing_is_one_line(redirection: str, line: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m claimctl.cli.main doctor version --client {redirection}",
+        f"{sys.executable} -m claimctl doctor version --client {redirection}",
         shell=True,
         capture_output=True,
         text=True,

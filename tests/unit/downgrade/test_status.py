@@ -209,6 +209,12 @@ def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
     assert blocked.todo == f"solve the blocked claims, then run `{report.command}`"
 
 
+def test_without_the_feature_nothing_has_to_be_prepared() -> None:
+    report = judge(look(TO_PREPARE, **HOLD))
+    assert report.todo.startswith("nothing: no claim depends on the feature, and it is off")
+    assert report.command == ""
+
+
 def test_the_last_line_names_the_way_back_if_there_is_a_record() -> None:
     assert "claimctl downgrade-restore" in judge(look(LISTED, plan=plan(), served=False)).todo
     assert "claimctl downgrade-restore" not in judge(look(**HOLD)).todo
