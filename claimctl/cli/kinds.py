@@ -147,14 +147,19 @@ class KindReader:
         state = custom_state(kind.rule, workload, makers, recorded, confirmed=True)
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
-            left = await self._children(kind, namespace, root)
+            claim = "" if state.exists else reservation.spec.resource_claim_name
+            left = await self._children(kind, namespace, root, claim)
         return with_children(kind.rule, state, recorded, left), kind.resource
 
-    async def _children(self, kind: KindState, namespace: str, root: str) -> tuple[str, ...] | str:
+    async def _children(
+        self, kind: KindState, namespace: str, root: str, claim: str
+    ) -> tuple[str, ...] | str:
         for child in kind.rule.children:
             await self.state(child)
         try:
-            return await children_left(self._client, self._states, kind, namespace, root)
+            return await children_left(
+                self._client, self._states, kind, namespace, root, orphans_with=claim
+            )
         except (Forbidden, UnreadableObject) as error:
             return str(error)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from claimctl.controller.caches.kinds import KindState
 from claimctl.kube.client import Client
@@ -14,13 +17,24 @@ from claimctl.wire.workloads import CustomWorkload
 
 
 async def children_left(
-    client: Client, states: Mapping[Kind, KindState], state: KindState, namespace: str, uid: str
+    client: Client,
+    states: Mapping[Kind, KindState],
+    state: KindState,
+    namespace: str,
+    uid: str,
+    *,
+    orphans_with: str = "",
 ) -> tuple[str, ...]:
     """The children of a workload, and their children, that may still make pods.
 
     A child that is being deleted makes none, nor does one that is idle or has ended by the rule of
     its own kind. A child without a rule counts for as long as it exists. Owners are compared by
     UID, so the workload may be gone.
+
+    Args:
+        orphans_with: the name of the claim, for a workload that is gone. A deletion with
+            cascade=orphan leaves children without a controller; of these, the ones count that name
+            the claim.
 
     Raises:
         KubeError: a kind cannot be listed.
@@ -33,7 +47,8 @@ async def children_left(
         if resource is not None:
             listed = await client.list(resource, namespace)
             objects += [(kind, child) for child in listed.items]
-    family, grows = {uid}, True
+    orphans = {child.metadata.uid for _, child in objects if _is_orphan(child, orphans_with)}
+    family, grows = {uid} | orphans, True
     while grows:
         new = {child.metadata.uid for _, child in objects if family & _owners(child)} - family
         family, grows = family | new, bool(new)
@@ -49,6 +64,21 @@ async def children_left(
 
 def _owners(child: CustomWorkload) -> set[str]:
     return {owner.uid for owner in child.metadata.owner_references}
+
+
+def _is_orphan(child: CustomWorkload, claim: str) -> bool:
+    """Whether the object has no controller and names the claim, wherever its pod template is."""
+    if not claim or child.metadata.controller() is not None or not bytes(child.spec):
+        return False
+    return _names(msgspec.json.decode(child.spec), claim)
+
+
+def _names(value: Any, claim: str) -> bool:
+    if isinstance(value, dict):
+        return value.get("resourceClaimName") == claim or any(
+            _names(part, claim) for part in value.values()
+        )
+    return isinstance(value, list) and any(_names(part, claim) for part in value)
 
 
 def _rule(states: Mapping[Kind, KindState], kind: Kind) -> Rule | None:

@@ -133,7 +133,7 @@ class Investigator:
                 case ConfirmWorkload():
                     findings = await self._confirm_workload(snapshot, need.reference, findings)
                 case ListChildren():
-                    left = await self._children(snapshot.namespace, need.reference)
+                    left = await self._children(snapshot, need)
                     children = {**findings.children, need.reference.uid: left}
                     findings = replace(findings, children=children)
                 case ListLivePods():
@@ -213,14 +213,21 @@ class Investigator:
             return await self._client.get(served, reference.name, snapshot.namespace)
         return None
 
-    async def _children(self, namespace: str, reference: Reference) -> tuple[str, ...] | str:
+    async def _children(self, snapshot: Snapshot, need: ListChildren) -> tuple[str, ...] | str:
         """What is left of the objects that the workload made, by LISTs that begin now."""
-        kinds = self._kinds
+        kinds, reference = self._kinds, need.reference
         state = kinds.of(self._resource(reference)) if kinds is not None else None
         if kinds is None or state is None:
             return f"{reference.resource}.{reference.api_group} is not served"
         try:
-            return await children_left(self._client, kinds.states, state, namespace, reference.uid)
+            return await children_left(
+                self._client,
+                kinds.states,
+                state,
+                snapshot.namespace,
+                reference.uid,
+                orphans_with=snapshot.name if need.gone else "",
+            )
         except (Forbidden, UnreadableObject) as error:
             return f"cannot look for what {state.rule.kind} {reference.name} made: {error}"
 

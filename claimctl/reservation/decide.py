@@ -257,7 +257,8 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
         if workload.is_over and workload.children is None:
             # pods that use the claim hold it anyway
             if snapshot.allocated and not snapshot.consumers.count:
-                yield ListChildren(replace(held.reference_to_any, uid=workload.root))
+                root = replace(held.reference_to_any, uid=workload.root)
+                yield ListChildren(root, gone=not workload.exists)
             continue
         cached = held.reference
         doubtful = workload.exists and not workload.confirmed

@@ -247,6 +247,30 @@ async def test_children_that_are_left_keep_the_claim(stage: Stage) -> None:
     await stage.until_released()
 
 
+@both
+async def test_a_job_whose_jobset_was_deleted_without_it_keeps_the_claim_between_its_pods(
+    stage: Stage,
+) -> None:
+    """The Job has no controller any more, and for now no pod that uses the claim."""
+    await define(stage, JOBSETS)
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    made = await begin(stage, JOBSETS)
+    await make_job(stage, made, JOBSETS, "train-0")
+    await holding(stage, "jobsets/train")
+    await stage.until_running(1)
+    gated = manifests.job("train-1", pods=1)
+    gated["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "acme.example/wait"}]
+    await stage.create(JOBS, owned(gated, made, JOBSETS))
+    await stage.delete(JOBSETS, "train", propagation="Orphan")
+    await stage.until(lambda: stage.gone(JOBSETS, "train"), "the JobSet is gone")
+    await stage.delete(JOBS, "train-0", propagation="Background")
+    await alone(stage, "jobsets/train")
+    assert (await message(stage, "Released")).endswith("are left: Job train-1")
+    await stage.delete(JOBS, "train-1", propagation="Background")
+    await stage.until_released()
+
+
 def elsewhere(name: str) -> dict[str, Any]:
     """A Job whose pod finds no node and names another claim."""
     body = manifests.job(name, pods=1)

@@ -36,6 +36,7 @@ class ListChildren:
     """
 
     reference: Reference
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

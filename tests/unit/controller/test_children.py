@@ -14,16 +14,21 @@ from tests.support.claim_server import Server
 TRAIN = shipped_rules()["trainer.kubeflow.org", "TrainJob"]
 
 
-async def left(client: Client) -> tuple[str, ...]:
-    return await children_left(client, {}, KindState(TRAIN), "ml", "u-root")
+async def left(client: Client, orphans_with: str = "") -> tuple[str, ...]:
+    kind = KindState(TRAIN)
+    return await children_left(client, {}, kind, "ml", "u-root", orphans_with=orphans_with)
 
 
-async def job(client: Client, name: str, owner: str, **spec: Any) -> str:
-    reference = {"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": owner}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}
+async def job(client: Client, name: str, owner: str = "", claim: str = "", **spec: Any) -> str:
+    reference = {"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": owner, "controller": True}
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "a", "image": "a"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}] if claim else [],
+    }
     body = {
-        "metadata": {"name": name, "ownerReferences": [reference]},
-        "spec": {"template": template, **spec},
+        "metadata": {"name": name, "ownerReferences": [reference] if owner else []},
+        "spec": {"template": {"spec": pod}, **spec},
     }
     made: str = (await client.create(JOBS, body, "ml")).metadata.uid
     return made
@@ -48,3 +53,13 @@ async def test_children_count_by_their_owners_and_the_rule_of_their_kind() -> No
             resource_version=version,
         )
     assert await left(client) == ()
+
+
+async def test_an_orphan_counts_if_the_workload_is_gone_and_it_names_the_claim() -> None:
+    client = Server.started("ml").client
+    await job(client, "orphan", claim="slice")
+    await job(client, "suspended", claim="slice", suspend=True)
+    await job(client, "with-another-claim", claim="other")
+    await job(client, "of-another", "u-other", claim="slice")
+    assert await left(client) == ()
+    assert await left(client, orphans_with="slice") == ("Job orphan",)
