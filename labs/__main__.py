@@ -11,6 +11,7 @@ LABS = {
     "model": ("model.lab", "try every order of events within small bounds"),
     "torture": ("torture.lab", "play random schedules and faults on kube-in-process"),
     "torture-mutants": ("torture.mutants", "plant known bugs in claimctl; torture must catch each"),
+    "kinds": ("kinds.lab", "play random rules of a kind, lies of its status, and lost rights"),
     "histories": ("torture.histories", "compare what claimctl does before and after a change"),
     "torture-real": ("torture_real.lab", "play schedules while real servers are killed"),
     "torture-nodes": ("torture_nodes.lab", "random users and random kills on real nodes"),

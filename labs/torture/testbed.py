@@ -200,7 +200,7 @@ class Testbed:
 
 
 @cache
-def _definitions() -> list[dict[str, Any]]:
+def crds_without_rules() -> list[dict[str, Any]]:
     return [_without_rules(definition) for definition in definitions()]
 
 
@@ -218,7 +218,7 @@ async def opened(options: ClusterOptions) -> Testbed:
     """Start a cluster with claimctl's CRDs and the namespaces in use."""
     cluster = Cluster(options, LoopClock(NOW))
     await cluster.start()
-    for definition in _definitions():
+    for definition in crds_without_rules():
         cluster.admin.create("customresourcedefinitions", definition)
     for name in (NAMESPACE, "claimctl-system"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
@@ -339,9 +339,14 @@ def history(cluster: Cluster, since: int) -> Iterator[str]:
     """The history for people, one line for each revision."""
     for revision in cluster.history(since):
         if revision.plural not in ("events", "leases"):
-            actor = revision.actor.rpartition(":")[2]
-            summary = _summary(revision.plural, revision.name, revision.object())
-            yield f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {summary}"
+            yield line_of(revision)
+
+
+def line_of(revision: Revision) -> str:
+    """One revision for people."""
+    actor = revision.actor.rpartition(":")[2]
+    summary = _summary(revision.plural, revision.name, revision.object())
+    return f"{revision.number:5} t={revision.at:8.3f} {actor:24} {revision.verb:7} {summary}"
 
 
 def _summary(plural: str, name: str, obj: dict[str, Any]) -> str:

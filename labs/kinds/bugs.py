@@ -1,0 +1,59 @@
+"""Bugs that the schedules must find, each planted by ``labs.torture.planting``."""
+
+from __future__ import annotations
+
+from labs.torture.planting import Mutant
+
+JUDGE = "claimctl.reservation.kinds.rules"
+BUGS = (
+    Mutant(
+        "take an expression that fails for true",
+        JUDGE,
+        "_answer",
+        'problems.append(f"{field} {error}"); return None',
+        "return True",
+    ),
+    Mutant("believe a status that is behind", JUDGE, "_answer", "reads_status(source)", "False"),
+    Mutant(
+        "take what a rule does not say for idle",
+        "claimctl.reservation.facts.workloads",
+        "_phase",
+        "WorkloadPhase.UNKNOWN",
+        "WorkloadPhase.IDLE",
+    ),
+    Mutant(
+        "take a kind that is not served for one without objects",
+        "claimctl.controller.live_reads",
+        "Investigator._confirm_workload",
+        "await self._as_served(resource, snapshot, reference) if custom else None",
+        "None",
+    ),
+    Mutant(
+        "believe a cache that no watch keeps fresh",
+        "claimctl.controller.caches.kinds",
+        "KindCache.problem",
+        "isinstance(informer.trouble, Forbidden | NotFound)",
+        "False",
+    ),
+    Mutant(
+        "forget the children of a workload that is over",
+        "claimctl.reservation.facts.custom_workloads",
+        "with_children",
+        "state.is_over and root and rule.children",
+        "False",
+    ),
+    Mutant(
+        "take children that cannot be listed for none",
+        "claimctl.reservation.facts.custom_workloads",
+        "with_children",
+        "return replace(state, phase=WorkloadPhase.UNKNOWN, problem=left)",
+        "return replace(state, root=root, children=())",
+    ),
+    Mutant(
+        "free devices under a pod",
+        "claimctl.reservation.users.blockers",
+        "blockers",
+        "users(snapshot, reason, snapshot.consumers)",
+        "()",
+    ),
+)

@@ -1,0 +1,71 @@
+"""A small part of the schedules in every test run; the date selects the part."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from labs.kinds.bugs import BUGS
+from labs.kinds.grammar import ATOMS, EMPTY, RandomRule, Says
+from labs.kinds.judge import Sample, is_justified
+from labs.kinds.playing import play
+from labs.torture.planting import Mutant
+
+ROOT = Path(__file__).parents[2]
+SEEDS, PARTS = 25, 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_todays_schedules_free_no_device_without_a_reason(part: int) -> None:
+    given = os.environ.get("TORTURE_DAY")
+    day = int(given) if given else datetime.datetime.now(datetime.UTC).toordinal()
+    first = (day * PARTS + part) * SEEDS
+    for seed in range(first, first + SEEDS):
+        played = play(seed)
+        assert played.good, played.shown()
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_bug_changes_one_place(bug: Mutant) -> None:
+    spec = find_spec(bug.module)
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).read_text(encoding="utf-8")
+    assert ast.dump(bug.planted(ast.parse(source))) != ast.dump(ast.parse(source))
+
+
+def test_a_planted_bug_is_found() -> None:
+    bug = "take an expression that fails for true"
+    command = (sys.executable, "-m", "labs", "kinds", "--schedules", "60", "--bug", bug)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "without a reason" in done.stdout
+
+
+def test_the_judge_knows_what_a_rule_says() -> None:
+    done = RandomRule(ended=ATOMS[1])
+    assert done.says(EMPTY) is Says.UNKNOWN
+    assert done.says({"metadata": {}, "status": {"phase": "Running"}}) is Says.WANTED
+    over = {"metadata": {"generation": 2}, "status": {"phase": "Done", "observedGeneration": 2}}
+    assert done.says(over) is Says.OVER
+    assert done.says(over | {"metadata": {"generation": 3}}) is Says.WANTED
+
+
+def test_a_release_needs_a_reason_that_lasted() -> None:
+    hold = (("WhileRunning", 20.0),)
+    wanted = Sample(0.0, ((Says.WANTED, False),), hold)
+    idle = Sample(100.0, ((Says.IDLE, False),), hold)
+    over = Sample(100.0, ((Says.OVER, False),), hold)
+    assert not is_justified([wanted], 500.0)
+    assert not is_justified([wanted, idle], 110.0)
+    assert is_justified([wanted, idle], 121.0)
+    assert is_justified([wanted, over], 101.0)
+    assert not is_justified([Sample(0.0, ((Says.OVER, None),), hold)], 500.0)
+    assert not is_justified([Sample(0.0, ((Says.OVER, False),), (("Manual", 0.0),))], 500.0)
