@@ -58,7 +58,8 @@ async def state_of(
         return KindState(rule, problem=f"{kind[1]} of {kind[0]} is not namespaced")
     if rule.plural != resource.plural:
         expected = f"{resource.plural}.{resource.group}"
-        return KindState(rule, problem=f"{rule.source}: metadata.name has to be {expected}")
+        problem = f"{rule.source}: metadata.name has to be {expected}"
+        return KindState(rule, resource, problem)
     if missing := [verb async for verb in _forbidden(client, resource, verbs)]:
         return KindState(rule, resource, problem=missing_right(resource, missing))
     return KindState(rule, resource)

@@ -180,11 +180,13 @@ class Snapshots:
         ref = reservation.spec.workload_ref
         kind = self._know.caches.kinds.states.get((ref.api_group, ref.kind))
         served = kind.resource if kind is not None else None
+        # a kind that is not served now has entries in lists, by the plural of its rule
+        plural = kind.rule.plural if kind is not None else ""
         held = Held(
             reservation,
             with_group_of_pods(self._workload(reservation, findings), pods),
             api_version=served.api_version if served is not None else "",
-            served_as=served.plural if served is not None else "",
+            served_as=served.plural if served is not None else plural,
             idle_age=memories.recorded.idle_age(reservation),
             idle_outdated=memories.recorded.idle_outdated(reservation),
             unused_age=memories.recorded.unused_age(reservation),

@@ -17,7 +17,7 @@ BUGS = (
     Mutant(
         "take what a rule does not say for idle",
         "claimctl.reservation.facts.workloads",
-        "_phase",
+        "observe",
         "WorkloadPhase.UNKNOWN",
         "WorkloadPhase.IDLE",
     ),
@@ -50,10 +50,10 @@ BUGS = (
         "return replace(state, root=root, children=())",
     ),
     Mutant(
-        "free devices under a pod",
-        "claimctl.reservation.users.blockers",
-        "blockers",
-        "users(snapshot, reason, snapshot.consumers)",
-        "()",
+        "take a pod that is being deleted for done",
+        "claimctl.reservation.facts.pods",
+        "is_done",
+        "pod.metadata.deleting and not is_bound(pod)",
+        "pod.metadata.deleting",
     ),
 )

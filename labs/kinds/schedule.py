@@ -25,6 +25,7 @@ CHILD_KINDS = (("batch", "Job"), (GROUP, "Team"))
 API_VERSION = GANGS.api_version
 RULE, SECOND_RULE = f"gangs.{GROUP}", f"first.{GROUP}"
 """The names of WorkloadKinds: the right one, and one that is not the plural of the kind."""
+DEFINITIONS = (RULE, f"{TEAMS}.{GROUP}")
 
 
 @dataclass
@@ -72,9 +73,15 @@ class Schedule:
             action()
         except (StatusError, LookupError) as error:
             self.log[-1] += f": {getattr(error, 'reason', '') or type(error).__name__}"
+        found = {name for name in DEFINITIONS if self._is_defined(name)}
+        # a finalizer of an object keeps its definition, which is served until then
+        self.facts.lost = frozenset(DEFINITIONS) - found
         if self.facts.readable() != before:
             self.facts.past.append((self.now, before))
         self.samples.append(facts_of(self.site, self.facts))
+
+    def _is_defined(self, name: str) -> bool:
+        return self.site.admin.find("customresourcedefinitions", "", name) is not None
 
     def others(self) -> None:
         """What schedulers, kubelets and kube-controller-manager do meanwhile."""
@@ -91,6 +98,10 @@ class Schedule:
     async def pass_time(self, seconds: float) -> None:
         """Let time pass; pods are bound when they are due."""
         end = self.now + seconds
+        if seconds:
+            # the server deletes the objects of a deleted definition a moment later
+            await self.site.clock.sleep(0.1)
+            self.samples.append(facts_of(self.site, self.facts))
         while due := [at for at, _ in self.cycles if at <= end]:
             await self.site.clock.sleep(max(min(due) - self.now, 0.0))
             self.others()
@@ -325,19 +336,15 @@ class Schedule:
 
     def find_kind(self) -> None:
         """The kind is served again."""
-        self.facts.unserved, self.facts.lost = False, frozenset()
+        self.facts.unserved = False
         self._pass()
-        known = {
-            each["metadata"]["name"] for each in self.site.admin.list("customresourcedefinitions")
-        }
         for body in (definition(GANGS), team_definition()):
-            if body["metadata"]["name"] not in known:
+            if not self._is_defined(body["metadata"]["name"]):
                 self.site.admin.create("customresourcedefinitions", body)
 
     def delete_definition(self) -> None:
         """The server deletes all objects of the kind with its definition."""
-        name = self.rng.choice([RULE, f"{TEAMS}.{GROUP}"])
-        self.facts.lost |= {name}
+        name = self.rng.choice(DEFINITIONS)
         self.site.admin.delete("customresourcedefinitions", "", name)
 
     def lose_right(self) -> None:

@@ -32,6 +32,19 @@ def test_todays_schedules_free_no_device_without_a_reason(part: int) -> None:
         assert played.good, played.shown()
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(924, id="a second reservation, after the kind had vanished"),
+        pytest.param(2580, id="a second reservation, beside a rule with a wrong name"),
+        pytest.param(3518, id="a cached workload that went with its definition"),
+    ],
+)
+def test_schedules_that_found_a_fault_are_good_now(seed: int) -> None:
+    played = play(seed)
+    assert played.good, played.shown()
+
+
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_changes_one_place(bug: Mutant) -> None:
     spec = find_spec(bug.module)

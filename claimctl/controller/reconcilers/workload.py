@@ -36,6 +36,9 @@ LIMITS = re.compile(
 RETRY_REFUSED = 60.0
 """Nothing tells that an administrator has raised a limit."""
 
+UNREAD_KIND = 5.0
+"""Seconds until a workload whose kind cannot be read is looked at again, in the cache."""
+
 
 class WorkloadReconciler:
     """Keeps the reservations that a workload's annotation asks for."""
@@ -66,6 +69,11 @@ class WorkloadReconciler:
         )
         if self._climber is not None:
             await self._climber.read(key)
+        kind = (key.api_group, key.kind)
+        if kind in self._caches.kinds.states and self._caches.kinds.problem(kind):
+            # the cache may show a workload that is gone: garbage collection would delete its
+            # ClaimReservation, and this would create it again, for ever
+            return After(UNREAD_KIND)
         workload = self._caches.workload(key)
         unreadable = (
             self._caches.unreadable_workload(key),

@@ -9,6 +9,7 @@ import pytest
 from kube_in_process.options import Preset
 
 from claimctl.controller.caches.informers import Caches
+from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.live_reads import Findings, Investigator
 from claimctl.controller.observations.observations import GONE_SECONDS, Observations
@@ -16,6 +17,7 @@ from claimctl.controller.snapshots import Knowledge, Snapshots
 from claimctl.kube.clock import LoopClock
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
+from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import server
@@ -62,6 +64,27 @@ async def test_a_deleted_reservation_ages_from_its_first_observation_and_not_fro
     assert age() == 3.0
     copies.observe(KEY, Findings())
     assert age() == 3.0
+
+
+async def test_the_entries_of_a_kind_that_is_not_served_are_known_by_its_rule() -> None:
+    """Another reservation of the same workload may have put the entry into the list."""
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37))
+    furnish(made)
+    reservation = made.admin.get("claimreservations", NAMESPACE, "train-slice")
+    ref = {"apiGroup": "acme.example", "kind": "Gang", "name": "train"}
+    made.admin.delete("claimreservations", NAMESPACE, "train-slice")
+    made.create(
+        "claimreservations",
+        {**reservation, "metadata": {"name": "gang", "namespace": NAMESPACE}}
+        | {"spec": reservation["spec"] | {"workloadRef": ref}, "status": {}},
+    )
+    caches = await filled(made)
+    rule = Rule("acme.example", "Gang", "gangs")
+    caches.kinds.states[rule.key] = KindState(rule, problem="not served")
+    every = copied(snapshots(caches, HandClock()), caches).reservations
+    (held,) = (each for each in every if each.name == "gang")
+    assert held.workload.phase is WorkloadPhase.UNKNOWN
+    assert held.resource == "gangs"
 
 
 async def seen(plural: str, name: str, *path: str) -> Snapshot:
