@@ -207,6 +207,12 @@ def test_the_hooks_run_commands_that_claimctl_takes(helm: Helm) -> None:
     assert {each["metadata"].get("namespace", "gpus") for each in hooks} == {"gpus"}
 
 
+def test_limits_reach_the_configmap(helm: Helm) -> None:
+    settings = ("limits.enabled=true", "limits.values.retentionPolicies=Manual")
+    config = by_place(helm.template(*settings, namespace="gpus"))[("ConfigMap", "claimctl-limits")]
+    assert config["data"] == {"retentionPolicies": "Manual"}
+
+
 def test_it_is_linted(helm: Helm) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
 
