@@ -33,7 +33,7 @@ from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.kinds.judging import verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import ObjectMeta, OwnerReference
+from claimctl.wire.meta import OwnerReference
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -117,10 +117,11 @@ class Triggers:
         self._enqueue(self._caches.concerned_claims())
         for kind, informer in self._caches.workloads.items():
             for workload in informer.items():
-                self._enqueue_workload(_key_of(kind, workload.metadata), workload)
-                self._enqueue_group_of(workload.metadata.namespace, workload)
+                meta = workload.metadata
+                self._enqueue_workload(WorkloadKey(*kind, meta.namespace, meta.name), workload)
+                self._enqueue_group_of(meta.namespace, workload)
         for group in self._caches.groups.items():
-            self._queues.groups(_group_key(group.metadata))
+            self._queues.groups(GroupKey(group.metadata.namespace, group.metadata.name))
         for plan in self._caches.plans.items():
             self._queues.plans(PlanKey(plan.metadata.name))
 
@@ -381,10 +382,6 @@ class Triggers:
                     self._queues.claims(key)
 
 
-def _group_key(meta: ObjectMeta) -> GroupKey:
-    return GroupKey(meta.namespace, meta.name)
-
-
 def _arrives(change: Change[Pod]) -> bool:
     """Whether a scheduler begins to schedule the pod now."""
     old, new = change.old, change.new
@@ -405,10 +402,6 @@ def _of_kind(
     kind: tuple[str, str], handler: Callable[[tuple[str, str], Change[Workload]], None]
 ) -> Callable[[Change[Workload]], None]:
     return lambda change: handler(kind, change)
-
-
-def _key_of(kind: tuple[str, str], meta: ObjectMeta) -> WorkloadKey:
-    return WorkloadKey(*kind, meta.namespace, meta.name)
 
 
 def _essence(workload: Workload | None) -> Any:

@@ -94,11 +94,6 @@ class Findings:
         """Whether a live read showed that the claim is gone."""
         return self.claim_read_for is not None and self.live_claim is None
 
-    @property
-    def no_template(self) -> bool:
-        """Whether no claim can be created from the present template."""
-        return self.template_missing or bool(self.template_refused)
-
 
 class Investigator:
     """Answers the needs of decisions. UIDs that are gone are remembered: a UID never comes back."""

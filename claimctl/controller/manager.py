@@ -31,7 +31,7 @@ from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
 from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.telemetry.face import Metric, Telemetry
-from claimctl.wire.resources import LEASES, Resource
+from claimctl.wire.resources import LEASES
 from claimctl.wire.seams import Clock, Transport
 
 log = structlog.get_logger(__name__)
@@ -130,7 +130,9 @@ class Manager:
             groups=DIALECTS[self.detection.dialect].groups,
             namespaces=self.settings.namespaces,
         )
-        parts = self._parts = self._assemble(self.detection)
+        assembly = Assembly(self._client, self.settings, self._clock, self._telemetry, self._rng)
+        rules = self.settings.rules(self.detection.dialect, self.detection.version)
+        parts = self._parts = assembly.parts(rules)
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
         await self._follow_groups(tasks, self.detection)
         await self._begin_at_checkpoint(parts)
@@ -145,7 +147,8 @@ class Manager:
         log.info("caches filled")
         if parts.knowledge.observations.claims.checkpoint:
             for informer in _checkpointed_caches(parts.caches):
-                now = await self._present_version(informer.resource)
+                # an API server gives no bookmark of it before it was asked for a list of that kind
+                now = await self._client.version_now(informer.resource)
                 self._present[informer.resource.plural] = now
         tasks.spawn("events", parts.events.run())
         tasks.spawn("signs of life", parts.node_leases.run())
@@ -172,13 +175,6 @@ class Manager:
         parts.knowledge.observations.claims.checkpoint = version
         for informer in _checkpointed_caches(parts.caches):
             informer.begin_at(version)
-
-    async def _present_version(self, resource: Resource[Any]) -> str:
-        """The version of the cluster now.
-
-        An API server gives no bookmark of it before it was asked for a list of that kind.
-        """
-        return await self._client.version_now(resource)
 
     async def _catch_up(self, caches: Caches) -> None:
         """Wait until the caches show everything up to the start of this process.
@@ -218,10 +214,6 @@ class Manager:
         elif wanted and not groups.followed:
             names.unknown()
             tasks.spawn(GROUPS_TASK, groups.follow().run())
-
-    def _assemble(self, detection: Detection) -> Parts:
-        assembly = Assembly(self._client, self.settings, self._clock, self._telemetry, self._rng)
-        return assembly.parts(self.settings.rules(detection.dialect, detection.version))
 
     async def _sync(self, informers: Sequence[Informer[Any]]) -> None:
         try:

@@ -140,7 +140,7 @@ class ClaimReconciler:
                 return step
         if findings.held_for_another:
             return After(WATCHDOG)
-        if write is None and findings.no_template:
+        if write is None and snapshot.no_template:
             return _within(TEMPLATE_RETRY, decision)
         if write is None:
             return DONE if decision.after is None else After(decision.after)
@@ -148,7 +148,7 @@ class ClaimReconciler:
         try:
             written = await self._writer.apply(snapshot, write)
         except (KubeError, TemplateMissing) as error:
-            match _consequence(error, write, findings):
+            match _consequence(error, write, snapshot, findings):
                 case Consequence.AGAIN_SOON:
                     return OVERTAKEN
                 case Consequence.AGAIN_ON_LIVE_CLAIM:
@@ -170,7 +170,7 @@ class ClaimReconciler:
         tell("written", write=type(write).__name__)
         self._announce(snapshot, write, decision)
         # 7. When is the claim looked at again?
-        if findings.no_template:
+        if snapshot.no_template:
             return _within(TEMPLATE_RETRY, decision)
         # the server drops fields of a status that its CRD lacks
         before = write.reservation.metadata if isinstance(write, WriteStatus) else None
@@ -250,7 +250,9 @@ class ClaimReconciler:
             announce(self._events, snapshot, reservation, status)
 
 
-def _consequence(error: Exception, write: Write, findings: Findings) -> Consequence:
+def _consequence(
+    error: Exception, write: Write, snapshot: Snapshot, findings: Findings
+) -> Consequence:
     """What follows from an error, by the table, and by what this reconcile has done already."""
     consequence = next(
         (
@@ -266,7 +268,7 @@ def _consequence(error: Exception, write: Write, findings: Findings) -> Conseque
         consequence = Consequence.AGAIN_SOON
     again = consequence in (Consequence.AGAIN_SOON, Consequence.AGAIN_ON_LIVE_CLAIM)
     # nothing waits for a claim without a template, so the pauses may grow
-    return Consequence.BACK_OFF if again and findings.no_template else consequence
+    return Consequence.BACK_OFF if again and snapshot.no_template else consequence
 
 
 def _within(seconds: float, decision: Decision) -> After:

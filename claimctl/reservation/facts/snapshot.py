@@ -101,7 +101,6 @@ class Evidence:
     """UIDs of listed pods that exist although the cache lacks them.
 
     Both sets also have listed PodGroups."""
-    gone_workloads: frozenset[str] = frozenset()
     live: LiveList | None = None
     claim_read_for: Write | None = None
     """If the snapshot's claim was read live: the write that needed this read."""
@@ -219,6 +218,11 @@ class Snapshot:
     @property
     def references(self) -> tuple[Reference, ...]:
         return self.claim.status.reserved_for if self.claim else ()
+
+    @property
+    def no_template(self) -> bool:
+        """Whether no claim can be created from the present template."""
+        return self.template_missing or bool(self.template_refused)
 
     @property
     def allocated(self) -> bool:

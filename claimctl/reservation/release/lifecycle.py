@@ -28,7 +28,6 @@ def make(facts: Assessment, decision: Decision) -> None:
     has not seen the deletion may still create the claim.
     """
     snapshot = facts.snapshot
-    refused = snapshot.template_missing or bool(snapshot.template_refused)
     for held in snapshot.reservations:
         meta, spec = held.reservation.metadata, held.reservation.spec
         if meta.deleting and FINALIZER in meta.finalizers:
@@ -37,8 +36,8 @@ def make(facts: Assessment, decision: Decision) -> None:
                 decision.write = SetFinalizer(held.reservation, present=False)
                 return
             decision.waits.append(left)
-        wanted = bool(spec.resource_claim_template_name and held.resource) and not refused
-        if wanted and _is_wanted(held):
+        from_template = spec.resource_claim_template_name and not snapshot.no_template
+        if from_template and held.resource and _is_wanted(held):
             reference = held.reference
             created_for = snapshot.dialect.created_for(reference)
             decision.write = CreateClaim(held.reservation, created_for)

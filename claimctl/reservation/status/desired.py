@@ -122,7 +122,7 @@ def _patience(
     if same_use and essence == [(c.type, c.status, c.reason) for c in current.conditions]:
         return max(rules.status_seconds - since_last, MOMENT - due)
     # 4. A condition changes: after a moment, in which more may change.
-    if snapshot.template_missing or snapshot.template_refused:
+    if snapshot.no_template:
         return -due
     ready = find_condition(wanted.conditions, ConditionType.READY)
     if ready is None or ready.status != "True":

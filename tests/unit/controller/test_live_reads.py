@@ -221,25 +221,22 @@ async def test_a_live_list_tells_of_pods_that_may_name_the_claim(
 
 
 @pytest.mark.parametrize(
-    ("findings", "no_template", "claim_gone"),
+    ("findings", "gone"),
     [
-        pytest.param(Findings(), False, False, id="nothing was read"),
-        pytest.param(Findings(template_missing=True), True, False, id="no template"),
-        pytest.param(Findings(template_refused="no"), True, False, id="a refused template"),
+        pytest.param(Findings(), False, id="nothing was read"),
         pytest.param(
-            Findings(claim_read_for=DeleteClaim("uid", "7")), False, True, id="no claim any more"
+            Findings(claim_read_for=DeleteClaim("uid", "7")), True, id="no claim any more"
         ),
         pytest.param(
             Findings(claim_read_for=DeleteClaim("uid", "7"), live_claim=claim()),
             False,
-            False,
             id="a claim",
         ),
-        pytest.param(Findings(live_claim=claim()), False, False, id="a claim from before"),
+        pytest.param(Findings(live_claim=claim()), False, id="a claim from before"),
     ],
 )
-def test_what_findings_show(findings: Findings, no_template: bool, claim_gone: bool) -> None:
-    assert (findings.no_template, findings.claim_gone) == (no_template, claim_gone)
+def test_a_live_read_shows_that_the_claim_is_gone(findings: Findings, gone: bool) -> None:
+    assert findings.claim_gone == gone
 
 
 @pytest.mark.parametrize("change", ["nothing", "a deletion", "another of its name"])

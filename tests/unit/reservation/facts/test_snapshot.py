@@ -131,3 +131,9 @@ def test_listed_groups_that_are_gone(snapshot: Snapshot, gone: tuple[Reference, 
 )
 def test_a_pod_needs_no_entry_of_its_own(snapshot: Snapshot, pod: Pod, expected: bool) -> None:
     assert (pod.spec.group_name in snapshot.listed_groups) is expected
+
+
+def test_no_claim_is_made_from_a_template_that_is_missing_or_refused() -> None:
+    assert not seen().no_template
+    assert seen(template_missing=True).no_template
+    assert seen(template_refused="spec: Invalid").no_template
