@@ -204,6 +204,10 @@ def _never_prepared(due: Iterable[ClaimStanding], plan: DowngradePlan) -> bool:
 
 
 _NO_USE = ": no claim depends on the feature"
+_LAST_PARTS = {
+    DowngradeStep.SWITCH_OFF_KUBELETS: "kubelets, node by node",
+    DowngradeStep.SWITCH_OFF_API_SERVER: "API server",
+}
 
 
 def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -> tuple[str, str]:
@@ -224,10 +228,8 @@ def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -
             return f"{text}, then run `{command}` again", ""
         case DowngradeStep.PREPARE_AGAIN:
             return f"run `{command}` again, until nothing comes back", command
-        case DowngradeStep.SWITCH_OFF_KUBELETS:
-            return "switch the feature off in the kubelets, node by node", ""
-        case DowngradeStep.SWITCH_OFF_API_SERVER:
-            return "switch the feature off in the API server", ""
+        case DowngradeStep.SWITCH_OFF_KUBELETS | DowngradeStep.SWITCH_OFF_API_SERVER:
+            return f"switch the feature off in the {_LAST_PARTS[step]}", ""
         case DowngradeStep.UPGRADE:
             return f"upgrade the cluster to {upgrade_to}, then run `{UPGRADE_RESTORE_COMMAND}`", ""
         case DowngradeStep.RESTORE:

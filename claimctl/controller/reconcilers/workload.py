@@ -18,7 +18,7 @@ from claimctl.controller.workers import DONE, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.annotation import Annotated, Problem, plan
+from claimctl.reservation.annotation import Annotated, AnnotationPlan, Problem, plan
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
@@ -93,13 +93,7 @@ class WorkloadReconciler:
             self._report(key, workload, problem)
         try:
             # another client may have written first; then the reconcile is repeated
-            settled = True
-            for reservation in wanted.delete:
-                settled &= await self._delete(reservation)
-            for reservation, spec in wanted.update:
-                settled &= await self._update(reservation, spec)
-            for reservation in wanted.create:
-                settled &= await self._create(reservation)
+            settled = await self._carry_out(wanted)
             if settled and self._injector is not None:
                 settled = await self._injector.inject(key, workload)
             return DONE if settled else After(SOON)
@@ -109,6 +103,17 @@ class WorkloadReconciler:
             if problem.reason is Reason.LIMIT_EXCEEDED:
                 return After(RETRY_REFUSED)
             raise
+
+    async def _carry_out(self, wanted: AnnotationPlan) -> bool:
+        """Make the changes; False if another client has written first."""
+        settled = True
+        for reservation in wanted.delete:
+            settled &= await self._delete(reservation)
+        for reservation, spec in wanted.update:
+            settled &= await self._update(reservation, spec)
+        for reservation in wanted.create:
+            settled &= await self._create(reservation)
+        return settled
 
     def _named_by_pods(self, workload: Workload) -> frozenset[str] | None:
         """The claims that the workload's pods have named; None if its pod template says it."""
