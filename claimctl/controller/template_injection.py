@@ -19,7 +19,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
-from claimctl.wire.workloads import CustomWorkload, Job, Workload, template_of
+from claimctl.wire.workloads import CustomWorkload, Workload, has_fixed_template, template_of
 
 log = structlog.get_logger(__name__)
 
@@ -78,8 +78,8 @@ class Injector:
         if asked != INJECT:
             note = f'{POD_GROUP_ANNOTATION}: "{asked[:80]}" is not: {INJECT}'
             return Reason.INVALID_ANNOTATION, note
-        if isinstance(workload, Job):
-            note = "a Job's pod template cannot be changed, also when suspended: recreate the Job"
+        if has_fixed_template(workload):
+            note = "this pod template can never be changed: recreate the workload"
             return Reason.POD_TEMPLATE_IMMUTABLE, f"{note} with spec.schedulingGroup"
         if isinstance(workload, CustomWorkload):
             note = "claimctl changes the pod templates of Deployments and StatefulSets only"

@@ -57,6 +57,13 @@ class CustomWorkload(ObjectHeader, frozen=True, kw_only=True):
 
 Workload = Deployment | StatefulSet | Job | CustomWorkload
 
+
+def has_fixed_template(workload: Workload) -> bool:
+    """Whether the pod template can never change: the API server refuses that, also while a Job is
+    suspended."""
+    return isinstance(workload, Job)
+
+
 _NO_TEMPLATE = PodTemplateSpec()
 
 

@@ -12,7 +12,7 @@ from claimctl.reservation.kinds.rules import Verdict
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import REPLICASETS
-from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload
+from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload, has_fixed_template
 
 INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
@@ -53,6 +53,8 @@ class WorkloadState:
     """Whether the pod template names the claim by resourceClaimName."""
     pod_group: str = ""
     """The PodGroup that the pod template names, or else the pods; or ''."""
+    fixed_template: bool = False
+    """Whether the pod template can never change."""
     injects: bool = False
     """Whether the workload allows claimctl to put a PodGroup into its pod template."""
     confirmed: bool = False
@@ -128,6 +130,7 @@ def observe(
         wants=wants,
         names_claim=by_pods or template_names(template, claim_name),
         pod_group=template.spec.group_name,
+        fixed_template=has_fixed_template(workload),
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         pod_owners=owners,
         by_pods=by_pods,

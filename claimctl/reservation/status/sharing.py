@@ -24,13 +24,13 @@ def why_one_by_one(snapshot: Snapshot, held: Held) -> tuple[Reason, str] | None:
     if not workload.exists or workload.ended or not workload.names_claim:
         return None
     name = workload.pod_group
-    if ref.kind == "Job":
-        # the template never changes; between pods, the status knows the group of the pods
+    if workload.fixed_template:
+        # between pods, the status knows the group of the pods
         name = name or held.reservation.status.pod_group_name
         if not name:
             why = Reason.POD_TEMPLATE_IMMUTABLE if workload.injects else Reason.NO_SCHEDULING_GROUP
             field = f"spec.schedulingGroup.podGroupName: {ref.name}"
-            return why, f"{_LISTED}; to share: recreate the Job with {field} in its template"
+            return why, f"{_LISTED}; to share: recreate the {ref.kind} with {field} in its template"
     if not name:
         add = f"add spec.schedulingGroup.podGroupName: {ref.name} to the pod template"
         return Reason.NO_SCHEDULING_GROUP, f"{_LISTED}; to share: {add}"

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from claimctl.reservation.kinds.shipped import shipped_rules
+
 ROOT = Path(__file__).parents[3]
 FILES = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "claimctl").rglob("*.py"))}
 ANYTHING = {"each", "found", "one", "told"}
@@ -36,3 +38,28 @@ def test_no_two_files_have_a_class_of_the_same_name() -> None:
                 places[node.name].add(path.relative_to(ROOT).as_posix())
     assert len(places) > 500
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+def test_no_decision_names_a_kind_of_workload() -> None:
+    """What a kind does is in its rule, and what its struct is in ``wire``."""
+    kinds = {kind for _, kind in shipped_rules()}
+    parts = [ROOT / "claimctl" / part for part in ("reservation", "controller")]
+    trees = {path: tree for path, tree in FILES.items() if set(parts) & set(path.parents)}
+    named = {
+        path.name: {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & kinds
+        for path, tree in trees.items()
+    }
+    asked = {
+        path.name: {
+            part.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+            for part in ast.walk(node.args[1])
+            if isinstance(part, ast.Name)
+        }
+        & kinds
+        for path, tree in trees.items()
+    }
+    assert len(trees) > 40
+    assert {name: words for name, words in named.items() if words} == {}
+    assert {name: words for name, words in asked.items() if words} == {}

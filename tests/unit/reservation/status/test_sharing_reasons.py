@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,7 +38,8 @@ def seen(*listed: Reference, workload: WorkloadState = NO_GROUP, **facts: Any) -
 
 
 def job(*, workload: WorkloadState = NO_GROUP, status: Any = None, **facts: Any) -> Snapshot:
-    held = Held(reservation(kind="Job", status=status), workload)
+    fixed = replace(workload, fixed_template=True)
+    held = Held(reservation(kind="Job", status=status), fixed)
     known = {"rules": PODGROUP, **facts}
     return Snapshot(NOW, NAMESPACE, CLAIM, claim(), (held,), **known)
 
