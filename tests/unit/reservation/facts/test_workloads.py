@@ -77,7 +77,9 @@ def job(*conditions: str, parallelism: int | None = None, suspend: bool = False)
 )
 def test_a_workload(workload: Workload, phase: WorkloadPhase, wants: int) -> None:
     owners = frozenset() if isinstance(workload, Deployment) else frozenset({"u"})
-    assert observe(workload, "slice") == WorkloadState(phase, "u", wants=wants, pod_owners=owners)
+    fixed = isinstance(workload, Job)
+    expected = WorkloadState(phase, "u", wants=wants, pod_owners=owners, fixed_template=fixed)
+    assert observe(workload, "slice") == expected
 
 
 def test_claims_count_only_when_the_template_names_them_directly() -> None:
