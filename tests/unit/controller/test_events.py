@@ -41,6 +41,12 @@ IDLE = ("Released", "True", "Idle")
         ),
         pytest.param([HELD], [IDLE], ["Idle"], id="a release is told with its reason"),
         pytest.param(
+            [("Reserved", "True", "Reserved")],
+            [("Reserved", "True", "PodGroupPending")],
+            [],
+            id="another reason for what is true already is no news",
+        ),
+        pytest.param(
             [], [("Reserved", "False", "NotAllocated")], [], id="the beginning of things is no news"
         ),
         pytest.param(

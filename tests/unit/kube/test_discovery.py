@@ -10,7 +10,7 @@ from kube_in_process.virtual import run
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.discovery import Discovery, UnknownKind
-from claimctl.kube.errors import BadAnswer, NotFound, ServerError
+from claimctl.kube.errors import BadAnswer, NotFound, NotServed, ServerError
 from claimctl.wire.meta import ObjectHeader
 from tests.support.wire_server import Reply, WireServer, failure, ok, thing
 
@@ -114,3 +114,15 @@ async def test_what_is_served_is_asked_once() -> None:
     for name in ("a", "b"):
         await discovery.read("kubevirt.io", "virtualmachines", name, "ns")
     assert len(server.lines) == 4
+
+
+async def test_a_kind_that_is_missing_is_asked_for_again() -> None:
+    other = ("others", "Other", True)
+    server = WireServer(resources(other), resources(other, VMS), resources(other))
+    discovery = Discovery(Client(server, LoopClock()))
+    await discovery.of_kind("kubevirt.io/v1", "Other")
+    found = await discovery.of_kind("kubevirt.io/v1", "VirtualMachine")
+    assert found.plural == "virtualmachines"
+    with pytest.raises(NotServed):
+        await discovery.of_kind("kubevirt.io/v1", "Missing")
+    assert server.lines == ["GET /apis/kubevirt.io/v1"] * 3
