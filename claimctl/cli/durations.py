@@ -7,8 +7,17 @@ from typing import Any
 
 import typer
 
+from claimctl.text import duration
+
 _UNITS = {"s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+class Seconds(float):
+    """The default of a flag, which its help shows as a duration."""
+
+    def __str__(self) -> str:
+        return duration(self)
 
 
 def seconds(value: str) -> float:

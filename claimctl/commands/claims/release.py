@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
-from claimctl.cli.durations import duration_option
+from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import ClaimArgument, DryRunOption, NamespaceOption
@@ -50,7 +50,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "--timeout",
             "How long --wait waits; then exit code 3, and the request stays; 0: no limit.",
         ),
-    ] = 300.0,
+    ] = Seconds(300),
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:

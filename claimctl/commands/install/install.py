@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import duration_option
+from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, output_option
 from claimctl.cli.options import DryRunOption, namespace_name
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     ] = False,
     timeout: Annotated[
         float, duration_option("--timeout", "How long --wait waits.", least=1)
-    ] = 120.0,
+    ] = Seconds(120),
     runbook_url: RunbookOption = "",
     reschedule: RescheduleOption = None,
     schedule: ScheduleOption = "",

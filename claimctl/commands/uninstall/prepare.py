@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
+from claimctl.cli.durations import Seconds
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption
@@ -41,7 +42,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "[default: off]",
         ),
     ] = False,
-    timeout: TimeoutOption = 900.0,
+    timeout: TimeoutOption = Seconds(900),
     timing: TimingOption = Timing.NORMAL,
     settle_seconds: SettleOption = None,
     binding_seconds: BindingOption = None,

@@ -50,3 +50,15 @@ def test_a_bound_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'2h' is too long: 3600s or less is expected" in capsys.readouterr().err
     assert run(["install", "--timeout", "0"]) == 2
     assert "'0' is too short: 1s or more is expected" in capsys.readouterr().err
+
+
+def test_help_shows_each_default_as_a_duration() -> None:
+    commands: list[Any] = [load(command) for command in BY_NAME.values()]
+    shown = {
+        str(option.default)
+        for command in commands
+        for option in getattr(command, "params", ())
+        if option.metavar == "DURATION" and option.default is not None and not option.hidden
+    }
+    assert {"5m", "2m"} <= shown
+    assert {text for text in shown if text != "0" and text[-1].isdigit()} == set()
