@@ -71,8 +71,13 @@ class KindReader:
         )
         return next(fitting, None)
 
-    async def required(self, word: str) -> tuple[Resource[Any], Rule | None]:
+    async def required(
+        self, word: str, also: tuple[str, ...] = ()
+    ) -> tuple[Resource[Any], Rule | None]:
         """The resource of the kind that a word names, and its rule if its pod template is not read.
+
+        Args:
+            also: kinds that the command takes and that are no workloads.
 
         Raises:
             UsageError: there is no rule for such a kind, or it cannot be used.
@@ -82,7 +87,10 @@ class KindReader:
                 return known, None
         kind = await self.named(word)
         if kind is None:
-            raise UsageError(f"{word!r}: no kind of workload with a rule has this name")
+            ruled = shipped_rules().keys() | (await self.rules()).keys()
+            names = ", ".join((*also, *sorted({kind.lower() for _, kind in ruled})))
+            text = "no kind of workload with a rule has this name; there are"
+            raise UsageError(f"{word!r}: {text}: {names}")
         state = await self.state(kind)
         if state.problem or state.resource is None:
             raise UsageError(f"{word!r}: {state.problem}")

@@ -8,6 +8,7 @@ from claimctl.commands.claims import controller_health
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import MEANINGS, RELEASE_WAITS
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
+from claimctl.commands.claims.pod_view import to_create
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -43,6 +44,7 @@ def _matters(explanation: Explanation) -> Iterator[str]:
         yield f"See what is to be done: claimctl doctor orphans -n {view.namespace}"
     elif any(not asker.fix for asker in explanation.asking):
         yield "See whether claimctl is installed and runs: claimctl doctor"
+    yield from _of_missing_workloads(explanation)
     reasons = list(_reasons(explanation))
     known = [MEANINGS[reason] for reason in reasons if MEANINGS[reason].advice]
     yield from (meaning.advice for meaning in known if meaning.topic != RELEASE_WAITS)
@@ -59,6 +61,19 @@ def _matters(explanation: Explanation) -> Iterator[str]:
             yield (
                 f"{ref.kind} {ref.name} does not exist any more. If nobody needs the devices, "
                 f"free them: {to_release(explanation)}"
+            )
+
+
+def _of_missing_workloads(explanation: Explanation) -> Iterator[str]:
+    namespace = explanation.view.namespace
+    for retention in explanation.assessment.retentions:
+        if retention.reason is Reason.WORKLOAD_NOT_FOUND:
+            made = retention.held.reservation
+            ref = made.spec.workload_ref
+            command = f"kubectl -n {namespace} get {ref.kind.lower()}"
+            yield (
+                f"{ref.kind} {namespace}/{ref.name} of ClaimReservation {made.metadata.name} does "
+                f"not exist: create it, or reserve for one that exists: {command}"
             )
 
 
@@ -158,9 +173,7 @@ def _stays_idle(retention: RetentionDecision) -> bool:
 def workload_advice(findings: WorkloadFindings) -> list[str]:
     """What to do about the workload's pods and its annotation, each line once."""
     lines = [line for pod in findings.waiting for line in pod.advice()]
-    lines += [
-        f"Create claim {name} in namespace {findings.namespace}." for name in findings.missing
-    ]
+    lines += [to_create(findings.namespace, name) for name in findings.missing]
     for explanation in findings.claims:
         lines += [line for line in _matters(explanation) if line not in lines]
     if findings.annotation is not None and not findings.reservations and not findings.problems:

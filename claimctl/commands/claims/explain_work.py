@@ -57,12 +57,13 @@ def explain_reason(name: str, output: Output) -> int:
 
 @asynccontextmanager
 async def naming(
-    client: Client, kind: str, namespace: str, name: str, about: str = ""
+    client: Client, kind: str, namespace: str, name: str, about: str = "", fix: str = ""
 ) -> AsyncIterator[None]:
     """Raise CommandFailed with a plain sentence if the object does not exist.
 
     Args:
         about: how the sentence begins.
+        fix: how it ends.
     """
     try:
         yield
@@ -71,7 +72,7 @@ async def naming(
             raise
         what = "claim" if kind == "ResourceClaim" else kind
         others = await others_than(client, namespace) if what == "claim" else ""
-        raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}") from error
+        raise CommandFailed(f"{about}{what} {namespace}/{name} not found{others}{fix}") from error
 
 
 async def others_than(client: Client, namespace: str) -> str:
@@ -116,7 +117,10 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
         if kind == RESERVATION:
             reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
             claim = reservation.spec.resource_claim_name
-            async with naming(client, CLAIM, namespace, claim, f"ClaimReservation {name}: "):
+            command = f"kubectl -n {namespace} describe claimreservation {name}"
+            about = f"ClaimReservation {name}: "
+            fix = f"; create {claim}, or see who asks for it: {command}"
+            async with naming(client, CLAIM, namespace, claim, about, fix):
                 await _claim(session, namespace, claim, output)
         else:
             await _claim(session, namespace, name, output)

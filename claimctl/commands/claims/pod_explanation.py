@@ -263,7 +263,7 @@ class _Subject:
 async def _subject(
     client: Client, kinds: KindReader, namespace: str, kind: str, name: str, pods: tuple[Pod, ...]
 ) -> _Subject:
-    resource, rule = await kinds.required(kind)
+    resource, rule = await kinds.required(kind, also=("claim", "claimreservation", "pod"))
     ref = WorkloadRef(api_group=resource.group, kind=resource.kind, name=name)
     workload: Workload = await client.get(resource, name, namespace)
     if isinstance(workload, CustomWorkload) and rule is not None:

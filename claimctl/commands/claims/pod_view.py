@@ -187,7 +187,7 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     yield from (known[reason] for reason, _ in findings.reasons() if reason in known)
     for use in findings.uses:
         if use.problem and use.claim:
-            yield f"Create claim {use.claim} in namespace {meta.namespace}."
+            yield to_create(meta.namespace, use.claim)
     idle = [rival for rival in findings.rivals if rival.idle]
     for rival in idle:
         command = f"claimctl release {rival.name} -n {rival.namespace}"
@@ -195,6 +195,12 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     for busy in findings.rivals[: 0 if idle else 1]:
         where = f"{busy.name} -n {busy.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"
+
+
+def to_create(namespace: str, claim: str) -> str:
+    """What to do about a claim that pods name and that does not exist."""
+    there_are = f"kubectl -n {namespace} get resourceclaims"
+    return f"Create claim {claim} in namespace {namespace}, or name one that exists: {there_are}"
 
 
 def is_idle(view: ClaimView) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.cli.errors import CommandFailed
+from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming, run
@@ -54,6 +54,13 @@ async def test_another_object_that_is_not_there(kind: str) -> None:
     assert str(caught.value) == f"{kind} ml/nope not found"
 
 
+async def test_an_unknown_kind_is_told_which_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'foo': no kind .*; there are: ") as caught:
+        await asked(Server.started(), "foo", "x")
+    kinds = str(caught.value).split(": ")[-1].split(", ")
+    assert {"claim", "claimreservation", "pod", "deployment", "jobset"} <= set(kinds)
+
+
 async def test_a_reservation_leads_to_its_claim(capsys: pytest.CaptureFixture[str]) -> None:
     server = Server.started()
     server.claim("slice", server.deployment())
@@ -69,5 +76,6 @@ async def test_a_reservation_whose_claim_is_missing_says_which_there_are() -> No
     with pytest.raises(CommandFailed) as caught:
         await asked(server, "ClaimReservation", "wrong")
     assert str(caught.value) == (
-        "ClaimReservation wrong: claim ml/nosuch not found; there are: slice"
+        "ClaimReservation wrong: claim ml/nosuch not found; there are: slice; create nosuch, or "
+        "see who asks for it: kubectl -n ml describe claimreservation wrong"
     )

@@ -120,7 +120,10 @@ async def test_a_workload_shows_its_claims_its_pods_and_what_helps() -> None:
     assert "  claim nosuch does not exist" in lines
     assert any(line.startswith("  shard-1: Unschedulable: ") for line in lines)
     assert not any("foreign" in line for line in lines)
-    assert "Create claim nosuch in namespace ml." in workload_advice(found)
+    assert (
+        "Create claim nosuch in namespace ml, or name one that exists: "
+        "kubectl -n ml get resourceclaims"
+    ) in workload_advice(found)
     assert any("annotate statefulset/shard" in line for line in workload_advice(found))
     document = as_json(workload_of(found))
     assert (document["pods"], document["missingClaims"]) == ({"bound": 1, "pending": 1}, ["nosuch"])
