@@ -55,6 +55,7 @@ class KindFollower:
         self._caches = caches
         self._clock = clock
         self._looked = looked
+        self._forbidden = False
         self._wake = asyncio.Event()
         caches.claims.on_connect(self._wake.set)
         caches.kind_rules.subscribe(self._rule)
@@ -122,14 +123,20 @@ class KindFollower:
             if status == document.status:
                 continue
             body = {"status": to_plain(status)}
-            with suppress(Conflict, NotFound, Forbidden):
-                await self._client.merge_patch(
-                    WORKLOADKINDS,
-                    meta.name,
-                    body,
-                    resource_version=meta.resource_version,
-                    subresource="status",
-                )
+            with suppress(Conflict, NotFound):
+                try:
+                    await self._client.merge_patch(
+                        WORKLOADKINDS,
+                        meta.name,
+                        body,
+                        resource_version=meta.resource_version,
+                        subresource="status",
+                    )
+                except Forbidden as error:
+                    # a controller of some namespaces has no right to write outside them
+                    if not self._forbidden:
+                        self._forbidden = True
+                        log.warning("statuses of WorkloadKinds are not written", error=str(error))
 
     def _is_needed(self, kind: Kind) -> bool:
         """Whether workloads of the kind are watched: kinds of Kubernetes itself are in every

@@ -34,7 +34,11 @@ class Right:
 
 _CLAIMS, _CLAIMCTL = "resource.k8s.io", CLAIMRESERVATIONS.group
 
-_PLANS = Right("patch", _CLAIMCTL, "downgradeplans", "status")
+_OF_CLUSTER = (
+    Right("patch", _CLAIMCTL, "downgradeplans", "status"),
+    Right("patch", _CLAIMCTL, "workloadkinds", "status"),
+)
+"""Writes of objects without a namespace. A controller of some namespaces does without them."""
 WRITES = (
     Right("patch", _CLAIMS, "resourceclaims"),
     Right("patch", _CLAIMS, "resourceclaims", "status"),
@@ -43,7 +47,7 @@ WRITES = (
     Right("patch", _CLAIMCTL, "claimreservations", "status"),
     Right("create", _CLAIMCTL, "claimreservations"),
     Right("delete", _CLAIMCTL, "claimreservations"),
-    _PLANS,
+    *_OF_CLUSTER,
     Right("get", "", "pods"),
 )
 """Rights without which the controller runs; it reports the missing right for each claim."""
@@ -147,11 +151,11 @@ async def _allowed(client: Client, right: Right, namespace: str = "") -> bool:
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
     """Whether a write is permitted in all the namespaces; in the whole cluster if there are none,
-    or if the right counts only there. A controller of some namespaces carries out no plans."""
+    or if the right counts only there."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
         return await _allowed(client, right)
-    return right == _PLANS or all([await _allowed(client, right, place) for place in places])
+    return right in _OF_CLUSTER or all([await _allowed(client, right, place) for place in places])
 
 
 def _listed(rights: Iterable[Right]) -> str:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from kube_in_process.storage.requests import Fault, FaultPoint
+from structlog.testing import capture_logs
+
 from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.kind_follower import status_of
+from claimctl.controller.kind_follower import KindFollower, status_of
 from claimctl.controller.kind_states import missing_right
+from claimctl.kube.clock import LoopClock
+from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.kinds.rules import rule_of
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindSpec
 from claimctl.wire.workloads import CustomWorkload
 from tests.support.builders import NOW, after
+from tests.unit.controller.cluster import define_custom_resources, filled, groups_server
 
 THINGS = Resource("x.io", "v1", "things", "Thing", CustomWorkload)
 
@@ -51,3 +57,32 @@ def test_a_rule_that_is_not_used_says_so() -> None:
     assert second.conditions[0].message == "WorkloadKind things.x.io describes the same kind"
     built_in = status_of(document("jobs.batch", "batch", "Job"), None, NOW)
     assert "cannot be replaced" in built_in.conditions[0].message
+
+
+async def test_a_status_that_may_not_be_written_is_told_once() -> None:
+    made, _ = groups_server()
+    define_custom_resources(made)
+    for kind in ("Job", "Deployment"):
+        spec = {"group": "x.io", "kind": kind}
+        meta = {"name": f"{kind.lower()}s.x.io"}
+        body = {"apiVersion": "claimctl.io/v1alpha1", "kind": "WorkloadKind"}
+        made.create("workloadkinds", {**body, "metadata": meta, "spec": spec})
+    caches = await filled(made)
+    refused: list[str] = []
+
+    def refuse(point: FaultPoint) -> Fault | None:
+        if (point.verb, point.plural, point.subresource) != ("patch", "workloadkinds", "status"):
+            return None
+        refused.append(point.name)
+        return Fault(status=403, reason="Forbidden", message="no right to patch")
+
+    made.handler.fault = refuse
+    follower = KindFollower(made.client, caches, LoopClock(NOW), lambda: None, lambda: True)
+    tasks = Tasks()
+    with capture_logs() as lines:
+        await follower.look(tasks)
+        await follower.look(tasks)
+    assert refused == ["deployments.x.io", "jobs.x.io"] * 2
+    (line,) = [line for line in lines if line["log_level"] == "warning"]
+    assert line["event"] == "statuses of WorkloadKinds are not written"
+    assert "no right to patch" in line["error"]

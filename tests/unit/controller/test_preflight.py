@@ -123,7 +123,9 @@ async def test_a_write_that_is_forbidden_is_logged() -> None:
 
 
 async def test_a_controller_of_some_namespaces_needs_its_writes_only_there() -> None:
-    client = Reviewed({"patch downgradeplans/status.claimctl.io"})
+    client = Reviewed(
+        {"patch downgradeplans/status.claimctl.io", "patch workloadkinds/status.claimctl.io"}
+    )
     with capture_logs() as lines:
         await check_rights(client, binding=True, namespaces=frozenset({"ml", "dev"}))
     assert lines == []
