@@ -11,11 +11,13 @@ import pytest
 import yaml
 
 from claimctl.commands.install.apply import Installer
+from claimctl.controller.kind_states import AGGREGATE, VERBS
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import RESERVATION, Workload
 from tests.chart.containers import IMAGE
 from tests.chart.sites import CLUSTERS, Site, site
+from tests.e2e.kinds import GANGS, definition
 
 ROOT = Path(__file__).parents[2]
 OTHER = Workload("other", "train", "slice", 1, reserve=True)
@@ -111,3 +113,127 @@ async def _prepare(cluster: Site, documents: list[Json]) -> None:
 async def _runs(cluster: Site) -> bool:
     pods = await cluster.client.list(objects.POD, "other")
     return any(pod["status"].get("phase") == "Running" for pod in pods)
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+async def test_it_tells_once_what_it_lacks_and_holds_what_it_cannot_judge(
+    kind: str, tmp_path: Path
+) -> None:
+    documents = rendered(tmp_path)
+    async with site(kind, tmp_path) as cluster:
+        await _prepare(cluster, documents)
+        client = cluster.client
+        await client.create({**_CRD, **definition(GANGS)})
+        role = await client.create(_READER)
+        await client.create(_RULE)
+        await cluster.until(lambda: _may_read(cluster), "the controller may read Gangs")
+        await cluster.train()
+        await cluster.until(cluster.held, "the claim of the Deployment is held")
+        await client.create(objects.claim("ml", "shared", cluster.resource_api))
+        gang = await client.create(_GANG)
+        await client.create(_pod_of(gang))
+        await cluster.until(lambda: _listed(cluster, "gangs"), "the claim of the Gang is held")
+
+        await client.delete(_ROLE, "", role["metadata"]["name"])
+        await cluster.until(lambda: _may_not_read(cluster), "the right is gone")
+        await client.patch_status(_KIND, "ml", "train", {"status": {"phase": "Done"}})
+        # the controller looks at its rights when a rule changes
+        await client.patch(
+            _RULES, "", _RULE["metadata"]["name"], {"spec": {"pods": "self.spec.size"}}
+        )
+        await cluster.until(lambda: _is_unknown(cluster), "the state of the Gang is unknown")
+        await client.delete(objects.POD, "ml", "gang-0")
+        await cluster.until(lambda: cluster.gone(objects.POD, "ml", "gang-0"), "the pod is gone")
+        victim = next(
+            pod["metadata"]["name"]
+            for pod in await client.list(objects.POD, "ml")
+            if pod["metadata"]["name"].startswith("train-")
+        )
+        await client.delete(objects.POD, "ml", victim, {"gracePeriodSeconds": 0})
+        await cluster.until(lambda: _has_ghost(cluster), "the pod may still use the device")
+        assert await _listed(cluster, "gangs")
+        assert await cluster.held()
+    outputs = [each.output for each in cluster.containers.ended]
+    statuses, leases = "statuses of WorkloadKinds are not written", "signs of life of nodes"
+    for line in (statuses, leases):
+        # once by each replica that leads
+        assert max(output.count(line) for output in outputs) == 1, outputs
+    assert any("the controller may not get, list, watch gangs." in output for output in outputs)
+
+
+_CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+_ROLE = ("rbac.authorization.k8s.io/v1", "ClusterRole")
+_RULES = ("claimctl.io/v1alpha1", "WorkloadKind")
+_KIND = (GANGS.api_version, GANGS.kind)
+_READER: Json = {
+    "apiVersion": _ROLE[0],
+    "kind": _ROLE[1],
+    "metadata": {"name": "claimctl-workloads-gangs", "labels": {AGGREGATE: "true"}},
+    "rules": [{"apiGroups": [GANGS.group], "resources": [GANGS.plural], "verbs": list(VERBS)}],
+}
+_RULE: Json = {
+    "apiVersion": _RULES[0],
+    "kind": _RULES[1],
+    "metadata": {"name": f"{GANGS.plural}.{GANGS.group}"},
+    "spec": {
+        "group": GANGS.group,
+        "kind": GANGS.kind,
+        "ended": "has(self.status.phase) && self.status.phase == 'Done'",
+    },
+}
+_GANG: Json = {
+    "apiVersion": _KIND[0],
+    "kind": _KIND[1],
+    "metadata": {
+        "namespace": "ml",
+        "name": "train",
+        "annotations": {"claimctl.io/reserve": "*"},
+    },
+    "spec": {},
+}
+
+
+def _pod_of(gang: Json) -> Json:
+    template = objects.deployment(Workload("ml", "gang", "shared"))["spec"]["template"]
+    meta = {"namespace": "ml", "name": "gang-0"}
+    owner = {"apiVersion": _KIND[0], "kind": _KIND[1], "name": "train", "controller": True}
+    references = [{**owner, "uid": gang["metadata"]["uid"]}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**meta, "ownerReferences": references},
+        "spec": template["spec"],
+    }
+
+
+async def _may_read(cluster: Site) -> bool:
+    account = "system:serviceaccount:claimctl-system:claimctl-controller"
+    wanted = {"verb": "list", "group": GANGS.group, "resource": GANGS.plural}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    spec = {"user": account, "resourceAttributes": wanted}
+    answer = await cluster.client.create({**review, "metadata": {}, "spec": spec})
+    return bool(answer["status"]["allowed"])
+
+
+async def _may_not_read(cluster: Site) -> bool:
+    return not await _may_read(cluster)
+
+
+async def _listed(cluster: Site, resource: str) -> bool:
+    claim = await cluster.client.get((cluster.resource_api, "ResourceClaim"), "ml", "shared")
+    listed = claim.get("status", {}).get("reservedFor") or ()
+    return resource in {each["resource"] for each in listed}
+
+
+async def _is_unknown(cluster: Site) -> bool:
+    reasons = {
+        condition["reason"]
+        for made in await cluster.client.list(RESERVATION, "ml")
+        for condition in made.get("status", {}).get("conditions", ())
+    }
+    return "WorkloadStateUnknown" in reasons
+
+
+async def _has_ghost(cluster: Site) -> bool:
+    made = await cluster.client.list(RESERVATION, "ml")
+    return any(each.get("status", {}).get("forceDeletedPods") for each in made)
