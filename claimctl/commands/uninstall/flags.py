@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from claimctl.cli.durations import duration_option
+from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.options import namespace_name, namespace_names
 
 NamespacesOption = Annotated[
@@ -28,6 +28,7 @@ TimeoutOption = Annotated[
         least=1,
     ),
 ]
+TIMEOUT = Seconds(900)
 LeaseNamespaceOption = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import Seconds
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption
@@ -20,7 +19,12 @@ from claimctl.cli.timing import (
     TimingOption,
     waits,
 )
-from claimctl.commands.uninstall.flags import LeaseNamespaceOption, NamespacesOption, TimeoutOption
+from claimctl.commands.uninstall.flags import (
+    TIMEOUT,
+    LeaseNamespaceOption,
+    NamespacesOption,
+    TimeoutOption,
+)
 
 EXAMPLES = (
     "claimctl uninstall prepare --dry-run",
@@ -42,7 +46,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
             "[default: off]",
         ),
     ] = False,
-    timeout: TimeoutOption = Seconds(900),
+    timeout: TimeoutOption = TIMEOUT,
     timing: TimingOption = Timing.NORMAL,
     settle_seconds: SettleOption = None,
     binding_seconds: BindingOption = None,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import Seconds
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption
 from claimctl.cli.timing import Timing, TimingOption, waits
-from claimctl.commands.uninstall.flags import LeaseNamespaceOption, TimeoutOption
+from claimctl.commands.uninstall.flags import TIMEOUT, LeaseNamespaceOption, TimeoutOption
 
 EXAMPLES = (
     "claimctl uninstall run --dry-run",
@@ -19,7 +18,7 @@ TIMES = ("settle_seconds", "binding_seconds", "slow_binding_seconds")
 @connecting_patiently
 def command(
     dry_run: DryRunOption = False,
-    timeout: TimeoutOption = Seconds(900),
+    timeout: TimeoutOption = TIMEOUT,
     timing: TimingOption = Timing.NORMAL,
     lease_namespace: LeaseNamespaceOption = "claimctl-system",
     output: OutputOption = Output.TABLE,
