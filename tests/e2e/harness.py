@@ -25,7 +25,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.meta import ObjectHeader, find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
@@ -286,7 +286,9 @@ class Stage:
             lines.append(f"\n  reservation {one.metadata.name}: {told}")
         for pod in (await self.client.list(PODS, NAMESPACE)).items[:_SHOWN]:
             where = f"{pod.status.phase or 'no phase'} on {pod.spec.node_name or 'no node'}"
-            lines.append(f"\n  pod {pod.metadata.name}: {where}")
+            scheduled = find_condition(pod.status.conditions, "PodScheduled")
+            why = scheduled.message if scheduled is not None else ""
+            lines.append(f"\n  pod {pod.metadata.name}: {where} {why}")
         for name, task in self.managers.items():
             lines.append(f"\n  manager {name}: {task!r}")
         return "".join(lines)
