@@ -63,9 +63,8 @@ def _hunt(name: str, seeds: range) -> int:
     """Plant a bug in this process; 0 if a schedule finds it."""
     plant(next(bug for bug in BUGS if bug.name == name))
     from labs.kinds.playing import play
-    from labs.torture.batches import prepare
 
-    prepare()
+    frame.quiet()
     for number_, played in enumerate(map(play, seeds), 1):
         if not played.good:
             print(f"{number_} schedules: {played.texts()[0][:160]}")

@@ -19,7 +19,7 @@ from labs.kinds.playing import play
 from labs.torture.planting import Mutant
 
 ROOT = Path(__file__).parents[2]
-SEEDS, PARTS = 25, 8
+SEEDS, PARTS = 25, 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

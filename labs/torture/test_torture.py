@@ -15,7 +15,7 @@ from labs.torture.explorer import explore
 from labs.torture.perturbations import perturb, points
 
 ROOT = Path(__file__).parents[2]
-SHARDS = 365
+SHARDS = 730
 """Number of days until every perturbation was tried."""
 SEEDS = 12
 RESCHEDULE_SEEDS = (13, 33, 64, 67, 79)
