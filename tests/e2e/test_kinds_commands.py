@@ -10,17 +10,24 @@ import pytest
 from claimctl.cli.errors import UsageError
 from claimctl.cli.session import Session
 from claimctl.commands.claims import claim_text, pod_text
+from claimctl.commands.claims.documents import RuleExpression, explanation_of
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.reserve_work import Wanted, annotate
 from claimctl.commands.claims.reserve_work import lines as reserve_lines
 from claimctl.commands.doctor.account import ControllerAccount
 from claimctl.commands.doctor.kinds import kind_problems
+from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims
+from claimctl.commands.timeline.model import Lane
+from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import text
 from claimctl.commands.tree.work import read
 from claimctl.commands.uninstall.scan import scan
+from claimctl.downgrade.records import PlanPhase
+from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.reservations import DowngradePlanSpec
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, WORKLOADKINDS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, NewStage, Stage
@@ -29,6 +36,12 @@ from tests.e2e.operators import JOBSETS
 from tests.e2e.rights import grant, permissions, strict
 
 pytestmark = pytest.mark.cluster(HOLD_136)
+
+
+_SHIPPED = shipped_rules()[JOBSETS.group, JOBSETS.kind]
+IDLE, ENDED = _SHIPPED.idle, _SHIPPED.ended
+RULE_IDLE = "rule: idle of WorkloadKind jobsets.jobset.x-k8s.io says"
+RULE_ENDED = "rule: ended of WorkloadKind jobsets.jobset.x-k8s.io says"
 
 
 @asynccontextmanager
@@ -48,7 +61,11 @@ async def training(stage: Stage) -> AsyncIterator[str]:
 async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: Stage) -> None:
     async with training(stage) as pod:
         claim = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
-        assert "    JobSet train is Active by claimctl's rule" in claim
+        at = claim.index("    JobSet train is Active by claimctl's rule")
+        assert claim[at + 1 : at + 3] == [
+            f"    {RULE_ENDED} no: {ENDED}",
+            f"    {RULE_IDLE} no: {IDLE}",
+        ]
         explained = await explain_pod(stage.client, NAMESPACE, pod, stage.clock)
         lines = pod_text.pod_lines(explained)
         assert lines[0].split(maxsplit=1)[1] == (
@@ -56,10 +73,12 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
         )
         workload = await explain_workload(stage.client, NAMESPACE, "jobset", "train", stage.clock)
         lines = pod_text.workload_lines(workload)
-        assert lines[:3] == [
+        assert lines[:5] == [
             f"JobSet:     {NAMESPACE}/train",
             "Wants:      pods, and its rule does not say how many; 1 running, 0 waiting for a node",
             "Rule:       Active, by claimctl's rule",
+            f"  {RULE_ENDED} no: {ENDED}",
+            f"  {RULE_IDLE} no: {IDLE}",
         ]
         drawn = text.lines(await read(stage.client, NAMESPACE))
         assert drawn[:3] == [
@@ -67,6 +86,27 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
             "├─ makes Job/train-0",
             f"│  └─ makes Pod/{pod} (Running)",
         ]
+
+
+async def test_explain_names_the_expression_that_decided(stage: Stage) -> None:
+    async def rules() -> tuple[list[str], RuleExpression]:
+        explanation = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
+        lines = claim_text.lines(explanation)
+        (decision,) = explanation_of(explanation, stage.clock.now()).reservations
+        (expression,) = decision.expressions
+        return [line.strip() for line in lines if line.startswith("    ")], expression
+
+    name = "jobsets.jobset.x-k8s.io"
+    async with training(stage):
+        await stage.patch(JOBSETS, "train", {"spec": {"suspend": True}})
+        lines, expression = await rules()
+        assert lines == ["JobSet train is Idle by claimctl's rule", f"{RULE_IDLE} yes: {IDLE}"]
+        assert expression == RuleExpression(name, "idle", IDLE, says=True)
+        done = {"conditions": [{"type": "Completed", "status": "True"}]}
+        await stage.patch_status(JOBSETS, "train", {"status": done})
+        lines, expression = await rules()
+        assert lines == ["JobSet train is Ended by claimctl's rule", f"{RULE_ENDED} yes: {ENDED}"]
+        assert expression == RuleExpression(name, "ended", ENDED, says=True)
 
 
 async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:
@@ -80,6 +120,10 @@ async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:
     await stage.until_condition("Ready", "False", "WorkloadStateUnknown")
     lines = claim_text.lines(await explain(stage.client, NAMESPACE, "slice", stage.clock.now()))
     assert f"    Gang train is Unknown by WorkloadKind gangs.{kind.group}" in lines
+    name = f"gangs.{kind.group}"
+    assert (
+        f"    rule: ended of WorkloadKind {name} says nothing: self.status.phase == 'Done'" in lines
+    )
     assert any("ended fails: no such key: phase" in line for line in lines)
 
 
@@ -99,6 +143,27 @@ async def test_reserve_annotates_a_jobset_and_refuses_a_kind_without_a_rule(stag
     assert done.claims == ("slice",)
     with pytest.raises(UsageError, match="'gang': no kind of workload with a rule"):
         await annotate(session, Wanted("gang", "train"))
+
+
+async def test_timeline_shows_who_held_the_claim_of_a_jobset(stage: Stage) -> None:
+    async with training(stage) as pod:
+        timeline = await read_timeline(stage.client, stage.clock, NAMESPACE, "slice")
+        assert set(timeline.rows(Lane.HOLDER)) == {"jobsets/train"}
+        assert set(timeline.rows(Lane.POD)) == {pod}
+        about = {mark.about for mark in timeline.marks if mark.reason == "Reserved"}
+        assert f"ClaimReservation/{(await stage.reservations())[0].metadata.name}" in about
+
+
+async def test_downgrade_prepare_replaces_the_reference_to_a_jobset(stage: Stage) -> None:
+    async with training(stage) as pod:
+        session = Session(stage.client, stage.clock, NAMESPACE, stage.connect())
+        result = await write_plan(session, DowngradePlanSpec())
+        assert (result.by, result.status.phase) == ("controller", PlanPhase.PREPARED)
+        (record,) = result.status.claims
+        assert [(each.resource, each.name) for each in record.workload_references] == [
+            ("jobsets", "train")
+        ]
+        assert await stage.references() == (f"pods/{pod}",)
 
 
 async def test_orphans_and_uninstall_see_the_annotation_of_a_jobset(stage: Stage) -> None:

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from claimctl.commands.claims.advice import UNREADABLE, advice
-from claimctl.commands.claims.explanation import Explanation, describe_retention, owner_of
+from claimctl.commands.claims.explanation import (
+    Explanation,
+    describe_retention,
+    owner_of,
+    rule_lines,
+)
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import ConditionType, Reason, ReleaseStep
 from claimctl.text import counted, duration, fact, listed
@@ -62,8 +67,11 @@ def _holders(explanation: Explanation) -> list[str]:
         what = f"{ref.kind} {ref.name}, {reservation.spec.retention_policy}"
         does = describe_retention(explanation, retention)
         lines.append(f"  ClaimReservation {reservation.metadata.name} ({what}) {does}")
-        if (workload := retention.held.workload).by_pods:
-            lines.append(f"    {ref.kind} {ref.name} is {workload.phase} by {workload.rule}")
+        workload = retention.held.workload
+        if workload.rule is not None:
+            by = workload.rule.origin
+            lines.append(f"    {ref.kind} {ref.name} is {workload.phase} by {by}")
+            lines.extend(f"    {line}" for line in rule_lines(workload))
     asked = [f"  {asker.line}" for asker in explanation.asking]
     return ["Held by:", *(lines or ["  no workload and no ClaimReservation"]), *asked]
 

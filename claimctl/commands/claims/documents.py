@@ -28,6 +28,8 @@ from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
+from claimctl.reservation.facts.workloads import WorkloadState
+from claimctl.reservation.kinds.rules import deciding
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import WorkloadRef
 from claimctl.wire.unreadable import Unreadable
@@ -132,6 +134,24 @@ class ConditionSummary(Part, frozen=True):
     message: str
 
 
+class RuleExpression(Part, frozen=True, kw_only=False):
+    """An expression of a WorkloadKind that decided whether a workload is idle or has ended."""
+
+    workload_kind: Annotated[str, says("name of the WorkloadKind; '' if there is none")]
+    field: Literal["ended", "idle"]
+    expression: str
+    says: Annotated[bool | None, says("null: it fails, or is neither true nor false")]
+
+
+def expressions_of(state: WorkloadState) -> tuple[RuleExpression, ...]:
+    if state.rule is None or state.verdict is None:
+        return ()
+    return tuple(
+        RuleExpression(state.rule.name, answer.field, answer.expression, answer.says)
+        for answer in deciding(state.rule, state.verdict)
+    )
+
+
 class ReservationDecision(Part, frozen=True):
     name: str
     workload_ref: WorkloadRef
@@ -141,6 +161,7 @@ class ReservationDecision(Part, frozen=True):
     message: str
     after_seconds: float | None
     rule: Annotated[str, says("whose rule says whether the workload is idle or has ended")]
+    expressions: tuple[RuleExpression, ...]
     conditions: tuple[ConditionSummary, ...]
 
 
@@ -232,7 +253,7 @@ def _unreadable(unread: Unreadable) -> UnreadableEntry:
 
 
 def _decision(retention: RetentionDecision) -> ReservationDecision:
-    reservation = retention.held.reservation
+    reservation, workload = retention.held.reservation, retention.held.workload
     blocker = retention.blocker
     return ReservationDecision(
         name=reservation.metadata.name,
@@ -242,7 +263,8 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         reason=str(blocker.reason if blocker else retention.reason),
         message=blocker.message if blocker else "",
         after_seconds=blocker.after if blocker else None,
-        rule=retention.held.workload.rule,
+        rule=workload.rule.origin if workload.rule else "",
+        expressions=expressions_of(workload),
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
 
@@ -373,6 +395,7 @@ class WorkloadExplanation(Document, frozen=True):
     namespace: str
     workload_ref: WorkloadRef
     phase: str
+    expressions: tuple[RuleExpression, ...]
     wants: int
     pods: ConsumerCounts
     annotation: Annotated[str | None, says("the value of claimctl.io/reserve")]
@@ -390,6 +413,7 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         namespace=workload.namespace,
         workload_ref=workload.ref,
         phase=workload.state.phase,
+        expressions=expressions_of(workload.state),
         wants=workload.state.wants,
         pods=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
         annotation=workload.annotation,

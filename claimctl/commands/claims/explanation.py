@@ -6,7 +6,7 @@ reservations, because only a controller that watched all the time can know which
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,6 +36,7 @@ from claimctl.reservation.facts.workloads import (
     observe,
     orphaned_replica_sets_of,
 )
+from claimctl.reservation.kinds.rules import deciding
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire.claims import Reference
@@ -320,6 +321,16 @@ async def _workload(
 def owner_of(explanation: Explanation, reference: Reference) -> str:
     """Whether claimctl or another writer owns a workload reference, as text."""
     return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
+
+
+def rule_lines(state: WorkloadState) -> Iterator[str]:
+    """The expressions that decided about a workload that only a rule describes."""
+    if (rule := state.rule) is None or state.verdict is None:
+        return
+    whose = f"WorkloadKind {rule.name}" if rule.name else "the default rule"
+    for answer in deciding(rule, state.verdict):
+        says = {True: "yes", False: "no", None: "nothing"}[answer.says]
+        yield f"rule: {answer.field} of {whose} says {says}: {' '.join(answer.expression.split())}"
 
 
 def describe_retention(explanation: Explanation, retention: RetentionDecision) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from claimctl.commands.claims.advice import workload_advice
-from claimctl.commands.claims.explanation import Explanation, describe_retention
+from claimctl.commands.claims.explanation import Explanation, describe_retention, rule_lines
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings
 from claimctl.reservation.facts.workloads import WorkloadPhase
@@ -64,8 +64,8 @@ def _rivals(findings: PodFindings) -> Iterator[str]:
 def workload_lines(findings: WorkloadFindings) -> list[str]:
     pods = findings.consumers
     wants = "it has ended" if findings.state.ended else counted(findings.state.wants, "pod")
-    custom = findings.state.by_pods
-    if custom and not findings.state.wants and findings.state.phase == WorkloadPhase.ACTIVE:
+    rule = findings.state.rule
+    if rule and not findings.state.wants and findings.state.phase == WorkloadPhase.ACTIVE:
         wants = "pods, and its rule does not say how many"
     starting = sum(pod.status.phase == "Pending" for pod in pods.bound.values())
     there = [
@@ -76,7 +76,8 @@ def workload_lines(findings: WorkloadFindings) -> list[str]:
     return [
         fact(findings.ref.kind, f"{findings.namespace}/{findings.ref.name}"),
         fact("Wants", f"{wants}; {', '.join(there)}"),
-        *([fact("Rule", f"{findings.state.phase}, by {findings.state.rule}")] if custom else []),
+        *([fact("Rule", f"{findings.state.phase}, by {rule.origin}")] if rule else []),
+        *(f"  {line}" for line in rule_lines(findings.state)),
         "Held for it:",
         *(f"  {line}" for line in _reservation_lines(findings)),
         "Claims:",

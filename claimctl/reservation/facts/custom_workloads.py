@@ -12,7 +12,7 @@ from claimctl.reservation.kinds.rules import Rule
 def unknown_state(rule: Rule, problem: str) -> WorkloadState:
     """The state of a workload of which nothing can be said; it holds what it holds."""
     return WorkloadState(
-        WorkloadPhase.UNKNOWN, confirmed=True, by_pods=True, rule=rule.origin, problem=problem
+        WorkloadPhase.UNKNOWN, confirmed=True, by_pods=True, rule=rule, problem=problem
     )
 
 
@@ -34,7 +34,7 @@ def custom_state(
     """
     if workload is None:
         phase = WorkloadPhase.ABSENT if confirmed else WorkloadPhase.UNSEEN
-        return WorkloadState(phase, by_pods=True, rule=rule.origin)
+        return WorkloadState(phase, by_pods=True, rule=rule)
     return replace(
         observe(workload, ""),
         confirmed=confirmed,

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.kinds.judging import JudgedWorkload, rule_for, verdict_of
-from claimctl.reservation.kinds.rules import Verdict
+from claimctl.reservation.kinds.rules import Rule, Verdict
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
 from claimctl.wire.resources import REPLICASETS
@@ -69,8 +69,10 @@ class WorkloadState:
     children: tuple[str, ...] | None = ()
     """For a workload that is over: the objects that it made and that may make pods. None if they
     have not been listed live."""
-    rule: str = ""
-    """For a workload that only a rule describes: where the rule is from, for people."""
+    rule: Rule | None = None
+    """For a workload that only a rule describes."""
+    verdict: Verdict | None = None
+    """What the rule says about this incarnation."""
     problem: str = ""
     """For UNREADABLE and UNKNOWN: what cannot be read, or why nothing can be said."""
 
@@ -134,7 +136,8 @@ def observe(
         injects=workload.metadata.annotation(POD_GROUP_ANNOTATION) == INJECT,
         pod_owners=owners,
         by_pods=by_pods,
-        rule=rule_for(workload).origin if by_pods else "",
+        rule=rule_for(workload) if by_pods else None,
+        verdict=verdict if by_pods else None,
         problem=verdict.problem,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,6 +51,11 @@ class Rule:
         ours = {"shipped": "claimctl's rule", "default": "no rule: only a scale of 0 is idle"}
         return ours.get(self.source, self.source)
 
+    @property
+    def name(self) -> str:
+        """The name of its WorkloadKind; '' if nobody has described the kind."""
+        return f"{self.plural}.{self.group}" if self.source != "default" else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -61,6 +66,29 @@ class Verdict:
     pods: int | None = None
     problem: str = ""
     """Why the rule says nothing, with the field of the WorkloadKind."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAnswer:
+    """What one expression of a rule says about a workload: yes, no, or nothing (None)."""
+
+    field: Literal["ended", "idle"]
+    """The expression's field of the WorkloadKind."""
+    expression: str
+    says: bool | None
+
+
+def deciding(rule: Rule, verdict: Verdict) -> tuple[RuleAnswer, ...]:
+    """The expressions that decided: the one that says yes, else those that say nothing, else all.
+    'ended' counts before 'idle'."""
+    ended = RuleAnswer("ended", rule.ended, verdict.ended)
+    idle = RuleAnswer("idle", rule.idle, verdict.idle)
+    silent = tuple(answer for answer in (ended, idle) if answer.says is None)
+    if ended.says:
+        return (ended,)
+    if silent or idle.says:
+        return silent or (idle,)
+    return tuple(answer for answer in (ended, idle) if answer.expression)
 
 
 def rule_of(document: WorkloadKind, source: str) -> Rule:
