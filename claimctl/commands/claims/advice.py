@@ -25,12 +25,13 @@ def advice(explanation: Explanation) -> tuple[str, ...]:
     """What an administrator can do. Advice about the controller comes first.
 
     "Nothing" is said only if nothing is wrong. How to free the devices is said only of a claim
-    that is well, as an answer to that question, or of one whose release has begun.
+    that is well, as an answer to that question, of an idle one whose workload has a wrong
+    annotation, or of one whose release has begun.
     """
     about_controller = controller_health.advice(explanation.troubles)
     matters = tuple(dict.fromkeys((*_matters(explanation), *_pod_that_waits(explanation))))
     if matters or (about_controller and explanation.assessment.retentions):
-        return (*about_controller, *matters)
+        return (*about_controller, *matters, *_to_free_idle(explanation))
     return (*about_controller, *_if_well(explanation))
 
 
@@ -162,6 +163,14 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
     else:
         command = f"kubectl -n {view.namespace} delete resourceclaim {view.name}"
         yield f"Nothing holds it. To free its devices, delete it: {command}"
+
+
+def _to_free_idle(explanation: Explanation) -> Iterator[str]:
+    """How to free devices that no pod uses, although an annotation is wrong."""
+    wrong = any(asker.fix for asker in explanation.asking)
+    free = explanation.releasable and explanation.release is None and explanation.view.is_idle
+    if wrong and free and not explanation.troubles:
+        yield f"To free its devices: {to_release(explanation)}"
 
 
 def _stays_idle(retention: RetentionDecision) -> bool:

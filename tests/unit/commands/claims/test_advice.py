@@ -93,6 +93,17 @@ async def test_a_wrong_annotation_is_never_nothing(annotations: Json, fix: str) 
     assert fix in workload_advice(workload)
 
 
+async def test_a_wrong_annotation_hides_no_release_of_an_idle_claim() -> None:
+    server = Server.started()
+    annotations = {"claimctl.io/reserve": "*", "claimctl.io/idle-timeout-seconds": "1h"}
+    reference = server.deployment(replicas=0, annotations=annotations)
+    server.claim("slice", reference)
+    server.reservation(status=server.held_status(reference), retentionPolicy="Persistent")
+    correction, release = advice(await explained(server))
+    assert correction.endswith("claimctl.io/idle-timeout-seconds-")
+    assert release == "To free its devices: claimctl release slice -n ml"
+
+
 async def test_a_claim_that_cannot_be_held_is_never_scaled_to_zero() -> None:
     """KEP-5194: spec.reservedFor is missing, so that the last pod takes the devices with it."""
     server = Server.started()
