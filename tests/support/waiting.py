@@ -9,9 +9,9 @@ from tests.support.claim_server import NAMESPACE, Server
 Json = dict[str, Any]
 
 
-def asks(server: Server, name: str, of_class: str = "gpu") -> None:
-    """A claim without devices that asks for a device of a class."""
-    request = {"name": "gpu", "exactly": {"deviceClassName": of_class}}
+def asks(server: Server, name: str, of_class: str = "gpu", count: int = 1) -> None:
+    """A claim without devices that asks for devices of a class."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": of_class, "count": count}}
     body = {
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {"devices": {"requests": [request]}},
@@ -27,6 +27,17 @@ def has_devices(server: Server, name: str, *references: Json, of_class: str = "g
         "reservedFor": list(references),
     }
     server.admin.patch("resourceclaims", NAMESPACE, name, {"status": status}, "status")
+
+
+def publish(server: Server, *devices: str) -> None:
+    """The ResourceSlice of node n1."""
+    spec = {
+        "driver": "d.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": name} for name in devices],
+    }
+    server.admin.create("resourceslices", {"metadata": {"name": "n1"}, "spec": spec})
 
 
 def unschedulable(server: Server, name: str) -> None:

@@ -11,6 +11,7 @@ from claimctl.commands.claims.device_classes import (
     device_classes,
     everywhere,
 )
+from claimctl.commands.claims.device_counts import PUBLISHED_DEVICES, shortfall
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client
@@ -158,10 +159,22 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
         for claim in every
         if claim.status.allocation is not None and device_classes(claim) & wanted
     ]
-    reserved = await everywhere(client, CLAIMRESERVATIONS, place)
+    shown = views(claims, (), await everywhere(client, CLAIMRESERVATIONS, place))
+    slices = (await client.list_if_allowed(PUBLISHED_DEVICES)).items
+    by_uid = {claim.metadata.uid: claim for claim in claims}
+    busy = [view.claim for view in shown if not is_idle(view)]
     rivals = [
-        RivalClaim(view.namespace, view.name, view.devices, view.holders, is_idle(view))
-        for view in views(claims, (), reserved)
+        RivalClaim(
+            view.namespace,
+            view.name,
+            view.devices,
+            view.holders,
+            is_idle(view),
+            shortfall(own, by_uid[view.claim.metadata.uid], busy, slices)
+            if is_idle(view)
+            else None,
+        )
+        for view in shown
     ]
     return tuple(sorted(rivals, key=lambda rival: not rival.idle))
 

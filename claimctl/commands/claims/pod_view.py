@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from claimctl.cli.documents import Names, Part
+from claimctl.cli.documents import Names, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.group_troubles import taken_away, waiting_for_group
@@ -44,6 +45,9 @@ class RivalClaim(Part, frozen=True, kw_only=False):
     holders: str
     idle: bool
     """Whether claimctl holds the claim, and no pod uses it."""
+    shortfall: Annotated[
+        str | None, says("why its devices are too few for the pod; null if they may be enough")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,11 @@ def _advice(findings: PodFindings) -> Iterator[str]:
     idle = [rival for rival in findings.rivals if rival.idle]
     for rival in idle:
         command = f"claimctl release {rival.name} -n {rival.namespace}"
-        yield f"Free devices that are held idle: {command}"
+        if rival.shortfall is None:
+            yield f"Free devices that are held idle: {command}"
+        else:
+            what = f"Claim {rival.namespace}/{rival.name} is held idle"
+            yield f"{what}, but its release may not help: {rival.shortfall}"
     for busy in findings.rivals[: 0 if idle else 1]:
         where = f"{busy.name} -n {busy.namespace}"
         yield f"See what would free a claim in use: claimctl explain {where}"

@@ -17,7 +17,7 @@ from claimctl.wire.coordination import Event, EventSeries
 from claimctl.wire.resources import EVENTS
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.printed import as_json
-from tests.support.waiting import asks, has_devices, unschedulable
+from tests.support.waiting import asks, has_devices, publish, unschedulable
 
 
 async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() -> None:
@@ -44,6 +44,31 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
     document = as_json(pod_of(found))
     assert (document["kind"], document["state"]) == ("PodExplanation", "Waiting")
     assert [one["name"] for one in document["rivals"]] == ["slice"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "says"),
+    [
+        (4, 0, "Free devices that are held idle: claimctl release slice -n ml"),
+        (12, 0, "the pod asks for 12 such devices, and node n1 has 4, 0 of them in use"),
+        (4, 1, "the pod asks for 4 such devices, and node n1 has 4, 1 of them in use"),
+    ],
+)
+async def test_a_release_is_offered_only_if_its_devices_may_be_enough(
+    asked: int, used: int, says: str
+) -> None:
+    server = Server.started()
+    has_devices(server, "slice", server.deployment(replicas=0))
+    server.reservation(status={"idleSince": "2026-01-01T00:00:00Z"}, retentionPolicy="Persistent")
+    for number in range(used):
+        has_devices(server, f"used{number}", server.pod("user"))
+    publish(server, "slice", "used0", "c", "d")
+    asks(server, "mine", count=asked)
+    server.pod("late", claim="mine", node="")
+    unschedulable(server, "late")
+    shown = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert shown.advice()[0].endswith(says)
+    assert ("claimctl release" in shown.advice()[0]) == (asked == 4 and not used)
 
 
 @pytest.mark.parametrize("status", [{"consumers": 1}, {}], ids=["in use", "not written yet"])
