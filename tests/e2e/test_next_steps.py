@@ -14,6 +14,7 @@ from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, Workload
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.next_steps import follow
+from tests.e2e.printed import pattern, printed_commands
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
 
@@ -333,3 +334,37 @@ async def test_without_a_controller_the_steps_only_look(tmp_path: Path) -> None:
         played, text = await follow(served, "claimctl explain slice -n ml")
         assert "claimctl doctor" in played, text
         assert _all_runs(served, acts)
+
+
+NO_STATE = {
+    "claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller": "rights only",
+    "claimctl doctor": "run by the test without a controller",
+    "claimctl downgrade-status": "played by the runbook of the downgrade",
+    "claimctl get": "says which names the command takes",
+    "claimctl install --component crds": "needs a cluster without the CRDs",
+    "claimctl install --component rbac": "needs a cluster without the roles",
+    "claimctl release": "a word of a meaning, not a step",
+    "claimctl reschedule --policy-config-file FILE --why {}/{}": "needs the reader's policy file",
+    "claimctl reschedule lets one through at a time": "a sentence",
+    "claimctl upgrade status": "played by the runbook of the upgrade",
+    "kubectl -n claimctl-system get pods": "only looks; the test's controller is no pod",
+    "kubectl -n {} delete pod {}": "no state has a pod that only its deletion helps",
+    "kubectl -n {} delete resourceclaim {}": "no state has a claim that nothing holds",
+    "kubectl -n {} describe claimreservation {}": "explain ends with exit code 1",
+    "kubectl -n {} describe pod": "only looks; no state has a pod that waits without a rival",
+    "kubectl -n {} get resourceclaims": "only looks; no state has a pod without its claim",
+    "kubectl -n {} get {}": "only looks; no state has a reservation without its workload",
+    "kubectl describe node {}": "only looks; no state has a resize that no node can meet",
+    "kubectl describe pod": "only looks; no state has a pod that waits without a rival",
+    "kubectl get resourceclaim CLAIM -o yaml --show-managed-fields": "no state has two writers",
+}
+"""Printed commands that no state runs, and why."""
+
+
+def test_every_printed_command_is_run_in_a_state() -> None:
+    """A new one needs a state that prints it, or a reason why it has none."""
+    run = {command for state in STATES for command in state.printed}
+    left = {
+        command for command in printed_commands() if not any(map(pattern(command).fullmatch, run))
+    }
+    assert left == set(NO_STATE)

@@ -125,12 +125,13 @@ def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str
 
 def to_stop(namespace: str, ref: WorkloadRef) -> str:
     """How a user makes a workload want no pods."""
-    kubectl = f"kubectl -n {namespace}"
     if ref.kind == "Job":
         patch = """'{"spec":{"suspend":true}}'"""
-        return f"Suspend the Job, or delete it: {kubectl} patch job/{ref.name} -p {patch}"
-    name = f"{ref.kind.lower()}/{ref.name}"
-    return f"Scale the workload to 0, or delete it: {kubectl} scale {name} --replicas=0"
+        return (
+            f"Suspend the Job, or delete it: kubectl -n {namespace} patch job/{ref.name} -p {patch}"
+        )
+    command = f"kubectl -n {namespace} scale {ref.kind.lower()}/{ref.name} --replicas=0"
+    return f"Scale the workload to 0, or delete it: {command}"
 
 
 def to_release(explanation: Explanation) -> str:
