@@ -50,7 +50,7 @@ def _texts(tree: ast.Module) -> Iterator[str]:
     """The strings of a module that are no docstrings, no examples and no help."""
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if node in skipped or isinstance(node, ast.Expr) or _is_usage(node):
+        if node in skipped or _is_docstring(node) or _is_usage(node):
             skipped |= set(ast.iter_child_nodes(node))
         elif isinstance(node, ast.JoinedStr):
             skipped |= set(ast.iter_child_nodes(node))
@@ -59,6 +59,10 @@ def _texts(tree: ast.Module) -> Iterator[str]:
             )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _is_usage(node: ast.AST) -> bool:
