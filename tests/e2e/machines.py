@@ -19,6 +19,10 @@ class Machines(Protocol):
         """Cut a node off: its containers run on, and its kubelet sends nothing."""
         ...
 
+    async def switch_off(self, node: str) -> None:
+        """Switch a node off for good: nothing is heard of it any more."""
+        ...
+
     async def recover(self, node: str, *, rebooted: bool) -> None:
         """Bring a lost node back. After a reboot it has a new boot ID and no containers."""
         ...
@@ -35,6 +39,9 @@ class StandIns:
         self._kubelets = kubelets
 
     async def lose(self, node: str) -> None:
+        self._kubelets.lose(node)
+
+    async def switch_off(self, node: str) -> None:
         self._kubelets.lose(node)
 
     async def recover(self, node: str, *, rebooted: bool) -> None:

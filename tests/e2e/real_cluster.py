@@ -146,6 +146,9 @@ class RealSite:
     async def lose(self, node: str) -> None:
         await self.machines.lose(node)
 
+    async def switch_off(self, node: str) -> None:
+        await self.machines.switch_off(node)
+
     async def reboot(self, node: str) -> None:
         await self.machines.recover(node, rebooted=True)
 

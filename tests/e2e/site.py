@@ -79,6 +79,10 @@ class Site(Protocol):
         """Cut a node off: its containers run on, and its kubelet sends nothing."""
         ...
 
+    async def switch_off(self, node: str) -> None:
+        """Switch a node off for good: nothing is heard of it any more."""
+        ...
+
     async def reboot(self, node: str) -> None:
         """Boot a node under a new boot ID; its containers are gone."""
         ...
@@ -160,6 +164,9 @@ class EmbeddedSite:
         self._cluster.admin.delete("nodes", "", node)
 
     async def lose(self, node: str) -> None:
+        self._cluster.lose_node(node)
+
+    async def switch_off(self, node: str) -> None:
         self._cluster.lose_node(node)
 
     async def reboot(self, node: str) -> None:

@@ -50,7 +50,7 @@ class NodeMachines:
         finally:
             server.resume()
 
-    def switch_off(self, node: str) -> None:
+    async def switch_off(self, node: str) -> None:
         """Switch a node off for good: what was prepared there is not in use any more."""
         self.node(node).die()
         now = time.time()

@@ -12,7 +12,7 @@ from claimctl.cli.formats import Output
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.release_work import ReleaseWanted, state_off
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, REPLICASETS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
 from tests.e2e.nodes.nodes import hold_deaf_pods, machines, make_deaf, until_unprepared
@@ -100,8 +100,14 @@ async def lose_with_a_ghost(stage: Stage) -> str:
     node = pod.spec.node_name
     await machines(stage).lose(node)
     await stage.delete(DEPLOYMENTS, "train")
+    # a ReplicaSet that is still there would make another pod, and nothing ends it on this node
+    await stage.until(lambda: _no_replica_sets(stage), "no ReplicaSet makes pods")
     await stage.site.force_delete(pod.metadata.name)
     return node
+
+
+async def _no_replica_sets(stage: Stage) -> bool:
+    return not (await stage.client.list(REPLICASETS, NAMESPACE)).items
 
 
 async def say_off(stage: Stage, node: str) -> int:
@@ -124,7 +130,7 @@ async def test_a_dead_node_keeps_the_device_until_somebody_says_that_it_is_off(
     found = await explain(stage.client, NAMESPACE, "slice", stage.clock.now())
     (obstacle,) = found.obstacles
     assert f"--node-is-off {node}" in obstacle.message
-    machines(stage).switch_off(node)
+    await machines(stage).switch_off(node)
     assert await say_off(stage, node) == 0
     await stage.until_released()
 
