@@ -31,7 +31,7 @@ async def shown(*arguments: str) -> dict[str, Any]:
     answer = await claimctl("demo", "--json", *arguments)
     assert answer.err == ""
     document: dict[str, Any] = answer.document
-    assert [step for step in document["steps"] if not step["ok"]] == []
+    assert [step["message"] for step in document["steps"] if not step["ok"]] == []
     assert (document["violations"], document["errors"], answer.code) == (0, [], 0)
     return document
 
