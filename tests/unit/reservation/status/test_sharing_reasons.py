@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.status.sharing import why_one_by_one
-from claimctl.wire.claims import Reference
-from claimctl.wire.meta import OwnerReference
 from claimctl.wire.podgroups import MAX_CLAIMS
 from tests.support.builders import (
     CLAIM,
@@ -23,18 +21,7 @@ from tests.support.builders import (
     reservation,
 )
 from tests.support.claim_cases import GONE, held_status
-
-OWNER = OwnerReference(api_version="apps/v1", kind="Deployment", name="train", uid="uid-train")
-OTHER = OwnerReference(api_version="apps/v1", kind="Deployment", name="eval", uid="uid-eval")
-NAMES = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1, pod_group="train")
-NO_GROUP = WorkloadState(WorkloadPhase.ACTIVE, "uid-train", wants=1)
-PODGROUP = Rules("podgroup")
-
-
-def seen(*listed: Reference, workload: WorkloadState = NO_GROUP, **facts: Any) -> Snapshot:
-    held = Held(reservation(status=facts.pop("status", None)), workload)
-    known = {"rules": PODGROUP, **facts}
-    return Snapshot(NOW, NAMESPACE, CLAIM, claim(*listed), (held,), **known)
+from tests.support.group_cases import NAMES, NO_GROUP, PODGROUP, seen
 
 
 def job(*, workload: WorkloadState = NO_GROUP, status: Any = None, **facts: Any) -> Snapshot:
