@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from claimctl.cli.main import run
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.run import planfile
+from tests.unit.reschedule.policyfile.test_text import bomb
 
 POLICY = """\
 apiVersion: descheduler/v1alpha2
@@ -80,6 +83,38 @@ def test_each_fault_of_a_policy_is_a_line(
         f"error: {path}: profiles[0].other:",
         f"error: {path}: more:",
     ]
+
+
+def test_policies_that_are_traps_cost_next_to_nothing(tmp_path: Path) -> None:
+    """Aliases of aliases, a number of 5,000 digits, deep nesting: a second each, and 100 MB."""
+    traps = [bomb("[{}]"), f"a: {'9' * 5000}\n", f"a: {'[' * 5000}"]
+    paths = [str(tmp_path / f"{number}.yaml") for number in range(len(traps))]
+    for path, trap in zip(paths, traps, strict=True):
+        Path(path).write_text(trap)
+    # the first one is not there: what the start of a command costs is not asked
+    command = (sys.executable, "-c", _COSTS, str(tmp_path / "absent"), *paths)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    first, *answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first["code"] == 2
+    lines = done.stderr.splitlines()[1:]
+    for path, answer, line in zip(paths, answers, lines, strict=True):
+        assert line.startswith(f"error: {path}: line ")
+        assert answer["code"] == 2
+        assert answer["seconds"] < 1
+        assert answer["mebibytes"] < 100
+
+
+_COSTS = """
+import json, resource, sys, time
+from claimctl.cli.main import run
+for path in sys.argv[1:]:
+    began = time.process_time()
+    code = run(["reschedule", "--policy-config-file", path])
+    took = time.process_time() - began
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(json.dumps({"code": code, "seconds": took, "mebibytes": most}))
+"""
+"""Reads policies in a process of its own, and says of each what it cost by then."""
 
 
 @pytest.mark.parametrize(

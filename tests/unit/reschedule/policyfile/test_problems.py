@@ -47,6 +47,12 @@ def policy(*plugins: str, evictor: str = "{}", more: str = "", **args: str) -> s
     return "\n".join(lines) + "\n"
 
 
+OF_2018 = (
+    "apiVersion: descheduler/v1alpha1\nkind: DeschedulerPolicy\nstrategies:\n"
+    "  RemoveDuplicates: {enabled: true}\n  LowNodeUtilization:\n    enabled: true\n"
+    "    params: {nodeResourceUtilizationThresholds: "
+    "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}}\n"
+)
 ACCEPTED = {
     "duplicates": policy(DUPLICATES),
     "duplicates of chosen kinds": policy(
@@ -90,10 +96,7 @@ ACCEPTED = {
     + "    filter: {enabled: [DefaultEvictor]}\n"
     + "    preEvictionFilter: {enabled: [DefaultEvictor]}\n",
     "JSON": '{"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": []}',
-    "the file of 2018": "apiVersion: descheduler/v1alpha1\nkind: DeschedulerPolicy\nstrategies:\n"
-    "  RemoveDuplicates: {enabled: true}\n  LowNodeUtilization:\n    enabled: true\n"
-    "    params: {nodeResourceUtilizationThresholds: "
-    "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}}\n",
+    "the file of 2018": OF_2018,
 }
 
 
@@ -119,6 +122,17 @@ def test_a_plugin_that_claimctl_lacks_is_one_line(name: str, tmp_path: Path) -> 
     assert [plugin.name for plugin in checked.policy.profiles[0].balance] == ["RemoveDuplicates"]
 
 
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_strategy_of_2018_that_claimctl_lacks_is_one_line(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(OF_2018 + f"  {name}: {{enabled: true, params: {{podLifeTime: {{}}}}}}\n")
+    line = f"strategies.{name}: claimctl has no plugin {name}"
+    with pytest.raises(PolicyError) as raised:
+        read(path)
+    assert raised.value.problems == (f"{line} (--skip-unsupported leaves it out)",)
+    assert read(path, skip_unsupported=True).skipped == (line,)
+
+
 def test_a_policy_with_all_plugins_of_the_descheduler_has_a_line_for_each(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     enabled = (f"{point}: {name}" for name, (point, _) in OTHERS.items())
@@ -141,6 +155,10 @@ REFUSED = {
     "an entry of enabled with a name of its own": (
         policy().replace("      enabled:\n", "      enabled: [{name: RemoveDuplicates}]\n", 1),
         'profiles[0].plugins.deschedule.enabled[0]: {"name": "RemoveDuplicates"}: a text',
+    ),
+    "a field of a later v1alpha1": (
+        OF_2018.replace("strategies:", "evictLocalStoragePods: true\nstrategies:"),
+        "evictLocalStoragePods: ",
     ),
     "an API of the future": (
         policy().replace("v1alpha2", "v1beta1"),
