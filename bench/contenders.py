@@ -43,8 +43,8 @@ def bytes_alone(kubeconfig: str) -> int:
 
 def bytes_aiohttp(kubeconfig: str) -> int:
     """claimctl's transport reads the bytes of each page and forgets them."""
-    from claimctl.kube.connection import load_connection
     from claimctl.kube.transport import HttpTransport
+    from claimctl.login.connect import load_connection
 
     async def read() -> int:
         async with HttpTransport(load_connection(kubeconfig)) as transport:
@@ -100,9 +100,9 @@ async def _informer(
 ) -> tuple[Any, Callable[[], Awaitable[None]]]:
     from claimctl.kube.client import Client
     from claimctl.kube.clock import LoopClock
-    from claimctl.kube.connection import load_connection
     from claimctl.kube.informer import Informer
     from claimctl.kube.transport import HttpTransport
+    from claimctl.login.connect import load_connection
     from claimctl.wire.resources import PODS
 
     transport = await HttpTransport(load_connection(kubeconfig)).__aenter__()

@@ -10,9 +10,9 @@ import sys
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
 from claimctl.kube.parallel import in_parallel
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 
 AT_ONCE = 8

@@ -22,8 +22,8 @@ from typing import Any
 from kube_in_process.components.kubelet.statuses import finished
 
 from bench.table import ASSETS, Line, tell
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.following import Follower

@@ -28,8 +28,8 @@ import yaml
 
 from bench.jobs import limited, limits_flag
 from bench.table import ASSETS, Line, Part, at_least, at_most, medians, register, tell
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient

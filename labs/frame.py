@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import structlog
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.real_servers.history import HistoryLost
 from claimctl_demo.real_servers.kubelet import Kubelets
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running

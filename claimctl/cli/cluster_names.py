@@ -14,7 +14,7 @@ import typer
 from claimctl.cli.access import Access
 from claimctl.cli.objects import CLAIM, POD, RESERVATION, kind_of
 from claimctl.cli.session import Session, in_session
-from claimctl.kube.kubeconfig import names
+from claimctl.login.kubeconfig import names
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,

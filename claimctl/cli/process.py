@@ -17,8 +17,8 @@ from claimctl.cli.access import Access
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.telemetry.certificates import Certificate
 from claimctl.telemetry.health import HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry

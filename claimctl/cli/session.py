@@ -13,10 +13,11 @@ from claimctl.cli.access import Access
 from claimctl.cli.documents import by_names
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.connection import Connection
 from claimctl.kube.discovery import look
-from claimctl.kube.kubeconfig import Overrides
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
+from claimctl.login.kubeconfig import Overrides
 from claimctl.telemetry.logs import Level, configure
 from claimctl.wire.seams import Clock, Query, Response, Transport
 

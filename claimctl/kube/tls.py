@@ -1,16 +1,13 @@
-"""TLS settings from a kubeconfig. Errors name the field at fault."""
+"""The TLS settings of a connection. Errors name the field at fault."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from claimctl.kube.errors import ConfigError
-from claimctl.kube.kubeconfig import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +48,6 @@ class Tls:
             return ssl.create_default_context(cadata=self.authority.data.decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(f"{self.authority.where}: no PEM certificate in it") from error
-
-
-def pem(entry: Entry, name: str) -> Pem | None:
-    """Read the field ``name``-data (base64) or else the file in the field ``name``; or None.
-
-    Raises:
-        ConfigError: the data is not base64, or the file cannot be read.
-    """
-    data = entry.text(f"{name}-data")
-    if data:
-        where = f"{entry.where}: {name}-data"
-        try:
-            return Pem(base64.b64decode(data, validate=True), where)
-        except (binascii.Error, ValueError) as error:
-            raise ConfigError(f"{where}: not base64") from error
-    file = entry.text(name)
-    if not file:
-        return None
-    where = f"{entry.where}: {name} {file}"
-    try:
-        return Pem(Path(file).read_bytes(), where)
-    except OSError as error:
-        raise ConfigError(f"{where}: {error.strerror}") from error
 
 
 def _load_chain(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:

@@ -18,8 +18,8 @@ from kube_in_process.storage.store import Revision
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import NodeCluster
 from claimctl_demo.real_nodes.cluster import running as running_nodes

@@ -16,9 +16,9 @@ from typing import Any
 from kube_in_process.components.kubelet.nodes import device_class
 
 from claimctl import __version__
-from claimctl.kube.connection import load_connection
 from claimctl.kube.errors import NotFound, TooManyRequests
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes.cluster import Node, NodeCluster
 from claimctl_demo.real_nodes.drivers import DriverProcess, slice_of

@@ -19,8 +19,8 @@ from pathlib import Path
 import yaml
 from kube_in_process.components.kubelet.nodes import device_class
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_nodes import enclosure
 from claimctl_demo.real_nodes.cluster import NodeCluster, running

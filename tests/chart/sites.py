@@ -16,9 +16,9 @@ from kube_in_process.serving.kubeconfig import write_kubeconfig
 from kube_in_process.serving.serve import listen
 
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
 from claimctl.kube.errors import ApiError
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.wire.seams import Transport
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.real_servers.kubelet import Kubelets

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.errors import Forbidden, Invalid
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import DEPLOYMENT, RESERVATION, Workload

@@ -16,9 +16,9 @@ from kube_in_process.options import Preset
 from claimctl.controller.dialect.probe import DialectProbe
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import load_connection
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl_demo.documents import DocumentClient, Version
 from claimctl_demo.real_nodes.cluster import NodeCluster
 from claimctl_demo.real_servers.plane import ControlPlane, Wanted, running

@@ -16,9 +16,10 @@ from kube_in_process.storage.store import Revision
 from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.connection import Connection
 from claimctl.kube.errors import from_answer
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from claimctl.wire.base import Object
 from claimctl.wire.reservations import DOWNGRADE_PLAN_NAME
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS

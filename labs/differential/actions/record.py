@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from labs.conformance.behaviour.trace import HERE
 from labs.differential.actions.classics import classic, classics_of
 from labs.differential.actions.clusters import RealCluster

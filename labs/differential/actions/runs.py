@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claimctl.kube.connection import load_connection
 from claimctl.kube.transport import HttpTransport
+from claimctl.login.connect import load_connection
 from labs.differential.actions.clusters import RealCluster
 from labs.differential.actions.judge import Difference
 from labs.differential.actions.play import Played, Player

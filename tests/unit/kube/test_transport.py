@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 from aiohttp import client_exceptions, http_exceptions, web
 
-from claimctl.kube.auth import Credentials, FetchedAuth, StaticAuth
+from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.connection import Connection
 from claimctl.kube.errors import (
     BadAnswer,
@@ -30,6 +30,7 @@ from claimctl.kube.errors import (
 )
 from claimctl.kube.tls import Pem, Tls
 from claimctl.kube.transport import TRANSPORT_ERRORS, HttpTransport, map_error
+from claimctl.login.plugins import FetchedAuth
 from claimctl.wire.seams import Response
 from tests.support import pems
 

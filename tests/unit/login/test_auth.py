@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.auth import Credentials, FetchedAuth, TokenFileAuth
-from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.auth import Credentials, TokenFileAuth
+from claimctl.kube.connection import Connection
 from claimctl.kube.errors import ConfigError
+from claimctl.login.connect import load_connection
+from claimctl.login.plugins import FetchedAuth
 from tests.support.builders import NOW
-from tests.unit.kube.kubeconfigs import credentials, document, encoded, write
+from tests.unit.login.kubeconfigs import credentials, document, encoded, write
 
 
 def test_user_and_password_become_basic_authorization(tmp_path: Path) -> None:

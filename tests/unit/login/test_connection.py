@@ -10,9 +10,9 @@ import pytest
 
 from claimctl.kube import connection
 from claimctl.kube.auth import Credentials
-from claimctl.kube.connection import load_connection
+from claimctl.login.connect import load_connection
 from tests.support import pems
-from tests.unit.kube.kubeconfigs import credentials, document, encoded, problem, write
+from tests.unit.login.kubeconfigs import credentials, document, encoded, problem, write
 
 
 def test_a_kubeconfig_says_where_to_go_and_who_to_be(tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_a_pod_reaches_a_server_by_ipv6(pod: Path, monkeypatch: pytest.MonkeyPat
 def test_without_a_plugin_the_official_client_is_not_imported(tmp_path: Path) -> None:
     path = write(tmp_path / "k", document(user={"token": "t"}))
     program = (
-        "import sys; from claimctl.kube import connection, transport;"
-        f"connection.load_connection({path!r}); print('kubernetes' in sys.modules)"
+        "import sys; from claimctl.kube import transport; from claimctl.login import connect;"
+        f"connect.load_connection({path!r}); print('kubernetes' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.connection import load_connection
-from claimctl.kube.kubeconfig import Entry, Overrides, Selection
+from claimctl.login.connect import load_connection
+from claimctl.login.kubeconfig import Entry, Overrides, Selection
 from tests.support import pems
-from tests.unit.kube.kubeconfigs import credentials, document, encoded, problem, write
+from tests.unit.login.kubeconfigs import credentials, document, encoded, problem, write
 
 
 def test_of_several_files_the_first_to_name_a_thing_wins(

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from claimctl.kube.auth import Credentials
-from claimctl.kube.connection import Connection, load_connection
+from claimctl.kube.connection import Connection
 from claimctl.kube.errors import ConfigError
+from claimctl.login.connect import load_connection
 
 
 def document(
