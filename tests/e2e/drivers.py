@@ -108,14 +108,16 @@ async def pool_of(stage: Stage, claim: str = "slice") -> str:
 
 
 @asynccontextmanager
-async def tainted(stage: Stage, claim: str = "slice") -> AsyncIterator[None]:
+async def tainted(
+    stage: Stage, claim: str = "slice", effect: str = "NoExecute"
+) -> AsyncIterator[None]:
     """Taint the claim's devices in their ResourceSlices, as their driver does; no pod may stay."""
     people = DocumentClient(stage.site.connection(PEOPLE), "driver")
     kind = (stage.site.fleet.resource_api, "ResourceSlice")
     broken = await devices_of(stage, claim)
     for piece in await people.list(kind):
         spec = piece["spec"]
-        devices = [_tainted(spec, device, broken) for device in spec["devices"]]
+        devices = [_tainted(spec, device, broken, effect) for device in spec["devices"]]
         if devices != spec["devices"]:
             pool = {**spec["pool"], "generation": spec["pool"]["generation"] + 1}
             patch = {"spec": {"devices": devices, "pool": pool}}
@@ -123,18 +125,20 @@ async def tainted(stage: Stage, claim: str = "slice") -> AsyncIterator[None]:
     yield
 
 
-def _tainted(spec: Object, device: Object, broken: list[dict[str, str]]) -> Object:
+def _tainted(spec: Object, device: Object, broken: list[dict[str, str]], effect: str) -> Object:
     identity = {"driver": spec["driver"], "pool": spec["pool"]["name"], "device": device["name"]}
-    return {**device, "taints": [_TAINT]} if identity in broken else device
+    return {**device, "taints": [{**_TAINT, "effect": effect}]} if identity in broken else device
 
 
 @asynccontextmanager
-async def tainted_by_rule(stage: Stage, claim: str = "slice") -> AsyncIterator[None]:
+async def tainted_by_rule(
+    stage: Stage, claim: str = "slice", effect: str = "NoExecute"
+) -> AsyncIterator[None]:
     """Taint the claim's device by a DeviceTaintRule, as an administrator does."""
     people = DocumentClient(stage.site.connection(PEOPLE), "people")
     (device,) = await devices_of(stage, claim)
     name = f"{device['pool']}-{device['device']}"
-    spec = {"deviceSelector": device, "taint": _TAINT}
+    spec = {"deviceSelector": device, "taint": {**_TAINT, "effect": effect}}
     body = {"apiVersion": _RULES[0], "kind": _RULES[1], "metadata": {"name": name}, "spec": spec}
     try:
         await people.create(body)

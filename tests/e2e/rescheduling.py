@@ -59,6 +59,16 @@ profiles:
   plugins:
     deschedule: {enabled: [CriticalPods]}
 """
+LEAVE = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: leave
+  pluginConfig:
+  - {name: DefaultEvictor, args: {moveHeldClaims: WholeUnit}}
+  plugins:
+    deschedule: {enabled: [LeaveBadNodes]}
+"""
 KEY = "CriticalAddonsOnly"
 TOLERATES = [{"key": KEY, "operator": "Exists"}]
 LOW, HIGH = "{cpu: 20, memory: 20, pods: 20}", "{cpu: 50, memory: 50, pods: 50}"

@@ -14,6 +14,7 @@ from tests.e2e.harness import DEVICE_CLASS, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
+    LEAVE,
     budget,
     closed,
     held,
@@ -110,16 +111,6 @@ async def test_a_dry_run_writes_nothing(stage: Stage) -> None:
 
 
 WORN = {"key": "example.com/worn", "value": "yes", "effect": "NoSchedule"}
-LEAVE = """
-apiVersion: descheduler/v1alpha2
-kind: DeschedulerPolicy
-profiles:
-- name: leave
-  pluginConfig:
-  - {name: DefaultEvictor, args: {moveHeldClaims: WholeUnit}}
-  plugins:
-    deschedule: {enabled: [LeaveBadNodes]}
-"""
 
 
 @three

@@ -11,14 +11,17 @@ from claimctl.reschedule.plan.own_taints import AVOID_TAINT
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.refusals import AVOIDS
 from claimctl.reschedule.run.steps import Result
-from claimctl.wire.resources import DEPLOYMENTS
-from tests.e2e.harness import Stage
+from claimctl.wire.resources import DEPLOYMENTS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from tests.e2e import manifests
+from tests.e2e.drivers import devices_of, tainted, tainted_by_rule
+from tests.e2e.harness import NAMESPACE, Stage
 from tests.e2e.rescheduling import (
     BUDGETS,
     CPU,
     CRITICAL,
     DUPLICATES,
     EXAMPLE,
+    LEAVE,
     budget,
     closed,
     critical,
@@ -144,6 +147,39 @@ async def test_a_critical_pod_gets_the_devices_that_others_hold(stage: Stage) ->
     await stage.until_running(7)
     assert (await places(stage, "train"))[stage.site.nodes[1]] == 6
     assert await taints(stage) == []
+
+
+@pytest.mark.cluster(replace(THREE, taint_rules=True))
+async def test_pods_leave_a_device_that_is_tainted(stage: Stage) -> None:
+    """By its driver: the pod has another device then. By a rule: a held claim goes elsewhere."""
+    await held(stage, 2)
+    await stage.create(RESOURCECLAIMTEMPLATES, manifests.claim_template("each"))
+    await stage.create(DEPLOYMENTS, workload("web", 1, template="each"))
+    await stage.until_running(6)
+    own, before, effect = await _own(stage), await _devices(stage), "NoSchedule"
+    async with tainted(stage, own, effect), tainted_by_rule(stage, effect=effect):
+        report = await rescheduled(stage, LEAVE)
+        assert report.evicted == 3
+        await stage.until_running(6)
+        assert all(device not in before for device in await _devices(stage))
+        assert (await places(stage, "train"))[stage.site.nodes[0]] == 0
+        assert (await rescheduled(stage, LEAVE)).plan.moves == ()
+    assert await taints(stage) == []
+
+
+async def _own(stage: Stage) -> str:
+    """The claim that was generated for the newest pod of web."""
+    claims = (await stage.client.list(RESOURCECLAIMS, NAMESPACE)).items
+    (own,) = [
+        each.metadata
+        for each in claims
+        if each.metadata.name != "slice" and not each.metadata.deleting
+    ]
+    return own.name
+
+
+async def _devices(stage: Stage) -> list[dict[str, str]]:
+    return [*(await devices_of(stage)), *(await devices_of(stage, await _own(stage)))]
 
 
 @pytest.mark.parametrize("options", [SLOW, SLOW_134], ids=["1.36", "1.34"])

@@ -9,6 +9,7 @@ from claimctl.reschedule.plan.observed import ActingController, Observed
 from claimctl.reschedule.shapes.devices import (
     ClaimTemplate,
     DeviceClass,
+    DeviceTaintRule,
     SchedulingClaim,
     SchedulingSlice,
 )
@@ -63,6 +64,11 @@ def slice_(
         },
     }
     return from_plain(body, SchedulingSlice)
+
+
+def taint_rule(selector: Json | None, **taint: str) -> DeviceTaintRule:
+    spec = {"taint": {**TAINT, **taint}, "deviceSelector": selector}
+    return from_plain({"metadata": {"name": "rule"}, "spec": spec}, DeviceTaintRule)
 
 
 def device_class(name: str = CLASS, *selectors: str) -> DeviceClass:

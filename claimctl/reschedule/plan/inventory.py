@@ -59,7 +59,7 @@ class Inventory:
         self._classes = {
             device_class.metadata.name: device_class for device_class in observed.device_classes
         }
-        self._catalogue = catalogue(observed.slices)
+        self._catalogue = catalogue(observed.slices, observed.taint_rules)
         self._on_node: dict[str, list[PublishedOn]] = {}
         self._in_use: Counter[DeviceId] = Counter(
             device for claim in self._claims.all() for device in claim.devices
@@ -194,22 +194,36 @@ class Inventory:
     def _joins_old(self, pod: SchedulingPod, claim: KnownClaim, node: str) -> Obstacle | None:
         if not selects(claim.node_selector, self._nodes[node]):
             return Obstacle(Ground.PINNED, f"claim {claim.name} is allocated elsewhere")
-        if lost := self.unusable(claim):
+        if lost := self.lost(claim) or self.tainted(claim):
             return Obstacle(Ground.CLAIM_UNREACHABLE, lost)
         if pod.metadata.uid not in self._left and claim.lists(pod.metadata.uid):
             return None
         return self._room_in(claim)
 
-    def unusable(self, claim: KnownClaim) -> str:
-        """Why devices of an allocated claim cannot be used; '' if they can."""
+    def lost(self, claim: KnownClaim) -> str:
+        """Which device of an allocated claim is not there any more; '' if all are."""
         for result in claim.results:
-            device = self._catalogue.by_id.get((result.driver, result.pool, result.device))
-            if device is None:
-                if result.driver in self._catalogue.drivers:
-                    return f"device {result.device} of claim {claim.name} is not published"
-            elif not admits(device.taints, result.tolerations):
-                return f"device {result.device} of claim {claim.name} is tainted"
+            published = (result.driver, result.pool, result.device) in self._catalogue.by_id
+            if not published and result.driver in self._catalogue.drivers:
+                return f"device {result.device} of claim {claim.name} is not published"
         return ""
+
+    def tainted(self, *claims: KnownClaim) -> str:
+        """Which device of allocated claims has a taint that its claim does not tolerate; '' if
+        none has."""
+        for claim in claims:
+            for result in claim.results:
+                device = self._catalogue.by_id.get((result.driver, result.pool, result.device))
+                for taint in device.taints if device else ():
+                    if not admits((taint,), result.tolerations):
+                        name = f"device {result.device} of claim {claim.name}"
+                        return f"{name} has the taint {taint.key}, which it does not tolerate"
+        return ""
+
+    def leaves_devices(self, pod: SchedulingPod) -> str:
+        """Why the pod should leave its devices, if only for others of its node; '' if it need
+        not."""
+        return self.tainted(*self._claims.of(pod))
 
     def _room_in(self, claim: KnownClaim) -> Obstacle | None:
         new = claim.key in self._allocated

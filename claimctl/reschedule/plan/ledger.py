@@ -77,7 +77,9 @@ class Ledger:
             for move in (memory.moves if memory else ())
             if move.at and move.at >= since and move.outcome != MoveOutcome.BOUNCED
         ]
-        if (destination, source) in (*past, *self._planned.get(pod.owner_uid, ())):
+        # several pods may get other devices of their node in one run, and then none for a day
+        planned = () if source == destination else self._planned.get(pod.owner_uid, ())
+        if (destination, source) in (*past, *planned):
             return Obstacle(Ground.PING_PONG, f"a pod of its owner moved {destination} -> {source}")
         return None
 

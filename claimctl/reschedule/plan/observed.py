@@ -81,6 +81,7 @@ class Observed:
     claim_templates: tuple[devices.ClaimTemplate, ...] = ()
     slices: tuple[devices.SchedulingSlice, ...] = ()
     device_classes: tuple[devices.DeviceClass, ...] = ()
+    taint_rules: tuple[devices.DeviceTaintRule, ...] = ()
     pod_groups: tuple[scheduling.SchedulingPodGroup, ...] = ()
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()

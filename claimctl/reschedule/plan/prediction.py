@@ -49,9 +49,10 @@ class Predictor:
     def landing(self, pod: WorldPod, source: str, *, closed: bool = False) -> Landing | Obstacle:
         """The expected node of the replacement of a pod that has left the node ``source``.
 
-        A replacement that is expected to return there is an obstacle. A ReplicaSet makes it at
-        once, while the pod still ends on ``source``. That may make ``source`` better only where the
-        pod's affinity is about its like. Then it must not come back later, either.
+        A replacement that is expected to return there is an obstacle, unless it leaves tainted
+        devices for others. A ReplicaSet makes it at once, while the pod still ends on ``source``.
+        That may make ``source`` better only where the pod's affinity is about its like. Then it
+        must not come back later, either.
 
         Args:
             closed: whether ``source`` is closed to the replacement.
@@ -92,6 +93,8 @@ class Predictor:
             if isinstance(best, Landing) or best.reason in _FINAL:
                 return best
             first = first or best
+        if here and first is None and self.devices.leaves_devices(pod.pod):
+            return self._best(pod, here, source)
         return first or Obstacle(Ground.NO_OTHER_NODE, describe(problems, len(self.world.nodes)))
 
     def _others(self, fitting: Fitting, source: str, problems: Counter[str]) -> Iterator[WorldNode]:
@@ -124,7 +127,7 @@ class Predictor:
                 if placement.reason is Ground.FIT_UNKNOWN:
                     return placement
                 first = first or placement
-            elif name == source:
+            elif name == source and not self.devices.leaves_devices(pod.pod):
                 detail = f"the scheduler is expected to choose {source} again"
                 return first or Obstacle(Ground.STAYS, detail)
             else:

@@ -7,13 +7,14 @@ of an incomplete pool are not allocated, and a request for all devices fails bes
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from claimctl.reschedule.plan.selectors import Described, describe
 from claimctl.reschedule.shapes.devices import (
+    DeviceTaintRule,
     PublishedDevice,
     SchedulingSlice,
     SchedulingSliceSpec,
@@ -33,7 +34,7 @@ class PublishedOn:
     id: DeviceId
     described: Described
     taints: tuple[DeviceTaint, ...]
-    """Those that keep claims away that do not tolerate them."""
+    """Those that keep claims away that do not tolerate them, also by a DeviceTaintRule."""
     simple: bool
     """Whether its use depends on nothing but itself: it shares no counters, serves one claim at a
     time and has no binding conditions."""
@@ -69,12 +70,16 @@ class Catalogue:
         return not any(_reaches(spec.node_name, spec.node_selector, node) for spec in specs)
 
 
-def catalogue(slices: Iterable[SchedulingSlice]) -> Catalogue:
+def catalogue(
+    slices: Iterable[SchedulingSlice], rules: Sequence[DeviceTaintRule] = ()
+) -> Catalogue:
     published = Catalogue()
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
         complete = len(pool) == pool[0].spec.pool.resource_slice_count
-        every = (_publish(part, device) for part in pool for device in part.spec.devices or ())
+        every = (
+            _publish(part, device, rules) for part in pool for device in part.spec.devices or ()
+        )
         devices = [device for device in every if device] if complete else None
         if devices is None or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
@@ -101,7 +106,9 @@ def _pools(
     return pools
 
 
-def _publish(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None:
+def _publish(
+    of: SchedulingSlice, device: PublishedDevice, rules: Sequence[DeviceTaintRule]
+) -> PublishedOn | None:
     """The device; None if no node can use it."""
     spec = of.spec
     place: SchedulingSliceSpec | PublishedDevice = (
@@ -113,11 +120,15 @@ def _publish(of: SchedulingSlice, device: PublishedDevice) -> PublishedOn | None
         seen, readable = describe(spec.driver, device), True
     except (msgspec.DecodeError, msgspec.ValidationError):
         seen, readable = Described(spec.driver, {}, {}), False
+    id_ = (spec.driver, spec.pool.name, device.name)
+    ruled = (rule.spec.taint for rule in rules if rule.concerns(*id_))
     shared = device.consumes_counters or (device.basic and device.basic.consumes_counters)
     return PublishedOn(
-        id=(spec.driver, spec.pool.name, device.name),
+        id=id_,
         described=seen,
-        taints=tuple(taint for taint in device.all_taints if taint.effect in BLOCKING_EFFECTS),
+        taints=tuple(
+            taint for taint in (*device.all_taints, *ruled) if taint.effect in BLOCKING_EFFECTS
+        ),
         simple=readable
         and not shared
         and not device.allow_multiple_allocations

@@ -182,7 +182,7 @@ class ClaimUnits:
     def _against_moving(self, claim: KnownClaim) -> Obstacle | None:
         if not claim.allocated:
             return None
-        if lost := self._inventory.unusable(claim):
+        if lost := self._inventory.lost(claim):
             return Obstacle(Ground.CLAIM_UNREACHABLE, f"{lost}; the controller reallocates it")
         namespace = claim.key[0]
         scopes = (plan.spec.namespaces for plan in self._plans)

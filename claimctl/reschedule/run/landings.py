@@ -192,8 +192,8 @@ class Landings:
             flight.replacement = pod.metadata.uid
             self._known[namespace].add(pod.metadata.uid)
             if pod.spec.node_name:
-                flight.landed = pod.spec.node_name
-                back = flight.move.destination and flight.landed == flight.move.pod.node
+                to, flight.landed = flight.move.destination, pod.spec.node_name
+                back = flight.landed == flight.move.pod.node and to not in ("", flight.landed)
                 flight.outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
             elif not flight.move.destination and unschedulable_since(pod) is not None:
                 # it only had to make room; nothing promises its replacement a node

@@ -157,7 +157,7 @@ def _outcome(move: RecordedMove, replacement: Pod | None, age: timedelta) -> Rec
     node = replacement.spec.node_name
     if node:
         # without a prediction, the pod only had to make room: it may come back
-        back = bool(move.predicted) and node == move.source
+        back = node == move.source and move.predicted not in ("", node)
         outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
         return replace(move, outcome=outcome, landed=node)
     return replace(move, outcome=MoveOutcome.PENDING) if age > LANDING else move

@@ -59,6 +59,14 @@ DEVICE_CLASSES = Resource(
     devices.DeviceClass,
     namespaced=False,
 )
+TAINT_RULES = Resource(
+    DEVICE_CLASSES.group,
+    "v1beta2",
+    "devicetaintrules",
+    "DeviceTaintRule",
+    devices.DeviceTaintRule,
+    namespaced=False,
+)
 ALL_NODES = _as(resources.NODES, scheduling.SchedulingNode)
 GROUPS = _as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
 BUDGETS = Resource(
@@ -140,6 +148,7 @@ class Observation:
             volumes=await self._list(VOLUMES),
             claim_templates=await self._list(TEMPLATES),
             device_classes=await self._list(DEVICE_CLASSES),
+            taint_rules=await self._list(TAINT_RULES, TAINT_RULES.version) if slices else (),
             downgrade_plans=await self._list(resources.DOWNGRADEPLANS),
             record=record_of(self.status) if record is not None else Record(),
             admission=places and await keeps_off(self.client),
@@ -162,9 +171,11 @@ class Observation:
             event.regarding.uid: event.note for event in events if event.reason == PREPARE_FAILED
         }
 
-    async def _list(self, resource: Resource[T]) -> tuple[T, ...]:
-        """All objects of a kind; none if the cluster does not serve it."""
-        listing = await self.client.list_if_served(resource)
+    async def _list(self, resource: Resource[T], version: str = "") -> tuple[T, ...]:
+        """All objects of a kind; none if the cluster does not serve it. ``version``: the only one
+        that has the kind, whichever the client uses for its group."""
+        client = self.client.in_version(resource.group, version) if version else self.client
+        listing = await client.list_if_served(resource)
         self._unreadable += listing.unreadable
         return listing.items
 

@@ -123,6 +123,35 @@ class SchedulingSlice(claims.ResourceSlice, frozen=True, kw_only=True):
     spec: SchedulingSliceSpec = SchedulingSliceSpec()
 
 
+class RuledDevices(Wire, frozen=True, kw_only=True):
+    """The devices that a DeviceTaintRule taints. What it does not name may be any."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class TaintRuleSpec(Wire, frozen=True, kw_only=True):
+    device_selector: RuledDevices | None = None
+    """None: no device."""
+    taint: claims.DeviceTaint = claims.DeviceTaint()
+
+
+class DeviceTaintRule(ObjectHeader, frozen=True, kw_only=True):
+    """A taint of devices that an administrator sets (v1beta2)."""
+
+    spec: TaintRuleSpec = TaintRuleSpec()
+
+    def concerns(self, driver: str, pool: str, device: str) -> bool:
+        """Whether it taints this device."""
+        chosen = self.spec.device_selector
+        return chosen is not None and (
+            chosen.driver in (None, driver)
+            and chosen.pool in (None, pool)
+            and chosen.device in (None, device)
+        )
+
+
 class DeviceClassSpec(Wire, frozen=True, kw_only=True):
     selectors: tuple[DeviceSelector, ...] = ()
     extended_resource_name: str | None = None

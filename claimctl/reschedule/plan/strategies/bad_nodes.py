@@ -1,8 +1,9 @@
-"""LeaveBadNodes: pods with claims leave a node that would not take them any more.
+"""LeaveBadNodes: pods with claims leave a node or a device that would not take them any more.
 
-The node has got a taint that they do not tolerate, or lost a label that they ask for. Their claims
-move with them. Cordons and the taints of Kubernetes itself (``node.kubernetes.io/``) do not count:
-they say that a node is in maintenance or ill, and others evict then.
+The node or the device has got a taint that they do not tolerate, or the node has lost a label that
+they ask for. Their claims move with them. Cordons and the taints of Kubernetes itself
+(``node.kubernetes.io/``) do not count: they say that a node is in maintenance or ill, and others
+evict then.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ _OF_KUBERNETES = "node.kubernetes.io/"
 
 
 def leave_bad_nodes(run: Run, context: Context) -> None:
-    """Move the pods whose node does not fit them any more."""
+    """Move the pods whose node or devices do not fit them any more."""
     for pod in sorted(run.world.pods.values(), key=lambda pod: pod.key):
-        bound = pod.pod.spec.node_name and pod.uid not in run.moved
-        if bound and claim_names(pod.pod) and (why := _fault(run.world.nodes[pod.node], pod)):
+        if not pod.pod.spec.node_name or pod.uid in run.moved or not claim_names(pod.pod):
+            continue
+        if why := _fault(run.world.nodes[pod.node], pod) or run.devices.leaves_devices(pod.pod):
             run.move(pod, context, lambda steps: None, why)
 
 

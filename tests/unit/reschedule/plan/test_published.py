@@ -8,7 +8,7 @@ import pytest
 
 from claimctl.reschedule.plan.published import catalogue
 from claimctl.reschedule.shapes.devices import SchedulingSlice
-from tests.support.devices import TAINT, device, node, slice_
+from tests.support.devices import DRIVER, TAINT, device, node, slice_, taint_rule
 
 ZONE = {
     "nodeSelectorTerms": [
@@ -87,3 +87,21 @@ def test_only_taints_that_keep_claims_away_count() -> None:
     none = {**TAINT, "effect": "None"}
     (found,) = catalogue([slice_(device("gpu-0", taints=[TAINT, none]))]).on(node())
     assert [each.effect for each in found.taints] == ["NoSchedule"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "tainted"),
+    [
+        ({"driver": DRIVER, "pool": "node-0", "device": "gpu-1"}, ["gpu-1"]),
+        ({"driver": DRIVER, "pool": "node-0"}, ["gpu-0", "gpu-1"]),
+        ({"pool": "node-1"}, []),
+        ({}, ["gpu-0", "gpu-1"]),
+        (None, []),
+    ],
+    ids=["a device", "a pool", "another pool", "all devices", "none"],
+)
+def test_a_rule_taints_the_devices_that_it_selects(
+    selector: dict[str, str] | None, tainted: list[str]
+) -> None:
+    found = catalogue([slice_("gpu-0", "gpu-1")], [taint_rule(selector)]).on(node())
+    assert [each.id[2] for each in found if each.taints] == tainted

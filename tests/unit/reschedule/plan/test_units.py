@@ -138,7 +138,7 @@ def test_each_reservation_of_a_claim_is_asked() -> None:
         ({"downgrade_plans": [downgrade(namespaces=["ml"])]}, Ground.DOWNGRADE),
         ({"downgrade_plans": [downgrade(namespaces=["other"])]}, None),
         ({"downgrade_plans": [downgrade(action="Restore")]}, None),
-        ({"slices": [slice_(device("gpu-0", taints=[TAINT]))]}, Ground.CLAIM_UNREACHABLE),
+        ({"slices": [slice_(device("gpu-0", taints=[TAINT]))]}, None),
         ({"slices": [slice_("gpu-1")]}, Ground.CLAIM_UNREACHABLE),
         ({"pods": (A, pod("b", "slice", node="node-1"))}, Ground.PINNED),
         (

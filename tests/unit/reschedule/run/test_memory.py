@@ -74,6 +74,10 @@ def test_a_pod_that_only_made_room_may_come_back() -> None:
     assert judged([move(predicted="")], [pod("new", 1, "n1")], 5) == [("Landed", "n1")]
 
 
+def test_a_pod_that_was_to_get_other_devices_of_its_node_has_landed_there() -> None:
+    assert judged([move(predicted="n1")], [pod("new", 1, "n1")], 5) == [("Landed", "n1")]
+
+
 def test_a_pending_replacement_is_looked_at_again() -> None:
     waiting = RecordedMove(at=NOON, source="n1", predicted="n2", outcome=MoveOutcome.PENDING)
     assert judged([waiting], [pod("new", 1, "n2")], 600) == [("Landed", "n2")]
