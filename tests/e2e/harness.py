@@ -232,7 +232,7 @@ class Stage:
         while not await _tried(holds):
             if self.clock.monotonic() > end:
                 raise AssertionError(f"not within {within:g} s: {what}{await self._look()}")
-            await self.clock.sleep(self.site.look_seconds)
+            await self.site.look_again()
 
     async def until_listed(self, *references: str, claim: str = "slice") -> None:
         async def holds() -> bool:

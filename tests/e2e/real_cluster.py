@@ -51,6 +51,7 @@ _LEASE_SECONDS = 30
 _BINDING_SECONDS = 15.0
 """Enough here: the scheduler has few pods to bind and may send 500 requests a second."""
 _PATIENCE = 4.0
+_LOOK_SECONDS = 0.25
 _POD = ("v1", "Pod")
 _POD_MAKERS = (
     *(("apis/apps/v1", each) for each in ("deployments", "statefulsets", "replicasets")),
@@ -101,7 +102,6 @@ class RealSite:
     authors: Authors = field(default_factory=Authors)
     driven: dict[str, Drivers] = field(default_factory=dict)
     """By name: the drivers that the scenario has used."""
-    look_seconds: float = 0.25
     patience: float = _PATIENCE
     _lag: asyncio.Task[None] | None = None
 
@@ -116,6 +116,9 @@ class RealSite:
     @property
     def claims_controller(self) -> ClaimsController:
         return ClaimsController(self.admin, self.client, self.places.namespace, self.fleet.claims)
+
+    async def look_again(self) -> None:
+        await asyncio.sleep(_LOOK_SECONDS)
 
     def connection(self, user: str) -> Transport:
         ours = user == CONTROLLER_USER

@@ -25,6 +25,7 @@ CONTROLLER_NAMESPACE = "claimctl-system"
 CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:claimctl-controller"
 CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
 _DOWN_SECONDS = 4.0
+_LOOK_SECONDS, _LOOKS = 0.05, 20
 SCHEDULER, KCM, KUBELET = "scheduler", "resourceclaim-controller", "kubelet"
 """The components that scenarios pause; of kube-controller-manager only the claim controller."""
 
@@ -34,8 +35,6 @@ class Site(Protocol):
 
     settings: dict[str, Any]
     """Settings that a controller needs here in addition to the scenario's."""
-    look_seconds: float
-    """Seconds between two checks of a condition."""
     patience: float
     """Factor by which everything may take longer than on an embedded cluster."""
 
@@ -57,6 +56,10 @@ class Site(Protocol):
     @property
     def fleet(self) -> Fleet:
         """The scenario's nodes with their devices."""
+        ...
+
+    async def look_again(self) -> None:
+        """Let time pass until it is worth while to check a condition again."""
         ...
 
     def connection(self, user: str) -> Transport:
@@ -125,7 +128,6 @@ def accused(history: Iterable[Revision], users: frozenset[str], grace: float = 0
 class EmbeddedSite:
     """A whole embedded cluster."""
 
-    look_seconds = 0.05
     patience = 1.0
     account = CONTROLLER_USER
 
@@ -134,6 +136,7 @@ class EmbeddedSite:
         self.settings: dict[str, Any] = {}
         self.dialect = cluster.options.preset
         self._backup = 0
+        self._looked = 0
         options = cluster.options
         self.fleet = Fleet(
             options.kubernetes_version,
@@ -143,6 +146,14 @@ class EmbeddedSite:
             device_class=options.device_class,
         )
         self.nodes = self.fleet.names
+
+    async def look_again(self) -> None:
+        """After a write; or after a while, since a condition may be about a process, too."""
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._cluster.store.revision != self._looked:
+                break
+        self._looked = self._cluster.store.revision
 
     def connection(self, user: str) -> Transport:
         if user == CONTROLLER_USER:

@@ -88,7 +88,7 @@ async def test_devices_of_force_deleted_pods_on_living_nodes_are_free_after_35_s
         took |= {each: now - ended[each] for each in ended.keys() - held - took.keys()}
         late = {each for each in ended if took.get(each, now - ended[each]) > MOST_SECONDS}
         assert not late, f"{len(late)} of {count} claims are not free in time"
-        await asyncio.sleep(stage.site.look_seconds)
+        await stage.site.look_again()
     print(f"{count} devices: free {min(took.values()):.1f} to {max(took.values()):.1f} s after")
 
 
