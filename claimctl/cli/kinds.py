@@ -155,7 +155,9 @@ class KindReader:
         state = custom_state(kind.rule, workload, makers, recorded, confirmed=True)
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
-            claim = "" if state.exists else reservation.spec.resource_claim_name
+            claim = (
+                "" if state.exists and not state.deleting else reservation.spec.resource_claim_name
+            )
             left = await self._children(kind, namespace, root, claim)
         return with_children(kind.rule, state, recorded, left), kind.resource
 

@@ -221,7 +221,7 @@ class Investigator:
                 state,
                 snapshot.namespace,
                 reference.uid,
-                orphans_with=snapshot.name if need.gone else "",
+                orphans_with=snapshot.name if need.orphans else "",
             )
         except (Forbidden, UnreadableObject) as error:
             return f"cannot look for what {state.rule.kind} {reference.name} made: {error}"

@@ -258,7 +258,7 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
             # pods that use the claim hold it anyway
             if snapshot.allocated and not snapshot.consumers.count:
                 root = replace(held.reference_to_any, uid=workload.root)
-                yield ListChildren(root, gone=not workload.exists)
+                yield ListChildren(root, orphans=workload.deleting or not workload.exists)
             continue
         cached = held.reference
         doubtful = workload.exists and not workload.confirmed

@@ -251,7 +251,10 @@ async def test_children_that_are_left_keep_the_claim(stage: Stage) -> None:
 async def test_a_job_whose_jobset_was_deleted_without_it_keeps_the_claim_between_its_pods(
     stage: Stage,
 ) -> None:
-    """The Job has no controller any more, and for now no pod that uses the claim."""
+    """The Job has no controller any more, and for now no pod that uses the claim.
+
+    It has none before the JobSet is gone: garbage collection writes the Job first.
+    """
     await define(stage, JOBSETS)
     await stage.started()
     await stage.create(RESOURCECLAIMS, manifests.claim())
@@ -262,11 +265,30 @@ async def test_a_job_whose_jobset_was_deleted_without_it_keeps_the_claim_between
     gated = manifests.job("train-1", pods=1)
     gated["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "acme.example/wait"}]
     await stage.create(JOBS, owned(gated, made, JOBSETS))
+    await stage.patch(JOBSETS, "train", {"metadata": {"finalizers": ["acme.example/wait"]}})
     await stage.delete(JOBSETS, "train", propagation="Orphan")
-    await stage.until(lambda: stage.gone(JOBSETS, "train"), "the JobSet is gone")
+
+    async def orphaned() -> bool:
+        return not (await stage.client.get(JOBS, "train-1", NAMESPACE)).metadata.owner_references
+
+    await stage.until(orphaned, "the Job has no controller")
     await stage.delete(JOBS, "train-0", propagation="Background")
     await alone(stage, "jobsets/train")
+    await stage.patch(JOBSETS, "train", {"metadata": {"finalizers": None}})
+    await stage.until(lambda: stage.gone(JOBSETS, "train"), "the JobSet is gone")
+    await stage.quiet(30)
+    await alone(stage, "jobsets/train")
     assert (await message(stage, "Released")).endswith("are left: Job train-1")
+    # a garbage collector that did not know ClaimReservations yet orphans none, and deletes it later
+    (reservation,) = await stage.reservations()
+    name = reservation.metadata.name
+    await stage.patch(CLAIMRESERVATIONS, name, owned({"metadata": {}}, made, JOBSETS))
+
+    async def collected() -> bool:
+        return (await stage.client.get(CLAIMRESERVATIONS, name, NAMESPACE)).metadata.deleting
+
+    await stage.until(collected, "the ClaimReservation is being deleted")
+    await alone(stage, "jobsets/train")
     await stage.delete(JOBS, "train-1", propagation="Background")
     await stage.until_released()
 

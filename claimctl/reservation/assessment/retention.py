@@ -93,7 +93,9 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
     # 2. Is the claim released whatever the state of the workload?
     if claim.metadata.deleting:
         return replace(present, blocker=lent).release(Reason.CLAIM_DELETED)
-    if meta.deleting:
+    # Garbage collection deletes the reservation of a workload that is gone, and may leave objects
+    # that the workload made.
+    if meta.deleting and (held.withdrawn or not workload.children):
         return replace(present, blocker=lent).release(Reason.WITHDRAWN)
     if meta.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
         return present.release(Reason.RELEASE_REQUESTED)

@@ -36,7 +36,8 @@ class ListChildren:
     """
 
     reference: Reference
-    gone: bool = False
+    orphans: bool = False
+    """Whether objects without a controller may be its children: it is gone, or being deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class WorkloadState:
     rule does not say."""
     orphaned_replica_sets: tuple[str, ...] = ()
     """Names of ReplicaSets that may go on making pods after the workload is gone."""
+    deleting: bool = False
     names_claim: bool = True
     """Whether the pod template names the claim by resourceClaimName."""
     pod_group: str = ""
@@ -130,6 +131,7 @@ def observe(
         phase=phase,
         uid=uid,
         wants=wants,
+        deleting=workload.metadata.deleting,
         names_claim=by_pods or template_names(template, claim_name),
         pod_group=template.spec.group_name,
         fixed_template=has_fixed_template(workload),

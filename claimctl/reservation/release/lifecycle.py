@@ -98,6 +98,8 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
     snapshot = facts.snapshot
     if not snapshot.allocated:
         return not facts.finalizer_left
+    if retention.action is Action.HOLD:
+        return False
     recorded = retention.held.reservation.status.reserved_for
     own = {reference.uid for reference in (retention.reference, recorded) if reference}
     holders = [other for other in facts.retentions if other.action is Action.HOLD]

@@ -8,11 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
-from claimctl.reservation.facts.decision import RemoveClaimFinalizer, SetFinalizer, WriteList
+from claimctl.reservation.decide import decide
+from claimctl.reservation.facts.decision import (
+    ListChildren,
+    RemoveClaimFinalizer,
+    SetFinalizer,
+    WriteList,
+)
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from tests.support.builders import (
@@ -355,6 +362,43 @@ def test_children_that_are_left_keep_the_claim_of_a_workload_that_is_over(
     assert "objects that it made are left: Job train-1" in str(blocked)
     on.children = ()
     assert lists(on.settle(seconds=60)) == [((), True)]
+
+
+@pytest.mark.parametrize(
+    ("state", "orphans"),
+    [
+        (OVER, False),
+        (replace_state(OVER, deleting=True), True),
+        (replace_state(OVER, phase=WorkloadPhase.ABSENT, uid=""), True),
+    ],
+)
+def test_objects_without_a_controller_may_be_children_once_the_workload_is_being_deleted(
+    state: WorkloadState, orphans: bool
+) -> None:
+    (need,) = decide(stage(claim(WORKLOAD), state).snapshot()).needs
+    assert isinstance(need, ListChildren)
+    assert need.orphans is orphans
+
+
+def test_children_that_are_left_keep_the_claim_of_a_collected_reservation() -> None:
+    """Garbage collection deletes the ClaimReservation of a workload that is gone."""
+    made = reservation(status=held_status(), deleting=True)
+    owner = OwnerReference(
+        api_version="jobset.x-k8s.io/v1alpha2",
+        kind="JobSet",
+        name="train",
+        uid="uid-train",
+        controller=True,
+    )
+    made = replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+    gone = replace_state(OVER, phase=WorkloadPhase.ABSENT, uid="")
+    on = stage(claim(WORKLOAD), gone, reserved=made)
+    on.children = ("Job train-1",)
+    assert lists(on.settle(seconds=30)) == []
+    assert on.reservations
+    on.children = ()
+    assert lists(on.settle(seconds=60)) == [((), True)]
+    assert on.reservations == {}
 
 
 def test_a_workload_that_is_over_and_whose_pods_run_is_not_asked_for_its_children() -> None:

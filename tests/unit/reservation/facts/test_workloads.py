@@ -77,8 +77,14 @@ def job(*conditions: str, parallelism: int | None = None, suspend: bool = False)
 )
 def test_a_workload(workload: Workload, phase: WorkloadPhase, wants: int) -> None:
     owners = frozenset() if isinstance(workload, Deployment) else frozenset({"u"})
-    fixed = isinstance(workload, Job)
-    expected = WorkloadState(phase, "u", wants=wants, pod_owners=owners, fixed_template=fixed)
+    expected = WorkloadState(
+        phase,
+        "u",
+        wants=wants,
+        deleting=workload.metadata is GOING,
+        pod_owners=owners,
+        fixed_template=isinstance(workload, Job),
+    )
     assert observe(workload, "slice") == expected
 
 
