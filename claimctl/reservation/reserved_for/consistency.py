@@ -182,10 +182,15 @@ class _Draft:
         # bound ones, and those that a scheduler may bind because the group is still listed
         pods, given_up = self.pods, self.holds.given_up.uids
         listed = {entry.name for entry in self.snapshot.no_pods if is_pod_group(entry)}
-        for uid, name in pods.groups.items():
-            pod = pods.bound.get(uid) or (pods.pending.get(uid) if name in listed else None)
-            if pod is not None and uid not in given_up:
-                yield pod.reference
+        due = {
+            uid: pod.reference
+            for uid, name in pods.groups.items()
+            if (pod := pods.bound.get(uid) or (pods.pending.get(uid) if name in listed else None))
+            and uid not in given_up
+        }
+        # the plan refuses a claim with more pods, and leaves its list as it is
+        if not listed or len(self.entries.keys() | due.keys()) <= LIMIT:
+            yield from due.values()
 
 
 def consistent_list(snapshot: Snapshot, holds: DesiredHolds) -> ListPlan:

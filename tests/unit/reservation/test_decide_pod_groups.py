@@ -72,6 +72,16 @@ def test_frozen_for_an_upgrade_the_pods_are_listed_beside_their_group() -> None:
     ]
 
 
+def test_frozen_a_claim_with_more_pods_than_places_keeps_its_list() -> None:
+    """The plan refuses such a claim. A part of the pods would fill the list and help none."""
+    on = frozen(GROUP, WORKLOAD)
+    on.put(*(running(f"pod-{number}", group="train") for number in range(255)))
+    assert on.settle(seconds=60) == []
+    on.pods.popitem()
+    ((entries, _),) = lists(on.settle(seconds=60))
+    assert len(entries) == 256
+
+
 def test_frozen_for_an_upgrade_a_pod_that_waits_for_its_gone_group_is_not_listed() -> None:
     on = frozen(WORKLOAD, pod_ref("a"))
     on.groups = {}
