@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from kube_in_process.schema import alpha
@@ -151,6 +151,12 @@ class BuiltinSchemas:
             patch_strategy="retainKeys" if place in FACTS.keep_keys_fields else "",
             load=lambda: target.properties,
         )
+
+
+@cache
+def builtin_schemas(*, reserved_for: bool) -> BuiltinSchemas:
+    """The same for all servers of this process: nothing changes a tree."""
+    return BuiltinSchemas(reserved_for=reserved_for)
 
 
 def _infos(model: Model) -> dict[str, Any]:

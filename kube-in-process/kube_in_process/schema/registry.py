@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kube_in_process.options import Features
-from kube_in_process.schema.builtin import BuiltinSchemas
+from kube_in_process.schema.builtin import builtin_schemas
 from kube_in_process.schema.structural import structural
 from kube_in_process.schema.tree import Json, Schema
 
@@ -14,7 +14,7 @@ class Schemas:
     """Schemas by (group, version, kind). Definitions add and remove those of custom kinds."""
 
     def __init__(self, features: Callable[[], Features]) -> None:
-        self._builtin = {gate: BuiltinSchemas(reserved_for=gate) for gate in (False, True)}
+        self._builtin = {gate: builtin_schemas(reserved_for=gate) for gate in (False, True)}
         """By the feature gate, which can be switched while the server runs."""
         self._features = features
         self._custom: dict[tuple[str, str, str], Schema] = {}
