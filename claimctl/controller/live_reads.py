@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -204,9 +203,7 @@ class Investigator:
             return Unreadable(resource, why, snapshot.namespace, reference.name)
         if served.version == resource.version:
             return None
-        with suppress(NotFound):
-            return await self._client.get(served, reference.name, snapshot.namespace)
-        return None
+        return await self._client.find(served, reference.name, snapshot.namespace)
 
     async def _children(self, snapshot: Snapshot, need: ListChildren) -> tuple[str, ...] | str:
         """What is left of the objects that the workload made, by LISTs that begin now."""
@@ -235,10 +232,7 @@ class Investigator:
         ended = (
             reads == 1 and isinstance(need.before, WriteList) and await self._has_ended(snapshot)
         )
-        try:
-            claim = await self._client.get(RESOURCECLAIMS, snapshot.name, snapshot.namespace)
-        except NotFound:
-            claim = None
+        claim = await self._client.find(RESOURCECLAIMS, snapshot.name, snapshot.namespace)
         return replace(
             findings,
             live_claim=claim,

@@ -148,6 +148,12 @@ class Client:
         call = self._call("GET", resource, namespace, name)
         return self._decode(call, resource, await self._sender.send(call))
 
+    async def find(self, resource: Resource[T], name: str, namespace: str = "") -> T | None:
+        """Read one object; None if it is not there."""
+        with suppress(NotFound):
+            return await self.get(resource, name, namespace)
+        return None
+
     async def get_raw(self, path: str, query: Query = ()) -> bytes:
         """Read the body of any path, such as ``/version``."""
         return bytes(await self._sender.send(Call("GET", path, path, query)))

@@ -275,10 +275,7 @@ class LeaderElection:
         return begins and not self._has_led
 
     async def _get(self) -> Lease | None:
-        try:
-            return await self._client.get(LEASES, self._settings.name, self._settings.namespace)
-        except NotFound:
-            return None
+        return await self._client.find(LEASES, self._settings.name, self._settings.namespace)
 
     async def _create(self) -> Lease:
         body = Lease(

@@ -49,29 +49,30 @@ def read_as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
     return Resource(*names, type_, resource.namespaced)
 
 
-def _kind(api: str, type_: type[T], *, namespaced: bool = True) -> Resource[T]:
+def kind_of(api: str, type_: type[T], *, namespaced: bool = True) -> Resource[T]:
     """The resource of a kind that its struct is named after, with a regular plural."""
     group, _, version = api.rpartition("/")
     kind = type_.__name__
-    return Resource(group, version, f"{kind.lower()}s", kind, type_, namespaced)
+    plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+    return Resource(group, version, plural, kind, type_, namespaced)
 
 
-PODS = _kind("v1", Pod)
+PODS = kind_of("v1", Pod)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", ObjectHeader, namespaced=False)
-NODES = _kind("v1", Node, namespaced=False)
-DEPLOYMENTS = _kind("apps/v1", Deployment)
-REPLICASETS = _kind("apps/v1", ReplicaSet)
-STATEFULSETS = _kind("apps/v1", StatefulSet)
-JOBS = _kind("batch/v1", Job)
-RESOURCECLAIMS = _kind("resource.k8s.io/v1", ResourceClaim)
-RESOURCECLAIMTEMPLATES = _kind("resource.k8s.io/v1", ResourceClaimTemplate)
-RESOURCESLICES = _kind("resource.k8s.io/v1", ResourceSlice, namespaced=False)
-PODGROUPS = _kind("scheduling.k8s.io/v1beta1", PodGroup)
-LEASES = _kind("coordination.k8s.io/v1", Lease)
-EVENTS = _kind("events.k8s.io/v1", Event)
-CLAIMRESERVATIONS = _kind("claimctl.io/v1alpha1", ClaimReservation)
-DOWNGRADEPLANS = _kind("claimctl.io/v1alpha1", DowngradePlan, namespaced=False)
-WORKLOADKINDS = _kind("claimctl.io/v1alpha1", WorkloadKind, namespaced=False)
+NODES = kind_of("v1", Node, namespaced=False)
+DEPLOYMENTS = kind_of("apps/v1", Deployment)
+REPLICASETS = kind_of("apps/v1", ReplicaSet)
+STATEFULSETS = kind_of("apps/v1", StatefulSet)
+JOBS = kind_of("batch/v1", Job)
+RESOURCECLAIMS = kind_of("resource.k8s.io/v1", ResourceClaim)
+RESOURCECLAIMTEMPLATES = kind_of("resource.k8s.io/v1", ResourceClaimTemplate)
+RESOURCESLICES = kind_of("resource.k8s.io/v1", ResourceSlice, namespaced=False)
+PODGROUPS = kind_of("scheduling.k8s.io/v1beta1", PodGroup)
+LEASES = kind_of("coordination.k8s.io/v1", Lease)
+EVENTS = kind_of("events.k8s.io/v1", Event)
+CLAIMRESERVATIONS = kind_of("claimctl.io/v1alpha1", ClaimReservation)
+DOWNGRADEPLANS = kind_of("claimctl.io/v1alpha1", DowngradePlan, namespaced=False)
+WORKLOADKINDS = kind_of("claimctl.io/v1alpha1", WorkloadKind, namespaced=False)
 
 WORKLOADS: Mapping[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (DEPLOYMENTS, STATEFULSETS, JOBS)

@@ -12,7 +12,6 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import POD, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table, print_text
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
 from claimctl.reschedule.command.document import counted_reasons, document
 from claimctl.reschedule.command.wanted import RescheduleOptions
 from claimctl.reschedule.plan.plan import Plan
@@ -140,10 +139,8 @@ def _summary(report: RunReport, wanted: RescheduleOptions) -> str:
 async def explain(client: Client, plan: Plan, wanted: RescheduleOptions) -> int:
     """Print what the plan says about one pod; raises CommandFailed if the pod does not exist."""
     namespace, _, name = wanted.why.partition("/")
-    try:
-        await client.get(PODS, name, namespace)
-    except NotFound:
-        raise CommandFailed(f"--why: there is no pod {wanted.why}") from None
+    if await client.find(PODS, name, namespace) is None:
+        raise CommandFailed(f"--why: there is no pod {wanted.why}")
     chosen = tuple(move for move in plan.moves if str(move.pod) == wanted.why)
     skipped = tuple(skip for skip in plan.skipped if str(skip.pod) == wanted.why)
     units = {move.unit for move in chosen if move.unit}

@@ -148,9 +148,12 @@ class Run:
                 problem = Obstacle(Ground.ALREADY_MOVED)
             if problem is not None:
                 return problem if pod is first else _of_other(pod, problem)
-        return self.ledger.beyond_limits(
-            context.strategy, pods, context.limit_per_node
-        ) or self.budgets.obstacle(pods)
+        return self.beyond(pods, context)
+
+    def beyond(self, pods: Sequence[WorldPod], context: Context) -> Obstacle | None:
+        """The limit, or the disruption budget, that does not allow these pods to leave."""
+        strategy, limit = context.strategy, context.limit_per_node
+        return self.ledger.beyond_limits(strategy, pods, limit) or self.budgets.obstacle(pods)
 
     def _place(
         self, unit: Unit, pods: Sequence[WorldPod], first: WorldPod, accept: Accept

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from claimctl.kube import errors
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.facts import facts_of
-from claimctl.reschedule.plan.plan import Facts, Move
+from claimctl.reschedule.plan.plan import Facts, Move, PodRef
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 
@@ -42,12 +42,18 @@ class Left:
 Answer = Evicted | Refused | Left
 
 
+async def present(client: Client, pod: PodRef) -> SchedulingPod | None:
+    """The pod as it is; None if it is gone, or about to be."""
+    found = await client.find(SCHEDULING_PODS, pod.name, pod.namespace)
+    stays = found is not None and found.metadata.uid == pod.uid and not found.metadata.deleting
+    return found if stays else None
+
+
 async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Evicted | None:
     """Whether the pod is as the plan saw it: then None. ``unsure``: an earlier eviction had no
     answer. If the pod is going now, it was accepted."""
-    try:
-        pod = await client.get(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
-    except errors.NotFound:
+    pod = await client.find(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
+    if pod is None:
         return Evicted() if unsure else Left(Ground.CHANGED, "the pod is gone")
     if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
         return Evicted()

@@ -14,7 +14,7 @@ from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedula
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.pods import Pod
-from claimctl.wire.resources import JOBS, REPLICASETS, Resource
+from claimctl.wire.resources import JOBS, REPLICASETS, read_as
 from claimctl.wire.seams import Clock
 
 SETTLE = 2.0
@@ -58,10 +58,7 @@ class PodOwner(ObjectHeader, frozen=True, kw_only=True):
 
 
 _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})
-_ASKED = {
-    kind.kind: Resource(kind.group, kind.version, kind.plural, kind.kind, PodOwner)
-    for kind in (REPLICASETS, JOBS)
-}
+_ASKED = {kind.kind: read_as(kind, PodOwner) for kind in (REPLICASETS, JOBS)}
 
 
 @dataclass(slots=True)

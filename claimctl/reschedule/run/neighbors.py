@@ -53,13 +53,13 @@ async def read_controller(client: Client, namespace: str, now: datetime) -> Acti
     as away. No error for a missing right."""
     where = f"Lease {namespace}/{LEASE_NAME}"
     try:
-        lease = await client.get(LEASES, LEASE_NAME, namespace)
-    except NotFound:
+        lease = await client.find(LEASES, LEASE_NAME, namespace)
+    except Forbidden as error:
+        return ActingController(detail=f"nobody knows whether a controller runs: {error}")
+    if lease is None:
         return ActingController(
             detail=f"there is no {where}: no controller runs, or one without it"
         )
-    except Forbidden as error:
-        return ActingController(detail=f"nobody knows whether a controller runs: {error}")
     return controller_of(lease, where, now)
 
 

@@ -7,13 +7,12 @@ and that existed at that time is among the pods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from claimctl.controller.dialect.probe import parse_version
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
 from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
@@ -27,7 +26,7 @@ from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
 from claimctl.wire import resources
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import Resource
+from claimctl.wire.resources import Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
 
@@ -43,50 +42,22 @@ _ADMISSION = {
 ADMISSION_VERSIONS = ("v1", "v1beta1")
 """Of MutatingAdmissionPolicies. v1alpha1 (1.32) cannot read variables in a JSON patch."""
 
-
-def _as(resource: Resource[Any], type_: type[T]) -> Resource[T]:
-    return replace(resource, type=type_)
-
-
-CLAIMS = _as(resources.RESOURCECLAIMS, devices.SchedulingClaim)
-TEMPLATES = _as(resources.RESOURCECLAIMTEMPLATES, devices.ClaimTemplate)
-SLICES = _as(resources.RESOURCESLICES, devices.SchedulingSlice)
-DEVICE_CLASSES = Resource(
-    resources.RESOURCECLAIMS.group,
-    "v1",
-    "deviceclasses",
-    "DeviceClass",
-    devices.DeviceClass,
-    namespaced=False,
-)
-TAINT_RULES = Resource(
-    DEVICE_CLASSES.group,
-    "v1beta2",
-    "devicetaintrules",
-    "DeviceTaintRule",
-    devices.DeviceTaintRule,
-    namespaced=False,
-)
-ALL_NODES = _as(resources.NODES, scheduling.SchedulingNode)
-GROUPS = _as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
+CLAIMS = read_as(resources.RESOURCECLAIMS, devices.SchedulingClaim)
+TEMPLATES = read_as(resources.RESOURCECLAIMTEMPLATES, devices.ClaimTemplate)
+SLICES = read_as(resources.RESOURCESLICES, devices.SchedulingSlice)
+DEVICE_CLASSES = kind_of("resource.k8s.io/v1", devices.DeviceClass, namespaced=False)
+TAINT_RULES = kind_of("resource.k8s.io/v1beta2", devices.DeviceTaintRule, namespaced=False)
+ALL_NODES = read_as(resources.NODES, scheduling.SchedulingNode)
+GROUPS = read_as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
 BUDGETS = Resource(
     "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", scheduling.DisruptionBudget
 )
-PRIORITY_CLASSES = Resource(
-    "scheduling.k8s.io",
-    "v1",
-    "priorityclasses",
-    "PriorityClass",
-    scheduling.PriorityClass,
-    namespaced=False,
-)
+PRIORITY_CLASSES = kind_of("scheduling.k8s.io/v1", scheduling.PriorityClass, namespaced=False)
 VOLUME_CLAIMS = Resource(
     "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", scheduling.VolumeClaim
 )
-VOLUMES = Resource(
-    "", "v1", "persistentvolumes", "PersistentVolume", scheduling.PersistentVolume, namespaced=False
-)
-OWNERS = (_as(resources.REPLICASETS, ObjectHeader), _as(resources.JOBS, ObjectHeader))
+VOLUMES = kind_of("v1", scheduling.PersistentVolume, namespaced=False)
+OWNERS = tuple(read_as(kind, ObjectHeader) for kind in (resources.REPLICASETS, resources.JOBS))
 
 
 @dataclass(slots=True)
@@ -188,15 +159,14 @@ def _last_seen(event: Event) -> tuple[str, str]:
 
 async def keeps_off(client: Client) -> bool:
     """Whether the policy claimctl-avoidance and its binding are in the cluster."""
+    group = "admissionregistration.k8s.io"
     for version in ADMISSION_VERSIONS:
-        try:
-            for kind, plural in _ADMISSION.items():
-                group = "admissionregistration.k8s.io"
-                resource = Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
-                await client.get(resource, ADMISSION_POLICY)
-        except NotFound:
-            continue
-        return True
+        for kind, plural in _ADMISSION.items():
+            resource = Resource(group, version, plural, kind, ObjectHeader, namespaced=False)
+            if await client.find(resource, ADMISSION_POLICY) is None:
+                break
+        else:
+            return True
     return False
 
 

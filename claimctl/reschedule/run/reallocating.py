@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 from claimctl.kube.client import Changed, Client
-from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.evicting import Left
@@ -71,11 +70,9 @@ async def withdraw(client: Client, reservation: str, namespace: str, taint: str)
 
 async def waits(client: Client, wanted: Reallocation) -> bool:
     """Whether the controller has not yet given the claim up."""
-    try:
-        reservation = await client.get(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
-    except NotFound:
-        return False
-    return reservation.metadata.annotation(REALLOCATE_ANNOTATION) == wanted.claim_uid
+    found = await client.find(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
+    asked = found and found.metadata.annotation(REALLOCATE_ANNOTATION)
+    return asked == wanted.claim_uid
 
 
 async def withdraw_stale(client: Client, taints: Collection[str]) -> None:

@@ -40,10 +40,7 @@ class Records:
 
     async def read(self) -> RescheduleRecord | None:
         """The record, or None if there is none yet or its kind is not served."""
-        try:
-            return await self.client.get(RESCHEDULERECORDS, self.name)
-        except NotFound:
-            return None
+        return await self.client.find(RESCHEDULERECORDS, self.name)
 
     async def all(self) -> tuple[RescheduleRecord, ...]:
         """The records of all names; none if their kind is not served.

@@ -13,11 +13,10 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
 from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.evicting import Left
+from claimctl.reschedule.run.evicting import Left, present
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import Help, HelpState, Result
 from claimctl.reschedule.shapes.records import (
@@ -26,16 +25,13 @@ from claimctl.reschedule.shapes.records import (
     RecordedResize,
     RescheduleRecordStatus,
 )
-from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
 async def look(client: Client, step: ResizeStep) -> Left | None:
     """Whether the resize still waits as the plan saw it: then None."""
-    try:
-        pod = await client.get(SCHEDULING_PODS, step.pod.name, step.pod.namespace)
-    except NotFound:
-        return Left(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
-    if pod.metadata.uid != step.pod.uid or pod.metadata.deleting:
+    pod = await present(client, step.pod)
+    if pod is None:
         return Left(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
     if pod.metadata.generation != step.generation:
         return Left(Ground.CHANGED, f"{step.pod} wants another size now")
@@ -82,16 +78,12 @@ def without(status: RescheduleRecordStatus, over: frozenset[str]) -> RescheduleR
 
 async def see_help(client: Client, group: MoveGroup, wanted: PodRef) -> Help:
     """Read the pod for which the group was to leave."""
-    try:
-        pod = await client.get(SCHEDULING_PODS, wanted.name, wanted.namespace)
-    except NotFound:
-        pod = None
-    state, detail = _state(group, wanted, pod)
+    state, detail = _state(group, await present(client, wanted))
     return Help(wanted, group.moves[0].strategy, state, detail)
 
 
-def _state(group: MoveGroup, wanted: PodRef, pod: SchedulingPod | None) -> tuple[HelpState, str]:
-    if pod is None or pod.metadata.uid != wanted.uid or pod.metadata.deleting:
+def _state(group: MoveGroup, pod: SchedulingPod | None) -> tuple[HelpState, str]:
+    if pod is None:
         return HelpState.CHANGED, "it is gone"
     if group.resize is None:
         lacks = "it still has no node"

@@ -31,11 +31,12 @@ from typing import Any
 from msgspec.structs import force_setattr, replace
 
 from claimctl.kube.client import Changed, Client
-from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan import own_taints
 from claimctl.reschedule.plan.facts import is_critical
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
 from claimctl.reschedule.plan.plan import PodRef, TaintStep
+from claimctl.reschedule.run.evicting import present
 from claimctl.reschedule.run.reallocating import withdraw_stale
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes.records import (
@@ -49,7 +50,7 @@ from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 from claimctl.telemetry.face import Metric
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader, find_condition
-from claimctl.wire.resources import NODES, Resource
+from claimctl.wire.resources import NODES, read_as
 from claimctl.wire.seams import Clock
 
 REPLACED = timedelta(seconds=30)
@@ -82,7 +83,7 @@ class TaintedNode(ObjectHeader, frozen=True, kw_only=True):
     spec: TaintedSpec = TaintedSpec()
 
 
-TAINTED_NODES = Resource("", NODES.version, NODES.plural, NODES.kind, TaintedNode, namespaced=False)
+TAINTED_NODES = read_as(NODES, TaintedNode)
 
 
 class Closed(StrEnum):
@@ -333,16 +334,10 @@ class Taints:
 
     async def is_placed(self, critical: PodRef) -> bool:
         """Whether a critical pod has a node, is gone or is not critical any more."""
-        try:
-            pod = await self.client.get(SCHEDULING_PODS, critical.name, critical.namespace)
-        except NotFound:
+        pod = await present(self.client, critical)
+        if pod is None or pod.spec.node_name:
             return True
-        return (
-            pod.metadata.uid != critical.uid
-            or pod.metadata.deleting
-            or bool(pod.spec.node_name)
-            or not is_critical(pod, {critical.namespace})
-        )
+        return not is_critical(pod, {critical.namespace})
 
     async def _has_room(self, entry: RecordedTaint) -> bool:
         """Whether the critical pod has a node, or another critical pod has taken its room.

@@ -24,7 +24,7 @@ from claimctl.wire.limits import (
     map_list,
 )
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.resources import Resource
+from claimctl.wire.resources import kind_of
 
 MAX_WORKLOADS = 500
 MAX_MOVES = 16
@@ -241,14 +241,7 @@ class RescheduleRecord(Wire, frozen=True, kw_only=True):
     status: RescheduleRecordStatus = RescheduleRecordStatus()
 
 
-RESCHEDULERECORDS = Resource(
-    "claimctl.io",
-    "v1alpha1",
-    "reschedulerecords",
-    "RescheduleRecord",
-    RescheduleRecord,
-    namespaced=False,
-)
+RESCHEDULERECORDS = kind_of("claimctl.io/v1alpha1", RescheduleRecord, namespaced=False)
 
 
 class MoveOutcome(StrEnum):

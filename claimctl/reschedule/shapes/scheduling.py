@@ -20,7 +20,7 @@ from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
-from claimctl.wire.resources import PODS, Resource
+from claimctl.wire.resources import PODS, read_as
 
 Quantity = str | int | float
 """A number of a resource, such as ``"1500m"`` or ``"2Gi"``."""
@@ -175,7 +175,7 @@ class SchedulingPod(pods.Pod, frozen=True, kw_only=True):
     status: SchedulingPodStatus = SchedulingPodStatus()
 
 
-SCHEDULING_PODS = Resource("", PODS.version, PODS.plural, PODS.kind, SchedulingPod)
+SCHEDULING_PODS = read_as(PODS, SchedulingPod)
 
 
 class SchedulingNodeStatus(NodeStatus, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.units import Unit
-from claimctl.reschedule.plan.victims import Victim, pods_of, priority, victims_among
+from claimctl.reschedule.plan.victims import Victim, pods_of, priority, reprieve, victims_among
 from claimctl.reschedule.plan.world import Relocation, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, unschedulable_since
@@ -221,19 +221,15 @@ class _Rescue:
         candidates, obstacles = self._candidates(node)
         if candidates and best is not None and (_loss(candidates[0]), node.name) > best:
             return []
-        if not candidates or not self._fits_without(node, candidates):
+        victims = reprieve(
+            candidates[::-1], lambda some: bool(some) and self._fits_without(node, some)
+        )
+        if victims is None:
             self._note_protected(node, obstacles)
             return []
         if self._fits_without(node, []):
             raise _Enough(f"{node.name} fits it already")
-        victims = list(candidates)
-        for candidate in sorted(
-            candidates, key=lambda victim: (_loss(victim), victim.unit.id), reverse=True
-        ):
-            rest = [other for other in victims if other is not candidate]
-            if rest and self._fits_without(node, rest):
-                victims = rest
-        return victims
+        return list(victims[::-1])
 
     def _scheduler_can(self, node: WorldNode) -> bool:
         """Whether kube-scheduler finds devices on the node and may evict pods for the rest."""
@@ -261,10 +257,7 @@ class _Rescue:
         units, obstacles = victims_among(run, context, lower, self._priority, self._evictor)
         allowed: list[Victim] = []
         for unit in sorted(units, key=lambda unit: (_loss(unit), unit.unit.id)):
-            pods = pods_of([*allowed, unit])
-            obstacle = run.budgets.obstacle(pods) or run.ledger.beyond_limits(
-                context.strategy, pods
-            )
+            obstacle = run.beyond(pods_of([*allowed, unit]), context)
             if obstacle is None:
                 allowed.append(unit)
             else:
@@ -312,7 +305,6 @@ class _Rescue:
     def _choose(self, node: WorldNode, victims: Sequence[Victim]) -> None:
         run, unit = self._run, f"room for {self._name}"
         pods = pods_of(victims)
-        sources = {pod.uid: pod.node for pod in pods}
         placement = self._placed_without(node, victims)
         assert isinstance(placement, Placement)
         run.devices.take(placement)
@@ -334,7 +326,7 @@ class _Rescue:
         asked = (asked for victim in victims for asked in victim.unit.reallocate)
         run.reallocations += [with_unit(reallocation, unit=unit) for reallocation in asked]
         for pod in pods:
-            step = Relocation(pod, sources[pod.uid], "")
+            step = Relocation(pod, pod.pod.spec.node_name, "")
             run.chosen(step, self._context, why, unit=unit, closes=node.name)
 
 

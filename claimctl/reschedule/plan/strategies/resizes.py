@@ -231,13 +231,7 @@ class _Room:
         uids = frozenset(pod.uid for pod in pods)
         if self._pod.uid not in self._account.granted(uids | self._going):
             return False
-        return not pods or (
-            self._run.budgets.obstacle(pods) is None
-            and self._run.ledger.beyond_limits(
-                self._context.strategy, pods, self._context.limit_per_node
-            )
-            is None
-        )
+        return not pods or self._run.beyond(pods, self._context) is None
 
     # the steps
 
@@ -259,12 +253,11 @@ class _Room:
                 free_memory=max(memory, 0),
             )
         )
-        sources = {pod.uid: pod.node for pod in pods}
         for victim in victims:
             for pod in victim.pods:
                 run.world.remove(pod)
             run.devices.leave(victim.unit.pods)
             run.devices.commit()
         for pod in pods:
-            step = Relocation(pod, sources[pod.uid], "")
+            step = Relocation(pod, pod.pod.spec.node_name, "")
             run.chosen(step, self._context, f"{why}: {counted(len(pods), 'victim')}", unit=unit)

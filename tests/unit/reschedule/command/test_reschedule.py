@@ -86,12 +86,13 @@ def test_each_fault_of_a_policy_is_a_line(
 
 
 def test_policies_that_are_traps_cost_next_to_nothing(tmp_path: Path) -> None:
-    """Aliases of aliases, a number of 5,000 digits, deep nesting: a second each, and 100 MB."""
+    """Aliases of aliases, a number of 5,000 digits, deep nesting: 100 MB, and a second each, or on
+    a machine that is busy, what the start takes."""
     traps = [bomb("[{}]"), f"a: {'9' * 5000}\n", f"a: {'[' * 5000}"]
     paths = [str(tmp_path / f"{number}.yaml") for number in range(len(traps))]
     for path, trap in zip(paths, traps, strict=True):
         Path(path).write_text(trap)
-    # the first one is not there: what the start of a command costs is not asked
+    # the first one is not there: that is what the start costs
     command = (sys.executable, "-c", _COSTS, str(tmp_path / "absent"), *paths)
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     first, *answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -100,7 +101,7 @@ def test_policies_that_are_traps_cost_next_to_nothing(tmp_path: Path) -> None:
     for path, answer, line in zip(paths, answers, lines, strict=True):
         assert line.startswith(f"error: {path}: line ")
         assert answer["code"] == 2
-        assert answer["seconds"] < 1
+        assert answer["seconds"] < max(1, first["seconds"])
         assert answer["mebibytes"] < 100
 
 
