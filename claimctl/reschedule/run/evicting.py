@@ -44,9 +44,9 @@ Answer = Evicted | Refused | Left
 
 async def present(client: Client, pod: PodRef) -> SchedulingPod | None:
     """The pod as it is; None if it is gone, or about to be."""
-    found = await client.find(SCHEDULING_PODS, pod.name, pod.namespace)
-    stays = found is not None and found.metadata.uid == pod.uid and not found.metadata.deleting
-    return found if stays else None
+    known = await client.find(SCHEDULING_PODS, pod.name, pod.namespace)
+    stays = known is not None and known.metadata.uid == pod.uid and not known.metadata.deleting
+    return known if stays else None
 
 
 async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Evicted | None:

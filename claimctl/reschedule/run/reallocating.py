@@ -70,8 +70,8 @@ async def withdraw(client: Client, reservation: str, namespace: str, taint: str)
 
 async def waits(client: Client, wanted: Reallocation) -> bool:
     """Whether the controller has not yet given the claim up."""
-    found = await client.find(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
-    asked = found and found.metadata.annotation(REALLOCATE_ANNOTATION)
+    present = await client.find(CLAIMRESERVATIONS, wanted.reservation, wanted.namespace)
+    asked = present and present.metadata.annotation(REALLOCATE_ANNOTATION)
     return asked == wanted.claim_uid
 
 
