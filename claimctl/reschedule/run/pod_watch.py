@@ -12,12 +12,13 @@ from random import Random
 
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
+from claimctl.kube.parallel import wait_any
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock
 
-_LOOK = 0.02
-"""Seconds between two looks whether a list has arrived."""
+_LOOK = 0.1
+"""Seconds between two looks whether the pods cannot be listed."""
 
 
 def _owner(pod: Pod) -> tuple[str, ...]:
@@ -45,12 +46,14 @@ class PodWatch:
         pods = Informer(
             self.client, PODS, self.clock, namespace=namespace, indexes=_INDEXES, rng=self.rng
         )
+        listed = asyncio.Event()
+        pods.on_list(lambda *_: listed.set())
         pods.subscribe(lambda _: self.changed.set())
         self._tasks.append(asyncio.create_task(pods.run(), name=f"pods of {namespace}"))
-        while not pods.synced:
+        while not listed.is_set():
             if pods.trouble is not None:
                 raise pods.trouble
-            await self.clock.sleep(_LOOK)
+            await wait_any(listed, seconds=_LOOK)
         self._informers[namespace] = pods
 
     def follows(self, namespace: str) -> bool:
