@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import product
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import MoveOutcome, RescheduleRecordStatus
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS
+from claimctl.wire.seams import Clock
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
@@ -285,14 +288,28 @@ async def test_the_taint_goes_whatever_becomes_of_pod_and_node(fate: str) -> Non
         assert (await recorded(stage)).taints == ()
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The clock of another machine: it is never the same time there."""
+
+    clock: Clock
+
+    def now(self) -> datetime:
+        return self.clock.now() + timedelta(milliseconds=1)
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+
+
 async def test_two_processes_work_for_one_pod_once() -> None:
     async with embedded_stage(OPTIONS) as stage:
         given = await scene(stage)
-        runs = []
-        for _ in range(2):
-            runs.append(asyncio.create_task(runner(stage).execute(given.plan)))
-            # on a virtual clock, both would write the same entry at the same time
-            await stage.clock.sleep(0.001)
+        first, second = runner(stage), runner(stage)
+        second.clock = Ahead(stage.clock)
+        runs = [asyncio.create_task(each.execute(given.plan)) for each in (first, second)]
         await stage.clock.sleep(5.0)
         await make_room(stage, given.node)
         reports = await asyncio.gather(*runs)
