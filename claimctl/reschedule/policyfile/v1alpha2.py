@@ -28,7 +28,8 @@ from claimctl.reschedule.plan.policy import (
     RemoveDuplicates,
     Strategy,
 )
-from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
+from claimctl.wire.base import from_plain
+from claimctl.wire.label_selectors import LabelSelector
 
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -219,9 +220,4 @@ def _protections(args: DefaultEvictorArgs) -> frozenset[Protection]:
 
 
 def _selector(given: SelectorModel | None) -> LabelSelector | None:
-    if given is None:
-        return None
-    expressions = (LabelSelectorRequirement(**dict(rule)) for rule in given.match_expressions)
-    return LabelSelector(
-        match_labels=dict(given.match_labels), match_expressions=tuple(expressions)
-    )
+    return from_plain(given.model_dump(by_alias=True), LabelSelector) if given else None
