@@ -217,7 +217,7 @@ class Triggers:
         }
         self._enqueue(ClaimKey(change.namespace, name) for name in sorted(filter(None, names)))
         for claim in self._caches.claims_listing(GroupKey(change.namespace, change.name)):
-            self._enqueue((ClaimKey.of(claim.metadata),))
+            self._enqueue((ClaimKey(*claim.metadata.key),))
 
     def _enqueue_group_of(self, namespace: str, workload: Workload | None) -> None:
         name = template_of(workload).spec.group_name if workload is not None else ""
@@ -245,7 +245,9 @@ class Triggers:
         if change.old is None and change.new is not None:
             self._note_owners(change.new)
         if change.new is None:
-            self._enqueue([key for key in keys if self._is_unused(key)], urgent=True)
+            # no pod uses these claims any more, so that a release may begin
+            unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
+            self._enqueue(unused, urgent=True)
 
     def _follow(self, kind: tuple[str, str], informer: Informer[Any]) -> None:
         informer.subscribe(_of_kind(kind, self._workload))
@@ -293,10 +295,6 @@ class Triggers:
             claim = self._caches.claims.get(key.name, key.namespace)
             if claim is not None and evicts_a_pod(claim, (pod,)):
                 self._seen.claims.evicts(key)
-
-    def _is_unused(self, key: ClaimKey) -> bool:
-        """Whether no pod uses the claim any more, so that a release may begin."""
-        return all(map(is_done, self._caches.pods_of(key)))
 
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         self._seen.reservation_changed(change)

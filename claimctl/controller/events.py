@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
-from claimctl.controller.caches.informers import workload_resource
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.facts.reasons import ConditionType, Reason
@@ -14,7 +12,7 @@ from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationStatus
-from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS, WORKLOADS
 from claimctl.wire.workloads import Workload
 
 WARNINGS = frozenset(
@@ -112,7 +110,9 @@ def announce(
     """Record the Events of a reservation's new status on the objects whose users they concern."""
     held = next(known for known in snapshot.reservations if known.name == reservation.metadata.name)
     for announcement in announcements(reservation.status, status):
-        about = _subject(CLAIMRESERVATIONS, held.reservation.metadata)
+        about = _reference(
+            CLAIMRESERVATIONS.api_version, CLAIMRESERVATIONS.kind, held.reservation.metadata
+        )
         subjects = _subjects(announcement, held, snapshot.claim)
         note = f"ClaimReservation {held.name}: {announcement.note}"
         for subject in subjects:
@@ -130,8 +130,9 @@ def _subjects(
     Event about a finished release, because it has ended or is being deleted. If the reservation is
     being deleted, too, the claim gets that Event.
     """
-    of_claim = (_subject(RESOURCECLAIMS, claim.metadata),) if claim is not None else ()
-    of_workload = (workload_subject(held),) if held.workload.exists else ()
+    version, kind = RESOURCECLAIMS.api_version, RESOURCECLAIMS.kind
+    of_claim = (_reference(version, kind, claim.metadata),) if claim is not None else ()
+    of_workload = (_workload(held),) if held.workload.exists else ()
     if announcement.type == "Warning":
         return of_claim + of_workload
     if announcement.action == _RELEASE:
@@ -139,11 +140,11 @@ def _subjects(
     return of_workload
 
 
-def workload_subject(held: Held) -> ObjectReference:
+def _workload(held: Held) -> ObjectReference:
     """The reference to the workload of a reservation. The workload must exist."""
     ref = held.reservation.spec.workload_ref
     return ObjectReference(
-        api_version=held.api_version or workload_resource(ref.api_group, ref.kind).api_version,
+        api_version=held.api_version or WORKLOADS[ref.api_group, ref.kind].api_version,
         kind=ref.kind,
         namespace=held.reservation.metadata.namespace,
         name=ref.name,
@@ -152,14 +153,9 @@ def workload_subject(held: Held) -> ObjectReference:
 
 
 def subject_of(key: WorkloadKey, workload: Workload) -> ObjectReference:
-    resource = WORKLOADS.get((key.api_group, key.kind))
-    if resource is not None:
-        return _subject(resource, workload.metadata)
-    return _reference(workload.api_version, key.kind, workload.metadata)
-
-
-def _subject(resource: Resource[Any], meta: ObjectMeta) -> ObjectReference:
-    return _reference(resource.api_version, resource.kind, meta)
+    known = WORKLOADS.get((key.api_group, key.kind))
+    version = known.api_version if known is not None else workload.api_version
+    return _reference(version, key.kind, workload.metadata)
 
 
 def _reference(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference:

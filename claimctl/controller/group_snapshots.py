@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from claimctl.controller.caches.informers import BY_CLAIM, workload_resource
+from claimctl.controller.caches.informers import BY_CLAIM
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.live_reads import Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
@@ -14,7 +14,7 @@ from claimctl.reservation.pod_groups.assess import GroupSnapshot
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import WorkloadRef
-from claimctl.wire.resources import PODGROUPS
+from claimctl.wire.resources import PODGROUPS, WORKLOADS
 from claimctl.wire.workloads import ReplicaSet, Workload
 
 
@@ -85,7 +85,7 @@ class GroupSnapshots:
             api_group, kind, _, name = workload_key
             yield Annotated(
                 ref=WorkloadRef(api_group=api_group, kind=kind, name=name),
-                api_version=workload_resource(api_group, kind).api_version,
+                api_version=WORKLOADS[api_group, kind].api_version,
                 workload=workload,
                 reservations=self._caches.reservations_for(workload_key),
             )

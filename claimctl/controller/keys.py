@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from claimctl.wire.meta import ObjectMeta
-
 
 class ClaimKey(NamedTuple):
     namespace: str
@@ -13,10 +11,6 @@ class ClaimKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-    @classmethod
-    def of(cls, meta: ObjectMeta) -> ClaimKey:
-        return cls(meta.namespace, meta.name)
 
 
 class WorkloadKey(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from claimctl.controller.caches.informers import reserved_key, workload_resource
+from claimctl.controller.caches.informers import reserved_key
 from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.children import children_left
 from claimctl.controller.keys import ClaimKey, WorkloadKey
@@ -32,7 +32,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_pod_group
-from claimctl.reservation.facts.snapshot import Evidence, LiveList, Snapshot
+from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.reservation.facts.unreadable import claims_named, may_concern
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
@@ -41,6 +41,7 @@ from claimctl.wire.resources import (
     PODGROUPS,
     PODS,
     RESOURCECLAIMS,
+    WORKLOADS,
     Resource,
 )
 from claimctl.wire.unreadable import Unreadable
@@ -102,19 +103,9 @@ class Investigator:
         self._client = client
         self._kinds = kinds
         self._cache = pods
-        self._gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+        self.gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
+        """The UIDs of listed pods and PodGroups that a read showed to be gone."""
         self._lists = SharedLists(client)
-
-    def evidence(self, references: Iterable[Reference], findings: Findings) -> Evidence:
-        gone = frozenset(ref.uid for ref in references if ref.uid in self._gone)
-        return Evidence(
-            gone,
-            findings.present_pods,
-            live=findings.live,
-            claim_read_for=findings.claim_read_for,
-            last_attempt=findings.claim_reads >= LIVE_ATTEMPTS,
-            held_for_another=findings.held_for_another,
-        )
 
     async def answer(
         self, snapshot: Snapshot, needs: Iterable[Need | Precaution], findings: Findings
@@ -150,8 +141,8 @@ class Investigator:
         else:
             gone += [pod for pod in pods if await self._is_gone(PODS, namespace, pod)]
         for reference in gone:
-            self._gone[reference.uid] = None
-        return frozenset(ref.uid for ref in references if ref.uid not in self._gone)
+            self.gone[reference.uid] = None
+        return frozenset(ref.uid for ref in references if ref.uid not in self.gone)
 
     async def _not_listed(self, namespace: str, pods: list[Reference]) -> list[Reference]:
         """The pods that a LIST lacks; none if an unreadable pod in it may be any of them."""
@@ -189,7 +180,7 @@ class Investigator:
             custom = self._kinds.served(reference.api_group, reference.resource)
             if custom is not None:
                 return custom
-        return workload_resource(*_KINDS[reference.api_group, reference.resource])
+        return WORKLOADS[_KINDS[reference.api_group, reference.resource]]
 
     async def _as_served(
         self, resource: Resource[Any], snapshot: Snapshot, reference: Reference

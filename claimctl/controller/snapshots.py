@@ -17,7 +17,7 @@ from claimctl.controller.caches.informers import (
     workload_key,
 )
 from claimctl.controller.keys import ClaimKey, GroupKey
-from claimctl.controller.live_reads import Findings, Investigator
+from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
@@ -31,7 +31,7 @@ from claimctl.reservation.facts.custom_workloads import (
 )
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
-from claimctl.reservation.facts.snapshot import Held, Rules, Snapshot
+from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
@@ -127,7 +127,7 @@ class Snapshots:
         )
         pending = tuple(pod for pod in pods if not is_bound(pod))
         references = claim.status.reserved_for if claim else ()
-        ghosts, rules = seen.ghosts.of(key), know.rules
+        ghosts, rules, gone = seen.ghosts.of(key), know.rules, know.investigator.gone
         if seen.kcm_left_dead_references:
             # the rules of the detected cluster, corrected by its observed behavior
             rules = replace(rules, kcm_cleans_mixed_lists=False)
@@ -164,7 +164,14 @@ class Snapshots:
             template_missing=findings.template_missing,
             template_refused=findings.template_refused,
             rules=rules,
-            evidence=know.investigator.evidence(references, findings),
+            evidence=Evidence(
+                gone_pods=frozenset(entry.uid for entry in references if entry.uid in gone),
+                present_pods=findings.present_pods,
+                live=findings.live,
+                claim_read_for=findings.claim_read_for,
+                last_attempt=findings.claim_reads >= LIVE_ATTEMPTS,
+                held_for_another=findings.held_for_another,
+            ),
             memory=memory,
         )
 
@@ -218,7 +225,11 @@ class Snapshots:
         if confirmed or gone:
             return WorkloadState(
                 WorkloadPhase.ABSENT,
-                orphaned_replica_sets=self._orphaned_replica_sets(reservation, findings),
+                orphaned_replica_sets=orphaned_replica_sets_of(
+                    self._recorded_uid(reservation, findings),
+                    claim,
+                    self._replica_sets(reservation),
+                ),
             )
         return WorkloadState(WorkloadPhase.UNSEEN)
 
@@ -253,7 +264,7 @@ class Snapshots:
         return with_children(kind.rule, state, recorded, left)
 
     def _recorded_uid(
-        self, reservation: ClaimReservation, findings: Findings, resource: str
+        self, reservation: ClaimReservation, findings: Findings, resource: str = ""
     ) -> str:
         """The UID of the incarnation for which the claim is held, or ''."""
         recorded, claim = reservation.status.reserved_for, None
@@ -262,16 +273,6 @@ class Snapshots:
         if claim is not None:
             recorded = shown_reference(claim, reservation, uids_written_by(claim), resource)
         return recorded.uid if recorded is not None else ""
-
-    def _orphaned_replica_sets(
-        self, reservation: ClaimReservation, findings: Findings
-    ) -> tuple[str, ...]:
-        """The ReplicaSets left by the incarnation for which the claim was reserved."""
-        key, recorded = reserved_key(reservation), reservation.status.reserved_for
-        if recorded is None and (claim := self._claim(key, findings)) is not None:
-            recorded = shown_reference(claim, reservation, uids_written_by(claim))
-        left = self._replica_sets(reservation)
-        return orphaned_replica_sets_of(recorded.uid if recorded else "", key.name, left)
 
     def _replica_sets(self, reservation: ClaimReservation) -> tuple[ReplicaSet, ...]:
         """The ReplicaSets whose pods use the claim."""

@@ -7,7 +7,6 @@ import hashlib
 import structlog
 from cachetools import LRUCache
 
-from claimctl.controller.caches.informers import Caches, workload_resource
 from claimctl.controller.events import subject_of
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.snapshots import Knowledge
@@ -19,6 +18,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
+from claimctl.wire.resources import WORKLOADS
 from claimctl.wire.workloads import CustomWorkload, Workload, has_fixed_template, template_of
 
 log = structlog.get_logger(__name__)
@@ -39,10 +39,6 @@ class Injector:
         self._events = events
         self._allowed = allowed
         self._tried: LRUCache[str, None] = LRUCache(REMEMBERED)
-
-    @property
-    def _caches(self) -> Caches:
-        return self._know.caches
 
     async def inject(self, key: WorkloadKey, workload: Workload) -> bool:
         """Patch the template if that is wanted, useful and allowed; else report what is missing.
@@ -69,7 +65,7 @@ class Injector:
     def _reserved(self, key: WorkloadKey, workload: Workload) -> tuple[str, ...]:
         reserved = {
             reservation.spec.resource_claim_name
-            for reservation in self._caches.reservations_for(key)
+            for reservation in self._know.caches.reservations_for(key)
             if not reservation.metadata.deleting
         }
         return tuple(claim for claim in named_claims(template_of(workload)) if claim in reserved)
@@ -95,7 +91,7 @@ class Injector:
         spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": group}}}}
         try:
             written = await self._client.merge_patch(
-                workload_resource(key.api_group, key.kind),
+                WORKLOADS[key.api_group, key.kind],
                 key.name,
                 {"spec": spec},
                 key.namespace,

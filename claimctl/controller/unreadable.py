@@ -52,7 +52,7 @@ class UnreadableObjects:
 
     def all_in(self, unread: Unreadable) -> list[ClaimKey]:
         """Every claim of the object's namespace, or of all namespaces if it is unknown."""
-        keys = {ClaimKey.of(claim.metadata) for claim in self._caches.claims.items()}
+        keys = {ClaimKey(*claim.metadata.key) for claim in self._caches.claims.items()}
         keys |= {reserved_key(reservation) for reservation in self._caches.reservations.items()}
         return sorted(key for key in keys if unread.may_be_in(key.namespace))
 

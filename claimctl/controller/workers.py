@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -95,14 +94,20 @@ class Controller(Generic[K]):
         outcome = "error"
         with (
             self.telemetry.span(f"reconcile {self.reconciler.name}") as span,
-            self._logged(key),
+            bound_contextvars(controller=self.reconciler.name, **key._asdict()),
         ):
             try:
-                _again(self.queue, key, await self.reconciler.reconcile(key, span))
+                after = await self.reconciler.reconcile(key, span)
+                self.queue.forget(key)
+                if isinstance(after, After):
+                    self.queue.add(key, max(after.seconds, SHORTEST_WAIT))
                 outcome = "success"
             except KubeError as error:
                 span.fail(error)
-                _retry(self.queue, key, error)
+                # the pause that the server asks for, and a growing one on top
+                asked = error.retry_after if isinstance(error, ApiError) else None
+                pause = self.queue.retry(key, at_least=asked or 0.0, error=error)
+                log.warning("requeued after an error", error=str(error), seconds=round(pause, 3))
             except Exception as error:
                 # a bug at one claim must not stop the work on other claims
                 span.fail(error)
@@ -112,23 +117,6 @@ class Controller(Generic[K]):
             labels = {"controller": self.reconciler.name, "outcome": outcome}
             took = self.clock.monotonic() - began
             self.telemetry.observe(Metric.RECONCILE_SECONDS, took, labels)
-
-    def _logged(self, key: K) -> AbstractContextManager[None]:
-        """Bind controller and key to all log lines."""
-        return bound_contextvars(controller=self.reconciler.name, **key._asdict())
-
-
-def _again(queue: QueueRunner[K], key: K, outcome: Outcome) -> None:
-    queue.forget(key)
-    if isinstance(outcome, After):
-        queue.add(key, max(outcome.seconds, SHORTEST_WAIT))
-
-
-def _retry(queue: QueueRunner[K], key: K, error: KubeError) -> None:
-    """Try the key again after the pause that the server asks for, and a growing one on top."""
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    seconds = queue.retry(key, at_least=asked or 0.0, error=error)
-    log.warning("requeued after an error", error=str(error), seconds=round(seconds, 3))
 
 
 Job = Callable[[Shift], Coroutine[Any, Any, None]]

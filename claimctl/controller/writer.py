@@ -85,7 +85,7 @@ class Writer:
             case RemoveClaimFinalizer():
                 # with the version, so that a claim that was allocated again keeps its finalizer
                 assert claim is not None
-                body = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
+                body = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
                 version = write.resource_version
                 freed = await self._client.merge_patch(
                     _CLAIMS, name, body, namespace, resource_version=version
@@ -103,8 +103,8 @@ class Writer:
                 body = status_patch(write.reservation.status, write.status)
                 return await self._patch_reservation(write.reservation, body, "status")
             case SetFinalizer():
-                change = {"add": FINALIZER} if write.present else {"remove": FINALIZER}
-                body = finalizers_patch(write.reservation.metadata.finalizers, **change)
+                meta = write.reservation.metadata
+                body = finalizers_patch(meta, FINALIZER, present=write.present)
                 return await self._patch_reservation(write.reservation, body)
             case ClearReleaseRequest():
                 body = {"metadata": {"annotations": {write.annotation: None}}}
@@ -179,11 +179,9 @@ def list_replacement(
     ]
 
 
-def finalizers_patch(
-    present: Iterable[str], *, add: str | None = None, remove: str | None = None
-) -> dict[str, Any]:
-    kept = [finalizer for finalizer in present if finalizer not in (add, remove)]
-    return {"metadata": {"finalizers": [*kept, add] if add is not None else kept}}
+def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict[str, Any]:
+    others = [known for known in meta.finalizers if known != finalizer]
+    return {"metadata": {"finalizers": [*others, finalizer] if present else others}}
 
 
 def claim_body(

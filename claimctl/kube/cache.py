@@ -40,7 +40,7 @@ Indexer = Callable[[T], Iterable[Hashable]]
 
 
 def key_of(item: HasMetadata) -> Key:
-    return item.metadata.namespace, item.metadata.name
+    return item.metadata.key
 
 
 class Index(Generic[T]):

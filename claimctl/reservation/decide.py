@@ -34,7 +34,6 @@ from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.references import (
     is_pod,
     is_tombstone,
-    only_tombstones,
     unanswered,
 )
 from claimctl.reservation.facts.snapshot import Snapshot
@@ -194,15 +193,30 @@ def write_list(facts: Assessment, decision: Decision) -> None:
             decision.waits.append(busy)
             return
         if _leaves_pods_alone(snapshot, plan.reserved_for):
-            live = snapshot.live(vanished=False)
+            live = snapshot.any_live
             if live is None:
                 decision.needs = (ListLivePods(version, vanished=False),)
                 return
             if not snapshot.table_of(live.pods).bound.keys() <= snapshot.listed_uids:
                 return
-        if snapshot.evidence.last_attempt or not only_tombstones(present, plan.reserved_for):
+        if snapshot.evidence.last_attempt or not adds_only_tombstones(present, plan.reserved_for):
             present = ()
         decision.write = WriteList(version, plan.reserved_for, present=present)
+
+
+def adds_only_tombstones(before: tuple[Reference, ...], after: tuple[Reference, ...]) -> bool:
+    """Whether the lists differ by nothing but new tombstones.
+
+    Such a write holds as long as the list is the same, whatever version the claim has by then: a
+    finished pod stays finished, and the API server adds no entry to a claim that is deleted or not
+    allocated. It matters beside kube-controller-manager, which removes and adds the entry of a
+    finished pod up to a hundred times a second: the version is nearly always a new one, and the
+    list is one of two.
+    """
+    old = {entry.uid: entry for entry in before}
+    changed = [entry for entry in after if old.get(entry.uid) != entry]
+    kept = old.keys() <= {entry.uid for entry in after}
+    return bool(before) and kept and bool(changed) and all(map(is_tombstone, changed))
 
 
 def _leaves_pods_alone(snapshot: Snapshot, left: tuple[Reference, ...]) -> bool:
@@ -281,7 +295,7 @@ def _keep_while_blocked(facts: Assessment, decision: Decision) -> None:
         step = leave_to_others(snapshot, facts.reason, facts.own)
         if _take(step, decision):
             return
-    step = leave_to_group(snapshot, facts.own) if snapshot.group_listed else Step()
+    step = leave_to_group(snapshot, facts.own) if facts.left_to_group else Step()
     if not (snapshot.fights and step.write is not None) and _take(step, decision):
         return
     write_list(facts, decision)

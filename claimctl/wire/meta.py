@@ -53,6 +53,11 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
     def deleting(self) -> bool:
         return self.deletion_timestamp is not None
 

@@ -38,11 +38,6 @@ def _list_only(claim_version: str, settled: bool = False, vanished: bool = True)
     return ListLivePods(claim_version, settled, vanished=False)
 
 
-def _any_list(snapshot: Snapshot, *, settled: bool = False, vanished: bool = True) -> object:
-    return _live(snapshot, settled=settled, vanished=False)
-
-
-_live = Snapshot.live
 _proven = release.is_proven
 
 
@@ -144,7 +139,7 @@ NAMED = (
         "deallocate by a LIST that the pod cache has not reached",
         Native(),
         Bounds(pods=1, crashes=0, actions=2),
-        ((release, "ListLivePods", _list_only), (Snapshot, "live", _any_list)),
+        ((release, "ListLivePods", _list_only), (Snapshot, "live", Snapshot.any_live)),
     ),
     Mutation("deallocate in two writes", Hold(), SMALL, (IN_TWO_WRITES,)),
     Mutation(

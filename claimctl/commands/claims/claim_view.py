@@ -166,7 +166,7 @@ def views(
     for reservation in reservations:
         key = (reservation.metadata.namespace, reservation.spec.resource_claim_name)
         reserved.setdefault(key, []).append(reservation)
-    by_key = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
+    by_key = {claim.metadata.key: claim for claim in claims}
     return [
         ClaimView(by_key[key], tuple(users.get(key, ())), tuple(reserved.get(key, ())))
         for key in sorted(by_key)

@@ -50,7 +50,7 @@ def waiting_pods(
     others of the class, or more than devices.
     """
     asked = {
-        (claim.metadata.namespace, claim.metadata.name): device_classes(claim)
+        claim.metadata.key: device_classes(claim)
         for claim in claims
         if claim.status.allocation is None and not claim.metadata.deleting
     }

@@ -183,7 +183,7 @@ def _upgrade(observed: ObservedCluster) -> Iterator[Finding]:
 def _releases_asked(observed: ObservedCluster) -> Iterator[Finding]:
     """Releases that users have asked for and that are not done: they outlive rollouts."""
     allocated = {
-        (claim.metadata.namespace, claim.metadata.name): claim.metadata.uid
+        claim.metadata.key: claim.metadata.uid
         for claim in observed.claims
         if claim.status.allocation is not None
     }

@@ -75,7 +75,7 @@ class Candidate:
 
     @property
     def key(self) -> ClaimKey:
-        return ClaimKey.of(self.claim.metadata)
+        return ClaimKey(*self.claim.metadata.key)
 
     @property
     def version(self) -> str:
@@ -138,7 +138,7 @@ class Reclaim:
     async def _round(self, waiting: Iterable[Candidate]) -> None:
         keys = frozenset(candidate.key for candidate in waiting)
         seen = await scan_claims(self.client, self.clock, self.namespace, keys)
-        claims = {ClaimKey.of(scanned.claim.metadata): scanned for scanned in seen.claims}
+        claims = {ClaimKey(*scanned.claim.metadata.key): scanned for scanned in seen.claims}
         for candidate in waiting:
             scanned = claims.get(candidate.key)
             unread = next(
@@ -265,7 +265,7 @@ class Reclaim:
         await self._remove_finalizer(candidate, claim)
 
     async def _remove_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
-        patch = finalizers_patch(claim.metadata.finalizers, remove=CLAIM_FINALIZER)
+        patch = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
         patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
         await self._patch(claim, patch)
         candidate.freed = True

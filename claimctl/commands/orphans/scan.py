@@ -123,7 +123,7 @@ class _AllPods:
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:
-    return ClaimKey.of(claim.metadata)
+    return ClaimKey(*claim.metadata.key)
 
 
 class OwnerReader:

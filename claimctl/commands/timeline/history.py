@@ -117,9 +117,9 @@ class Chronicle:
 
     def _claim(self, change: ObjectChange, claim: ResourceClaim) -> None:
         meta, at = claim.metadata, change.at
-        new = (meta.namespace, meta.name) not in self._known
-        self._known.add((meta.namespace, meta.name))
-        book = self._book(meta.namespace, meta.name)
+        new = meta.key not in self._known
+        self._known.add(meta.key)
+        book = self._book(*meta.key)
         about, by = f"ResourceClaim/{meta.name}", f" by {change.actor}" if change.actor else ""
         had = {name for lane, name, _ in book.open if lane is Lane.DEVICE}
         allocated = [] if change.deleted else devices(claim)
@@ -144,7 +144,7 @@ class Chronicle:
 
     def _reservation(self, change: ObjectChange, made: ClaimReservation) -> None:
         meta = made.metadata
-        key, about = (meta.namespace, meta.name), f"ClaimReservation/{meta.name}"
+        key, about = meta.key, f"ClaimReservation/{meta.name}"
         marks = self._book(meta.namespace, made.spec.resource_claim_name).marks
         if change.deleted:
             marks.append(Mark(change.at, about, "Deleted", "deleted"))

@@ -91,7 +91,7 @@ class UninstallWriter:
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata
-        await self._patch(PODGROUPS, meta, finalizers_patch(meta.finalizers, remove=FINALIZER))
+        await self._patch(PODGROUPS, meta, finalizers_patch(meta, FINALIZER, present=False))
         self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
 
     async def _patch(self, resource: Resource[Any], meta: ObjectMeta, patch: Object) -> None:

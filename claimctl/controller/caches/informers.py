@@ -273,23 +273,20 @@ class Caches:
     def claims_on(self, piece: ResourceSlice) -> list[ClaimKey]:
         """The claims that are allocated in the pool of the slice."""
         claims = self.claims.by_index(BY_POOL, _pool(piece))
-        return sorted(ClaimKey.of(claim.metadata) for claim in claims)
+        return sorted(ClaimKey(*claim.metadata.key) for claim in claims)
 
     def concerned_claims(self) -> Iterator[ClaimKey]:
         """All claims that a controller reconciles when it begins to lead."""
         keys = {reserved_key(reservation) for reservation in self.reservations.items()}
-        keys |= {ClaimKey.of(claim.metadata) for claim in self.claims.items() if _has_holder(claim)}
+        keys |= {
+            ClaimKey(*claim.metadata.key) for claim in self.claims.items() if _has_holder(claim)
+        }
         yield from sorted(keys)
 
 
 def _has_holder(claim: ResourceClaim) -> bool:
     """Whether the list or ``spec.reservedFor`` (KEP-5194) names a workload."""
     return claim.spec.reserved_for is not None or not all(map(is_pod, claim.status.reserved_for))
-
-
-def workload_resource(api_group: str, kind: str) -> Resource[Workload]:
-    """The resource of a supported workload kind; raises KeyError for other kinds."""
-    return WORKLOADS[api_group, kind]
 
 
 def reserved_key(reservation: ClaimReservation) -> ClaimKey:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 from claimctl.wire.base import decode, to_plain
-from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.podgroups import PodGroup
+from claimctl.wire.claims import Reference
 from claimctl.wire.releases import FROM_1_36
-from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS
+from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS, Resource
 from claimctl.wire.served import ServerVersion
 
+T = TypeVar("T")
 _PROBE = Reference(
     api_group="apps",
     resource="deployments",
@@ -73,7 +74,7 @@ class DialectProbe:
             DialectUnknown: creating claims is forbidden.
             KubeError: the API server does not answer.
         """
-        version = await self._version()
+        version = parse_version(await self._client.get_raw("/version"))
         served = await look(self._client)
         dialect, reasons = await self._dialect(served)
         spoken = f"server version {version[0]}.{version[1]}"
@@ -104,10 +105,9 @@ class DialectProbe:
                 reconnects: releases would not wait for schedulers that see a group.
         """
         try:
-            try:
-                made = await self._dry_run_group(self._namespace)
-            except NotFound:
-                made = await self._dry_run_group("default")
+            claims = [{"name": "probe", "resourceClaimName": "claimctl-probe"}]
+            spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims}
+            made = await self._dry_run(PODGROUPS, spec)
         except Forbidden:
             return False, GROUPS_FORBIDDEN
         except (BadRequest, Invalid, NotFound) as error:
@@ -116,23 +116,10 @@ class DialectProbe:
             return True, "a dry-run create of a PodGroup gives spec.resourceClaims back"
         return False, "a dry-run create of a PodGroup drops spec.resourceClaims"
 
-    async def _dry_run_group(self, namespace: str) -> PodGroup:
-        claims = [{"name": "probe", "resourceClaimName": "claimctl-probe"}]
-        body = {
-            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
-            "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": claims},
-        }
-        return await self._client.create(PODGROUPS, body, namespace, dry_run=True)
-
-    async def _version(self) -> tuple[int, int]:
-        return parse_version(await self._client.get_raw("/version"))
-
     async def _keeps_reserved_for(self) -> bool:
         try:
-            try:
-                answer = await self._dry_run(self._namespace)
-            except NotFound:
-                answer = await self._dry_run("default")
+            spec = {"devices": {}, "reservedFor": to_plain(_PROBE)}
+            answer = await self._dry_run(RESOURCECLAIMS, spec)
         except Forbidden as error:
             raise DialectUnknown(
                 f"cannot find out the reservation mode: {error}; grant create on resourceclaims in "
@@ -142,12 +129,16 @@ class DialectProbe:
             raise DialectUnknown(f"cannot find out the reservation mode: {error}") from error
         return answer.spec.reserved_for == _PROBE
 
-    async def _dry_run(self, namespace: str) -> ResourceClaim:
-        body = {
-            "metadata": {"generateName": "claimctl-probe-", "namespace": namespace},
-            "spec": {"devices": {}, "reservedFor": to_plain(_PROBE)},
-        }
-        return await self._client.create(RESOURCECLAIMS, body, namespace, dry_run=True)
+    async def _dry_run(self, resource: Resource[T], spec: dict[str, Any]) -> T:
+        async def create(namespace: str) -> T:
+            meta = {"generateName": "claimctl-probe-", "namespace": namespace}
+            body = {"metadata": meta, "spec": spec}
+            return await self._client.create(resource, body, namespace, dry_run=True)
+
+        try:
+            return await create(self._namespace)
+        except NotFound:
+            return await create("default")
 
 
 def parse_version(body: bytes) -> tuple[int, int]:

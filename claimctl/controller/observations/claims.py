@@ -126,7 +126,7 @@ class Memories:
                 version made it.
             created: whether a watch event brought the claim, so that this is its first version.
         """
-        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
+        now, key = self._clock.monotonic(), ClaimKey(*claim.metadata.key)
         observed = self._claims.get(key)
         if observed is None or observed.uid != claim.metadata.uid:
             observed = self._claims[key] = _first_observed(claim, now)
@@ -143,7 +143,7 @@ class Memories:
         From this version on its pods are noted again. Those that vanished before, and that the pod
         cache did not show, did so before the last LIST of the pods.
         """
-        if (observed := self._claims.get(ClaimKey.of(claim.metadata))) is not None:
+        if (observed := self._claims.get(ClaimKey(*claim.metadata.key))) is not None:
             observed.noted_since = claim.metadata.resource_version
             observed.unnoticed_at = self._pods_listed_at
 
@@ -253,7 +253,7 @@ class Memories:
         return _age(self._clock.monotonic(), observed.fenced_at) if observed is not None else None
 
     def deallocated(self, written: ObjectMeta) -> None:
-        if (observed := self._claims.get(ClaimKey.of(written))) is not None:
+        if (observed := self._claims.get(ClaimKey(*written.key))) is not None:
             observed.deallocated = observed.made_after = written.resource_version
 
     def requests_met(self, key: ClaimKey, reservation: ObjectMeta) -> tuple[str, ...]:
@@ -320,7 +320,7 @@ class Memories:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
             history_complete, done_pods: see ``Memory``.
         """
-        now, key = self._clock.monotonic(), ClaimKey.of(claim.metadata)
+        now, key = self._clock.monotonic(), ClaimKey(*claim.metadata.key)
         observed = self._claims.get(key) or _first_observed(claim, now)
         ages, repeats = self._status_writes(key, now)
         return Memory(

@@ -159,29 +159,24 @@ class Observations:
         key = ClaimKey(snapshot.namespace, snapshot.name)
         if written is not None:
             last = isinstance(write, WriteStatus) and write.last
-            self.own_writes.wrote(_resource(write), written, hurried=hurried, last=last)
+            of_reservation = isinstance(write, (WriteStatus, SetFinalizer, ClearReleaseRequest))
+            resource = CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
+            self.own_writes.wrote(resource, written, hurried=hurried, last=last)
         match write:
             case WriteList(deallocate=True) if written is not None:
                 self.claims.deallocated(written)
             case WriteList(fence=True):
                 self.claims.fenced(key)
             case WriteList():
-                self._learn(snapshot, write)
+                if is_left_by_kcm(snapshot, write):
+                    self.kcm_left_dead_references = True
+                    left = "kube-controller-manager leaves dead references"
+                    log.info(f"{left}: claimctl removes them")
                 self.claims.wrote_list(key, write.reserved_for)
             case WriteStatus():
                 self.claims.wrote_status(key, write.reservation.metadata.name, write.status)
                 if write.last:
                     self.claims.statuses_due(key, ())
-
-    def _learn(self, snapshot: Snapshot, write: WriteList) -> None:
-        if is_left_by_kcm(snapshot, write):
-            self.kcm_left_dead_references = True
-            log.info("kube-controller-manager leaves dead references: claimctl removes them")
-
-
-def _resource(write: Write) -> Resource[Any]:
-    of_reservation = isinstance(write, (WriteStatus, SetFinalizer, ClearReleaseRequest))
-    return CLAIMRESERVATIONS if of_reservation else RESOURCECLAIMS
 
 
 def _pods_added(change: Change[ResourceClaim]) -> frozenset[str]:

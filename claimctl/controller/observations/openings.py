@@ -85,7 +85,7 @@ class OpeningsSeen:
     def of(self, claim: ResourceClaim) -> Openings:
         """The ages of the claim's openings. An unknown version counts as seen first now."""
         meta, now = claim.metadata, self._clock.monotonic()
-        seen = self._seen.get(ClaimKey.of(meta))
+        seen = self._seen.get(ClaimKey(*meta.key))
         if seen is None or (seen.uid, seen.version) != (meta.uid, meta.resource_version):
             return Openings(watched_age=0.0)
         return Openings(
@@ -102,7 +102,10 @@ class OpeningsSeen:
         Args:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
         """
-        now, seen = self._clock.monotonic(), self._seen.get(ClaimKey.of(claim.metadata))
+        now, seen = (
+            self._clock.monotonic(),
+            self._seen.get(ClaimKey(*claim.metadata.key)),
+        )
         if seen is None or seen.uid != claim.metadata.uid:
             return Arrivals()
         entry_age = {uid: now - at for uid, at in seen.listed.items()}
@@ -126,7 +129,7 @@ class OpeningsSeen:
                 process saw the claim may be bound late; only the pod cache then shows that pod.
         """
         meta = claim.metadata
-        seen = self._seen.get(ClaimKey.of(meta))
+        seen = self._seen.get(ClaimKey(*meta.key))
         if seen is None or (seen.uid, seen.version) != (meta.uid, meta.resource_version):
             return False
         return bool(seen.noted_from and pods) and reaches(pods, seen.noted_from)

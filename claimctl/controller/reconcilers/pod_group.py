@@ -75,11 +75,10 @@ class PodGroupReconciler:
                     own_writes.wrote(PODGROUPS, created.metadata)
                 case GuardGroup():
                     meta = write.group.metadata
-                    change = {"add" if write.present else "remove": FINALIZER}
                     patched = await self._client.merge_patch(
                         PODGROUPS,
                         meta.name,
-                        finalizers_patch(meta.finalizers, **change),
+                        finalizers_patch(meta, FINALIZER, present=write.present),
                         meta.namespace,
                         resource_version=meta.resource_version,
                     )

@@ -23,7 +23,7 @@ from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.consistency import DesiredHolds, ListPlan, consistent_list
 from claimctl.reservation.reserved_for.listing_ahead import GivenUp, entries_to_give_up
 from claimctl.reservation.users.blockers import blockers, is_open, longest_binding_left
-from claimctl.reservation.users.withdrawal import hold_has_left
+from claimctl.reservation.users.withdrawal import hold_has_left, is_left_to_group
 from claimctl.wire.claims import CLAIM_FINALIZER, Reference, ResourceClaim
 
 
@@ -70,6 +70,10 @@ class Assessment:
     """The blockers of the release, from the caches."""
     on_record: bool = False
     """Whether a reservation's status records the release of this claim (by its UID)."""
+    left_to_group: bool = False
+    """Whether withdrawn reservations leave the claim to a listed PodGroup without our finalizer."""
+    hold_has_left: bool = False
+    """Whether they leave it to a listed PodGroup, and the list has no hold of theirs any more."""
     finalizer_left: bool = False
     """Whether a claim whose deallocation is on record still has the scheduler's finalizer."""
 
@@ -169,12 +173,13 @@ def assess(snapshot: Snapshot) -> Assessment:
     if reason is None:
         plan = consistent_list(snapshot, holds_while_held(facts))
         return replace(facts, plan=plan, phase=Phase.KEPT)
-    to_group = hold_has_left(snapshot)
-    if not to_group:
+    to_group, left = is_left_to_group(snapshot), hold_has_left(snapshot)
+    facts = replace(facts, left_to_group=to_group, hold_has_left=left)
+    if not facts.hold_has_left:
         facts = replace(facts, blockers=tuple(blockers(snapshot, reason, facts.own)))
     facts = replace(facts, plan=consistent_list(snapshot, holds_while_waiting(facts)))
     # 5. In which phase is it?
-    if to_group:
+    if facts.hold_has_left:
         return replace(facts, phase=Phase.LEFT_TO_GROUP)
     if _is_left_to_kcm(facts):
         return replace(facts, phase=Phase.LEFT_TO_KCM)
@@ -316,7 +321,7 @@ def _has_lost_its_hold(facts: Assessment) -> bool:
     - The list has entries that only claimctl removes. It does so only beside a hold.
     """
     snapshot = facts.snapshot
-    if facts.own - facts.groups or hold_has_left(snapshot):
+    if facts.own - facts.groups or facts.hold_has_left:
         return False
     shares = snapshot.shares_by_group or snapshot.needs_fence
     return bool(snapshot.consumers.removable) or (shares and bool(snapshot.consumers.bound))

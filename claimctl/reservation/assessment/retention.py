@@ -205,7 +205,8 @@ def _by_workload(
         text = f"ReplicaSet {held.workload.orphaned_replica_sets[0]} still creates pods"
         wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
     else:
-        pods = counted(held.workload.wants, "pod") if held.workload.wants else "pods"
+        wants = held.workload.wants
+        pods = {0: "pods", 1: "1 pod"}.get(wants, f"{wants} pods")
         text = f"{spec.workload_ref.kind} {spec.workload_ref.name} wants {pods}"
         wanted = present.hold(Reason.WORKLOAD_WANTS_PODS, text)
     if unreachable is None or wanted.action is Action.RELEASE:

@@ -6,7 +6,7 @@ which entry, even after writes of the scheduler and of kube-controller-manager (
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -60,21 +60,6 @@ def tombstone(pod: Reference | ObjectMeta) -> Reference:
     return Reference(
         api_group=TOMBSTONE_GROUP, resource=TOMBSTONE_RESOURCE, name=pod.name, uid=pod.uid
     )
-
-
-def only_tombstones(before: Sequence[Reference], after: Sequence[Reference]) -> bool:
-    """Whether the lists differ by nothing but new tombstones.
-
-    Such a write holds as long as the list is the same, whatever version the claim has by then: a
-    finished pod stays finished, and the API server adds no entry to a claim that is deleted or not
-    allocated. It matters beside kube-controller-manager, which removes and adds the entry of a
-    finished pod up to a hundred times a second: the version is nearly always a new one, and the
-    list is one of two.
-    """
-    old = {entry.uid: entry for entry in before}
-    changed = [entry for entry in after if old.get(entry.uid) != entry]
-    kept = old.keys() <= {entry.uid for entry in after}
-    return bool(before) and kept and bool(changed) and all(map(is_tombstone, changed))
 
 
 def workload_reference(ref: WorkloadRef, uid: str, resource: str = "") -> Reference:

@@ -465,18 +465,17 @@ class Snapshot:
         age = self.memory.deleting_age if deleting else self.memory.version_age
         return max(self.rules.settle_seconds - age, 0.0)
 
-    def live(self, *, settled: bool = False, vanished: bool = True) -> LiveList | None:
-        """The live LIST, if it was made for the claim's present version.
-
-        Args:
-            settled: whether the LIST must have begun after the settle time.
-            vanished: whether pods matter that vanished before the LIST.
-        """
+    @property
+    def any_live(self) -> LiveList | None:
+        """The live LIST, if it was made for the claim's present version. It may lack pods that
+        vanished just before."""
         live = self.evidence.live
         if self.claim is None or live is None:
             return None
-        if live.claim_version != self.claim.metadata.resource_version:
-            return None
-        if vanished and not live.caught_up:
-            return None
-        return live if live.settled or not settled else None
+        return live if live.claim_version == self.claim.metadata.resource_version else None
+
+    @property
+    def live(self) -> LiveList | None:
+        """The same, if pods that vanished just before are known, too."""
+        live = self.any_live
+        return live if live is not None and live.caught_up else None

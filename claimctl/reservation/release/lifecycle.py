@@ -17,7 +17,6 @@ from claimctl.reservation.facts.references import (
     is_tombstone,
 )
 from claimctl.reservation.facts.snapshot import Held
-from claimctl.reservation.users.withdrawal import is_left_to_group
 from claimctl.wire.reservations import FINALIZER
 
 
@@ -109,10 +108,9 @@ def is_finished_with_claim(facts: Assessment, retention: RetentionDecision) -> b
     if retention.action is Action.NONE or holders:
         return True
     # only claimctl removes these entries
-    to_group = is_left_to_group(snapshot)
     ours = facts.own | snapshot.consumers.removable
     for entry in snapshot.references:
-        stays = to_group and entry.uid in facts.groups
+        stays = facts.left_to_group and entry.uid in facts.groups
         if (is_tombstone(entry) or entry.uid in ours) and not stays:
             return False
-    return to_group or facts.left_to_pods or bool(snapshot.no_pods)
+    return facts.left_to_group or facts.left_to_pods or bool(snapshot.no_pods)

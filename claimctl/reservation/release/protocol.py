@@ -85,8 +85,8 @@ def next_step(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> Step:
     # kube-controller-manager or the scheduler may deallocate the claim after the fence.
     stays = bool(snapshot.dialect.leaves_at_fence(snapshot.no_pods)) and not snapshot.shared
     vanished = not (fence and stays)
-    live = snapshot.live(settled=settle, vanished=vanished)
-    if live is None:
+    live = snapshot.live if vanished else snapshot.any_live
+    if live is None or (settle and not live.settled):
         return Step(needs=(ListLivePods(version, settle, vanished),))
     # 5. A pod that uses the claim, or that may be bound to it, ends the release.
     pods = snapshot.table_of(live.pods)
@@ -186,7 +186,7 @@ def leave_to_others(snapshot: Snapshot, reason: Reason, own: frozenset[str]) -> 
     one_by_one = snapshot.one_by_one
     if not others or not held or not one_by_one or claim.metadata.deleting:
         return Step()
-    version, live = claim.metadata.resource_version, snapshot.live()
+    version, live = claim.metadata.resource_version, snapshot.live
     if live is None:
         return Step(needs=(ListLivePods(version),))
     pods = snapshot.table_of(live.pods)

@@ -56,7 +56,7 @@ def is_left_to_group(snapshot: Snapshot) -> bool:
 
 def hold_has_left(snapshot: Snapshot) -> bool:
     """Whether a withdrawn hold has left the claim to its group, so that nothing is released."""
-    return snapshot.group_listed and leaves_to_group(snapshot) and _no_hold_listed(snapshot)
+    return leaves_to_group(snapshot) and _no_hold_listed(snapshot)
 
 
 def _no_hold_listed(snapshot: Snapshot) -> bool:
@@ -85,17 +85,17 @@ def present_groups(snapshot: Snapshot) -> tuple[Reference, ...]:
 
 
 def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
-    """Remove claimctl's holds from a claim whose reservations are withdrawn.
+    """Remove claimctl's holds from a claim that ``is_left_to_group``.
 
     The tombstones of the groups' pods go in the same write: KCM finds the group in the list.
 
     Args:
         own: UIDs of the listed references that are claimctl's own, with those of PodGroups.
     """
-    # 1. The group has no finalizer of claimctl any more, and the list still has a hold.
+    # 1. The list still has a hold.
     holds = {entry.uid for entry in snapshot.no_pods if entry.uid in own}
     holds -= {entry.uid for entry in snapshot.no_pods if is_pod_group(entry)}
-    if snapshot.claim is None or not holds or not is_left_to_group(snapshot):
+    if snapshot.claim is None or not holds:
         return Step()
     # 2. No other controller may add the hold again.
     settle = snapshot.rules.settle_seconds
@@ -104,7 +104,7 @@ def leave_to_group(snapshot: Snapshot, own: frozenset[str]) -> Step:
         text = "waits until every controller sees that the reservation is withdrawn"
         return Step(blockers=(Blocker(Reason.SETTLING, text, left),))
     # 3. Live reads show the workloads, the pods, and a group with a bound pod.
-    version, live = snapshot.claim.metadata.resource_version, snapshot.live()
+    version, live = snapshot.claim.metadata.resource_version, snapshot.live
     pods = snapshot.table_of(live.pods) if live is not None else Consumers.of(())
     groups = running_groups(snapshot, pods)
     present, gone = snapshot.evidence.present_pods, snapshot.evidence.gone_pods

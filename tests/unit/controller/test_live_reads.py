@@ -72,13 +72,9 @@ async def test_a_listed_pod_is_gone_when_it_is_not_found_or_has_another_uid() ->
         made.create("pods", pod_body("again"))
         asked = (reference("here", uid), reference("again", "old"), reference("lost", "lost"))
         findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
-        evidence = investigator.evidence(asked, findings)
-        assert evidence.gone_pods == {"old", "lost"}
-        assert evidence.present_pods == {uid}
+        assert set(investigator.gone) == {"old", "lost"}
+        assert findings.present_pods == {uid}
         assert len(made.requests) == 3
-        later = investigator.evidence(asked, Findings())
-        assert later.gone_pods == {"old", "lost"}
-        assert not later.present_pods
 
 
 async def test_many_pods_are_asked_for_by_one_list() -> None:
@@ -89,9 +85,8 @@ async def test_many_pods_are_asked_for_by_one_list() -> None:
             *(reference(f"p{number}", f"u{number}") for number in range(MANY_PODS)),
         )
         findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
-        evidence = investigator.evidence(asked, findings)
-        assert evidence.present_pods == {uid}
-        assert len(evidence.gone_pods) == MANY_PODS
+        assert findings.present_pods == {uid}
+        assert len(investigator.gone) == MANY_PODS
         assert made.requests == [f"GET /api/v1/namespaces/{NAMESPACE}/pods"]
 
 
@@ -163,9 +158,8 @@ async def test_a_listed_pod_that_cannot_be_read_is_not_gone(many: int) -> None:
         others = [reference(f"p{number}", f"u{number}") for number in range(many)]
         asked = (reference("bad", uid), reference("bad", "of-before"), *others)
         findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
-        evidence = investigator.evidence(asked, findings)
-        assert evidence.present_pods == {uid}
-        assert evidence.gone_pods == {"of-before", *(each.uid for each in others)}
+        assert findings.present_pods == {uid}
+        assert set(investigator.gone) == {"of-before", *(each.uid for each in others)}
 
 
 @pytest.mark.parametrize("many", [0, MANY_PODS], ids=["by GET", "by LIST"])
@@ -176,8 +170,8 @@ async def test_nobody_is_gone_whose_uid_one_that_cannot_be_read_may_have(many: i
         others = [reference(f"p{number}", f"u{number}") for number in range(many)]
         asked = (reference("bad", "any"), *others)
         findings = await investigator.answer(snapshot(), [ConfirmPods(asked)], Findings())
-        assert "any" in investigator.evidence(asked, findings).present_pods
-        assert not many or not investigator.evidence(asked, findings).gone_pods
+        assert "any" in findings.present_pods
+        assert not many or not investigator.gone
 
 
 async def test_a_workload_that_cannot_be_read_is_neither_absent_nor_known() -> None:

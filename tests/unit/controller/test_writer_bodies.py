@@ -47,12 +47,11 @@ def test_conditions_are_sent_whole_with_the_fields_the_schema_requires() -> None
 
 
 def test_finalizers_of_others_stay() -> None:
-    assert finalizers_patch(("theirs",), add="ours") == {
-        "metadata": {"finalizers": ["theirs", "ours"]}
-    }
-    assert finalizers_patch(("theirs", "ours"), remove="ours") == {
-        "metadata": {"finalizers": ["theirs"]}
-    }
+    both, theirs = ("theirs", "ours"), ("theirs",)
+    added = finalizers_patch(ObjectMeta(finalizers=theirs), "ours", present=True)
+    assert added == {"metadata": {"finalizers": [*both]}}
+    removed = finalizers_patch(ObjectMeta(finalizers=both), "ours", present=False)
+    assert removed == {"metadata": {"finalizers": [*theirs]}}
 
 
 def test_a_claim_is_made_as_its_template_says_and_belongs_to_the_reservation() -> None:

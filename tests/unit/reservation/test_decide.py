@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from claimctl.reservation.decide import decide, reads_before, serves
+from claimctl.reservation.decide import adds_only_tombstones, decide, reads_before, serves
 from claimctl.reservation.facts.decision import (
     ClearReleaseRequest,
     ListReservations,
@@ -18,7 +18,7 @@ from claimctl.reservation.facts.decision import (
 )
 from claimctl.reservation.facts.snapshot import Evidence, Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
-from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ManagedFieldsEntry
 from tests.support.builders import (
     CLAIM,
@@ -29,6 +29,7 @@ from tests.support.builders import (
     pod_ref,
     reservation,
     running,
+    tomb,
 )
 from tests.support.claim_cases import ACTIVE, held_status, stage
 
@@ -107,3 +108,27 @@ def test_a_request_goes_first_once_its_claim_has_been_released(now: ResourceClai
     held = replace(snapshot.reservations[0], requests_met=("claimctl.io/release",))
     decision = decide(replace(snapshot, reservations=(held,)))
     assert decision.write == ClearReleaseRequest(asked)
+
+
+HOLD, A, B = deployment_ref(), pod_ref("a"), pod_ref("b")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "only"),
+    [
+        pytest.param((HOLD, A), (HOLD, tomb("a")), True, id="in place of the pod"),
+        pytest.param((HOLD,), (HOLD, tomb("a")), True, id="a pod that is not listed"),
+        pytest.param((HOLD, B, A), (HOLD, B, tomb("a"), tomb("c")), True, id="both"),
+        pytest.param((HOLD, A), (HOLD, A), False, id="nothing"),
+        pytest.param((HOLD, tomb("a")), (HOLD, tomb("a")), False, id="tombstones that were there"),
+        pytest.param((HOLD, A, B), (HOLD, tomb("a")), False, id="an entry goes"),
+        pytest.param((A,), (HOLD, tomb("a")), False, id="a hold comes"),
+        pytest.param((HOLD, A), (HOLD, tomb("a"), B), False, id="a pod comes"),
+        pytest.param((HOLD, tomb("a"), B), (HOLD, A, tomb("b")), False, id="a tombstone goes"),
+        pytest.param((), (tomb("a"),), False, id="an empty list"),
+    ],
+)
+def test_which_writes_add_nothing_but_tombstones(
+    before: tuple[Reference, ...], after: tuple[Reference, ...], only: bool
+) -> None:
+    assert adds_only_tombstones(before, after) == only
