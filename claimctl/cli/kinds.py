@@ -61,15 +61,19 @@ class KindReader:
     async def named(self, word: str) -> Kind | None:
         """The kind that a word names: ``jobset``, ``jobsets``, or with its group behind a dot."""
         name, _, group = word.lower().partition(".")
-        rules = {kind: rule.plural for kind, rule in shipped_rules().items()}
-        for kind, document in (await self.rules()).items():
-            rules[kind] = document.metadata.name.partition(".")[0]
         fitting = (
             kind
-            for kind, plural in sorted(rules.items())
+            for kind, plural in sorted((await self._plurals()).items())
             if name in (kind[1].lower(), plural) and group in ("", kind[0])
         )
         return next(fitting, None)
+
+    async def _plurals(self) -> dict[Kind, str]:
+        """The resource names of all kinds for which there is a rule."""
+        plurals = {kind: rule.plural for kind, rule in shipped_rules().items()}
+        for kind, document in (await self.rules()).items():
+            plurals[kind] = document.metadata.name.partition(".")[0]
+        return plurals
 
     async def required(
         self, word: str, also: tuple[str, ...] = ()
@@ -87,8 +91,8 @@ class KindReader:
                 return known, None
         kind = await self.named(word)
         if kind is None:
-            ruled = shipped_rules().keys() | (await self.rules()).keys()
-            names = ", ".join((*also, *sorted({kind.lower() for _, kind in ruled})))
+            ruled = sorted({kind.lower() for _, kind in await self._plurals()})
+            names = ", ".join((*also, *ruled))
             text = "no kind of workload with a rule has this name; there are"
             raise UsageError(f"{word!r}: {text}: {names}")
         state = await self.state(kind)
@@ -98,10 +102,8 @@ class KindReader:
 
     async def of_resource(self, group: str, plural: str) -> Kind | None:
         """The kind of a resource for which there is a rule."""
-        rules = {(rule.group, rule.plural): kind for kind, rule in shipped_rules().items()}
-        for kind, document in (await self.rules()).items():
-            rules[kind[0], document.metadata.name.partition(".")[0]] = kind
-        return rules.get((group, plural))
+        ruled = {(kind[0], name): kind for kind, name in (await self._plurals()).items()}
+        return ruled.get((group, plural))
 
     def know(self, metas: Iterable[ObjectMeta]) -> None:
         """Note the controllers of objects that were read anyway."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from claimctl.cli.errors import UsageError
 from claimctl.cli.objects import CLAIM, parse
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -34,6 +35,17 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
     for value in values or ():
         namespace_name(value)
     return values
+
+
+def place_of(namespace: str | None, *, all_namespaces: bool) -> str | None:
+    """The namespace of a command: "" for all, None for that of the context.
+
+    Raises:
+        UsageError: both flags are given.
+    """
+    if namespace and all_namespaces:
+        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+    return "" if all_namespaces else namespace
 
 
 ClaimArgument = Annotated[

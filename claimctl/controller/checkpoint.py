@@ -65,17 +65,13 @@ class Checkpoints:
         now = self._know.clock.monotonic()
         if not lease.metadata.uid or (self._at is not None and now - self._at < INTERVAL_SECONDS):
             return {}
-        version = reached(self._know.caches)
-        if version in ("", self._last) or not self._all_on_record(version):
+        version, least = reached(self._know.caches), self._know.observations.claims.least_checkpoint
+        if version in ("", self._last) or (least and not reaches(version, least)):
+            return {}
+        if not all(all_on_record(*known) for known in self._snapshots(version)):
             return {}
         self._last, self._at = version, now
         return {ANNOTATION: f"{lease.metadata.uid}/{version}"}
-
-    def _all_on_record(self, version: str) -> bool:
-        least = self._know.observations.claims.least_checkpoint
-        return (not least or reaches(version, least)) and all(
-            all_on_record(snapshot, recorded) for snapshot, recorded in self._snapshots(version)
-        )
 
     def _snapshots(self, version: str) -> Iterator[tuple[Snapshot, frozenset[str]]]:
         """Yield, for each reserved and allocated claim, what concerns its vanished pods.
@@ -113,12 +109,8 @@ class Checkpoints:
 
 def reached(caches: Caches) -> str:
     """The version that the caches of reservations, pods and claims have reached; '' if unknown."""
-    versions = [
-        reservation.version for reservation in (caches.reservations, caches.pods, caches.claims)
-    ]
-    unread = any(
-        reservation.unread() for reservation in (caches.reservations, caches.pods, caches.claims)
-    )
-    if unread or not all(version.isdecimal() for version in versions):
-        return ""
-    return min(versions, key=int)
+    informers = (caches.reservations, caches.pods, caches.claims)
+    versions = [informer.version for informer in informers]
+    unread = any(informer.unread() for informer in informers)
+    known = not unread and all(version.isdecimal() for version in versions)
+    return min(versions, key=int) if known else ""

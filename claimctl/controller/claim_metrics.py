@@ -11,7 +11,7 @@ from claimctl.controller.observations.claims import Memories
 from claimctl.reservation.facts.decision import Decision, Write, WriteList
 from claimctl.reservation.facts.reasons import ConditionType
 from claimctl.reservation.facts.references import LIMIT, NEAR_LIMIT, is_workload
-from claimctl.reservation.facts.snapshot import Held, Snapshot
+from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
 from claimctl.telemetry.face import Metric, Telemetry
@@ -116,17 +116,13 @@ def _counts(snapshot: Snapshot, decision: Decision) -> Counter[Gauge]:
     for held in snapshot.reservations:
         counts[Metric.RESERVATIONS, "workload_kind", held.reservation.spec.workload_ref.kind] += 1
         counts[_UNKNOWN] += held.workload.phase is WorkloadPhase.UNKNOWN
-        counts[_NOT_READY] += _is_not_ready(held, decision)
+        status = decision.statuses.get(held.name, held.reservation.status)
+        ready = find_condition(status.conditions, ConditionType.READY)
+        counts[_NOT_READY] += ready is not None and ready.status == "False"
     counts[_DANGLING] = len(snapshot.memory.dead_age)
     if len(snapshot.references) >= NEAR_LIMIT:
         counts[_FULL if len(snapshot.references) >= LIMIT else _NEARLY_FULL] = 1
     return +counts
-
-
-def _is_not_ready(held: Held, decision: Decision) -> bool:
-    status = decision.statuses.get(held.name, held.reservation.status)
-    ready = find_condition(status.conditions, ConditionType.READY)
-    return ready is not None and ready.status == "False"
 
 
 def _state(snapshot: Snapshot, decision: Decision) -> ClaimState:

@@ -79,7 +79,7 @@ class Triggers:
         caches: Caches,
         observations: Observations,
         queues: Queues,
-        climber: Climber | None = None,
+        climber: Climber,
     ) -> None:
         self._climber = climber
         self._caches = caches
@@ -267,8 +267,6 @@ class Triggers:
 
     def owner_known(self, namespace: str, owner: OwnerReference) -> None:
         """Go on with the chains of the pods under an object whose owner has become known."""
-        if self._climber is None:
-            return
         for pod in self._caches.pods.items():
             above = self._climber.chains.above(pod) if pod.metadata.namespace == namespace else ()
             if owner.uid in {upper.uid for upper in above}:
@@ -277,7 +275,7 @@ class Triggers:
 
     def _note_owners(self, pod: Pod) -> None:
         """Note the claims that the workloads above the pod use, and look at those workloads."""
-        if self._climber is None or not self._leading or not self._caches.kinds.informers():
+        if not self._leading or not self._caches.kinds.informers():
             return
         chains, namespace = self._climber.chains, pod.metadata.namespace
         for owner in chains.note(pod):

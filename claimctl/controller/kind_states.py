@@ -11,6 +11,7 @@ from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import ApiError
 from claimctl.reservation.kinds.rules import Kind, Rule, problems_of, rule_of
 from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.resources import Resource
 from claimctl.wire.workload_kinds import WorkloadKind
 
@@ -76,7 +77,7 @@ async def _forbidden(
 ) -> AsyncIterator[str]:
     for verb in verbs:
         try:
-            allowed = await client.allowed(verb, resource.group, resource.plural)
+            allowed = await client.allowed(Right(verb, resource.group, resource.plural))
         except ApiError:
             return
         if not allowed:

@@ -31,7 +31,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
 )
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_pod_group
+from claimctl.reservation.facts.references import KINDS, is_pod_group
 from claimctl.reservation.facts.snapshot import LiveList, Snapshot
 from claimctl.reservation.facts.unreadable import claims_named, may_concern
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -58,10 +58,6 @@ REMEMBERED_UIDS = 50_000
 CATCH_UP_SECONDS = 3.0
 """How long to wait until the pod cache has reached the version of a LIST. This exceeds the time in
 which a server confirms that no event is missing."""
-
-_KINDS = {
-    (group, resource): (group, kind) for (group, kind), resource in WORKLOAD_RESOURCES.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +176,7 @@ class Investigator:
             custom = self._kinds.served(reference.api_group, reference.resource)
             if custom is not None:
                 return custom
-        return WORKLOADS[_KINDS[reference.api_group, reference.resource]]
+        return WORKLOADS[reference.api_group, KINDS[reference.api_group, reference.resource]]
 
     async def _as_served(
         self, resource: Resource[Any], snapshot: Snapshot, reference: Reference

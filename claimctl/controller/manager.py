@@ -20,7 +20,7 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.dialect.watcher import Redetection
 from claimctl.controller.live_reads import CATCH_UP_SECONDS
-from claimctl.controller.parts import Assembly, Parts
+from claimctl.controller.parts import Parts, assemble
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
 from claimctl.controller.settings import Settings
 from claimctl.controller.workers import WorkerPool
@@ -130,9 +130,10 @@ class Manager:
             groups=DIALECTS[self.detection.dialect].groups,
             namespaces=self.settings.namespaces,
         )
-        assembly = Assembly(self._client, self.settings, self._clock, self._telemetry, self._rng)
         rules = self.settings.rules(self.detection.dialect, self.detection.version)
-        parts = self._parts = assembly.parts(rules)
+        parts = self._parts = assemble(
+            self._client, self.settings, self._clock, self._telemetry, self._rng, rules
+        )
         again = Redetection(probe, parts.caches.claims, self._clock, partial(self._adapt, tasks))
         await self._follow_groups(tasks, self.detection)
         await self._begin_at_checkpoint(parts)

@@ -58,77 +58,58 @@ class Parts:
     kinds: KindFollower
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
-    """Makes the parts and connects them: an event handler adds keys to the reconcilers' queues."""
+def assemble(
+    client: Client,
+    settings: Settings,
+    clock: Clock,
+    telemetry: Telemetry,
+    rng: random.Random,
+    rules: Rules,
+) -> Parts:
+    """Make the parts and connect them: an event handler adds keys to the reconcilers' queues."""
 
-    client: Client
-    settings: Settings
-    clock: Clock
-    telemetry: Telemetry
-    rng: random.Random
+    def controller(reconciler: Reconciler[K]) -> Controller[K]:
+        name = reconciler.name
+        queue: QueueRunner[K] = QueueRunner(clock, name=name, telemetry=telemetry, rng=rng)
+        return Controller(queue, reconciler, clock, telemetry)
 
-    def parts(self, rules: Rules) -> Parts:
-        caches = Caches(self.client, self.clock, self.rng)
-        observations = Observations(self.clock)
-        investigator = Investigator(self.client, caches.pods, caches.kinds)
-        knowledge = Knowledge(caches, observations, investigator, self.clock, rules)
-        events = EventRecorder(self.client, self.clock, COMPONENT, self.settings.identity)
-        claims = self._controller(ClaimReconciler(self.client, knowledge, events, self.telemetry))
-        climber = Climber(self.client, knowledge.chains)
-        workloads = self._controller(self._workloads(knowledge, events, climber))
-        plans = self._controller(DowngradePlanReconciler(self.client, knowledge))
-        groups = self._controller(PodGroupReconciler(self.client, knowledge, events))
-        batch = self.settings.batch_seconds
-        queues = Queues(
-            claims=self._in_scope(partial(claims.queue.add, delay=batch)),
-            workloads=self._in_scope(workloads.queue.add),
-            plans=plans.queue.add,
-            groups=self._in_scope(partial(groups.queue.add, delay=batch)),
-            new_groups=self._in_scope(groups.queue.add),
-            urgent=self._in_scope(claims.queue.add),
-            soon=self._in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
-        )
-        triggers = Triggers(caches, observations, queues, climber)
-        climber.resolved = triggers.owner_known
-        kinds = KindFollower(
-            self.client, caches, self.clock, triggers.kinds_changed, triggers.leads
-        )
-        leases = NodeLeases(self.client, self.clock, observations, triggers.ghost_changed)
-        return Parts(
-            caches,
-            triggers,
-            events,
-            claims,
-            workloads,
-            plans,
-            groups,
-            leases,
-            knowledge,
-            kinds,
-        )
-
-    def _in_scope(self, add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:
+    def in_scope(add: Callable[[Scoped], None]) -> Callable[[Scoped], None]:
         """Add only the keys of the namespaces that this process reconciles."""
-        wanted = self.settings.namespaces
 
         def add_if_wanted(key: Scoped) -> None:
-            if key.namespace in wanted:
+            if not settings.namespaces or key.namespace in settings.namespaces:
                 add(key)
 
-        return add_if_wanted if wanted else add
+        return add_if_wanted
 
-    def _workloads(
-        self, knowledge: Knowledge, events: EventRecorder, climber: Climber
-    ) -> WorkloadReconciler:
-        allowed = self.settings.allow_template_injection
-        injector = Injector(self.client, knowledge, events, allowed=allowed)
-        own_writes = knowledge.observations.own_writes
-        caches = knowledge.caches
-        return WorkloadReconciler(self.client, caches, own_writes, events, injector, climber)
-
-    def _controller(self, reconciler: Reconciler[K]) -> Controller[K]:
-        queue: QueueRunner[K] = QueueRunner(
-            self.clock, name=reconciler.name, telemetry=self.telemetry, rng=self.rng
-        )
-        return Controller(queue, reconciler, self.clock, self.telemetry)
+    caches = Caches(client, clock, rng)
+    observations = Observations(clock)
+    investigator = Investigator(client, caches.pods, caches.kinds)
+    knowledge = Knowledge(caches, observations, investigator, clock, rules)
+    events = EventRecorder(client, clock, COMPONENT, settings.identity)
+    climber = Climber(client, knowledge.chains)
+    allowed, own_writes = settings.allow_template_injection, observations.own_writes
+    injector = Injector(client, knowledge, events, allowed=allowed)
+    claims = controller(ClaimReconciler(client, knowledge, events, telemetry))
+    workloads = controller(
+        WorkloadReconciler(client, caches, own_writes, events, climber, injector)
+    )
+    plans = controller(DowngradePlanReconciler(client, knowledge))
+    groups = controller(PodGroupReconciler(client, knowledge, events))
+    batch = settings.batch_seconds
+    queues = Queues(
+        claims=in_scope(partial(claims.queue.add, delay=batch)),
+        workloads=in_scope(workloads.queue.add),
+        plans=plans.queue.add,
+        groups=in_scope(partial(groups.queue.add, delay=batch)),
+        new_groups=in_scope(groups.queue.add),
+        urgent=in_scope(claims.queue.add),
+        soon=in_scope(partial(claims.queue.add, delay=min(SOON_SECONDS, batch))),
+    )
+    triggers = Triggers(caches, observations, queues, climber)
+    climber.resolved = triggers.owner_known
+    kinds = KindFollower(client, caches, clock, triggers.kinds_changed, triggers.leads)
+    leases = NodeLeases(client, clock, observations, triggers.ghost_changed)
+    return Parts(
+        caches, triggers, events, claims, workloads, plans, groups, leases, knowledge, kinds
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import structlog
 
@@ -11,6 +10,7 @@ from claimctl.controller.caches.informers import WATCHED
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, look
 from claimctl.kube.errors import ApiError
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS
 
 log = structlog.get_logger(__name__)
@@ -18,18 +18,6 @@ log = structlog.get_logger(__name__)
 
 class NotReady(Exception):
     """The cluster lacks an API or a right that the controller needs. The message is one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    verb: str
-    group: str
-    resource: str
-    subresource: str = ""
-
-    def __str__(self) -> str:
-        name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        return f"{self.verb} {name}" + (f".{self.group}" if self.group else "")
 
 
 _CLAIMS, _CLAIMCTL = "resource.k8s.io", CLAIMRESERVATIONS.group
@@ -89,7 +77,7 @@ DEFINE = "claimctl install --component crds"
 async def may_follow_groups(client: Client) -> bool:
     """Whether PodGroups may be read; yes if the server does not answer access reviews."""
     try:
-        return all([await _allowed(client, right) for right in GROUP_READS])
+        return all([await client.allowed(right) for right in GROUP_READS])
     except ApiError:
         return True
 
@@ -115,7 +103,7 @@ async def check_rights(
     reads = [right for right in rights if right.verb in _READ_VERBS]
     writes = [right for right in rights if right.verb not in _READ_VERBS]
     try:
-        unread = [right for right in reads if not await _allowed(client, right)]
+        unread = [right for right in reads if not await client.allowed(right)]
         unwritten = [right for right in writes if not await _allowed_in(client, right, namespaces)]
     except ApiError as error:
         log.warning("rights are not checked", error=str(error))
@@ -136,17 +124,7 @@ def wanted_rights(*, binding: bool, groups: bool) -> tuple[Right, ...]:
 async def missing_rights(client: Client, *, binding: bool, groups: bool) -> tuple[str, ...]:
     """The rights of the controller that the caller lacks, by SelfSubjectAccessReview."""
     rights = wanted_rights(binding=binding, groups=groups)
-    return tuple([str(right) for right in rights if not await _allowed(client, right)])
-
-
-async def _allowed(client: Client, right: Right, namespace: str = "") -> bool:
-    return await client.allowed(
-        right.verb,
-        right.group,
-        right.resource,
-        subresource=right.subresource,
-        namespace=namespace,
-    )
+    return tuple([str(right) for right in rights if not await client.allowed(right)])
 
 
 async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -> bool:
@@ -154,8 +132,8 @@ async def _allowed_in(client: Client, right: Right, namespaces: Iterable[str]) -
     or if the right counts only there."""
     places = tuple(sorted(namespaces))
     if not places or right == BINDING:
-        return await _allowed(client, right)
-    return right in _OF_CLUSTER or all([await _allowed(client, right, place) for place in places])
+        return await client.allowed(right)
+    return right in _OF_CLUSTER or all([await client.allowed(right, place) for place in places])
 
 
 def _listed(rights: Iterable[Right]) -> str:

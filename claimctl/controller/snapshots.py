@@ -97,7 +97,7 @@ class Snapshots:
             seen.claims.see(findings.live_claim)
         for workload, answer in findings.workloads.items():
             if answer is None:
-                seen.gone_workloads.gone(workload)
+                seen.gone_workloads[workload] = None
         claim = self._claim(key, findings)
         pods, reservations = caches.pods_of(key), caches.reservations_of(key)
         unreadable = self._unreadable.about(key, claim) if caches.unread() else ()
@@ -213,7 +213,7 @@ class Snapshots:
         if (unreadable := self._know.caches.unreadable_workload(key)) is not None:
             return _unread_workload(unreadable, self._know.caches.workload(key))
         confirmed = key in findings.workloads
-        gone = not confirmed and self._know.observations.gone_workloads.lately(key)
+        gone = not confirmed and key in self._know.observations.gone_workloads
         workload = findings.workloads[key] if confirmed else self._know.caches.workload(key)
         if isinstance(workload, Unreadable):
             return _unread_workload(workload, None)

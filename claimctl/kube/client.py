@@ -34,7 +34,7 @@ from claimctl.kube.request import (
     connection_lost,
 )
 from claimctl.telemetry.face import Telemetry
-from claimctl.wire.access_reviews import OWN_ACCESS
+from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import PODS, Resource
@@ -510,26 +510,10 @@ class Client:
         finally:
             await response.close()
 
-    async def allowed(
-        self,
-        verb: str,
-        resource_group: str,
-        resource_plural: str,
-        *,
-        subresource: str = "",
-        namespace: str = "",
-    ) -> bool:
-        """Ask by SelfSubjectAccessReview whether we may do this; no namespace: cluster-wide."""
-        attributes = {
-            "verb": verb,
-            "group": resource_group,
-            "resource": resource_plural,
-            "subresource": subresource,
-            "namespace": namespace,
-        }
-        set_ones = {key: value for key, value in attributes.items() if value}
-        review = await self.create(OWN_ACCESS, {"spec": {"resourceAttributes": set_ones}})
-        return review.status.allowed
+    async def allowed(self, right: Right, namespace: str = "") -> bool:
+        """Ask by SelfSubjectAccessReview whether we have it; no namespace: cluster-wide."""
+        spec = {"resourceAttributes": right.attributes(namespace)}
+        return (await self.create(OWN_ACCESS, {"spec": spec})).status.allowed
 
     async def _page(self, resource: Resource[T], namespace: str, query: Query) -> Listing[T]:
         call = self._call("GET", resource, namespace, query=query)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
+from cachetools import LRUCache
 from msgspec.structs import replace
 
 from claimctl.kube.client import Client
@@ -79,28 +80,6 @@ class _Bucket:
     at: float
 
 
-@dataclass(slots=True)
-class _Limiter:
-    """A token bucket per object."""
-
-    limits: EventLimits
-    buckets: OrderedDict[tuple[str, str], _Bucket] = field(default_factory=OrderedDict)
-
-    def take(self, about: ObjectReference, now: float) -> bool:
-        key = (about.namespace, about.uid or f"{about.kind}/{about.name}")
-        bucket = self.buckets.setdefault(key, _Bucket(self.limits.burst, now))
-        self.buckets.move_to_end(key)
-        if len(self.buckets) > self.limits.series:
-            self.buckets.popitem(last=False)
-        earned = (now - bucket.at) / self.limits.refill
-        bucket.tokens = min(self.limits.burst, bucket.tokens + earned)
-        bucket.at = now
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
-
-
 class EventRecorder:
     """Records events.k8s.io/v1 Events in memory and writes them in the background.
 
@@ -125,7 +104,7 @@ class EventRecorder:
         self._component = component
         self._instance = instance[:128]
         self._limits = limits or EventLimits()
-        self._limiter = _Limiter(self._limits)
+        self._buckets: LRUCache[tuple[str, str], _Bucket] = LRUCache(self._limits.series)
         self._series: OrderedDict[_Identity, _Series] = OrderedDict()
         self._pending: OrderedDict[_Identity, None] = OrderedDict()
         self._wake = asyncio.Event()
@@ -151,7 +130,7 @@ class EventRecorder:
         series = self._series.get(identity)
         if series is not None and now - series.last_seen <= self._limits.window:
             self._record_repeat(identity, series, now)
-        elif self._limiter.take(about, now):
+        elif self._take_token(about, now):
             self._record_first(identity, now)
 
     async def run(self) -> None:
@@ -172,6 +151,18 @@ class EventRecorder:
                     await self._write(next(iter(self._pending)))
         except TimeoutError:
             log.warning("events not written before the end", count=len(self._pending))
+
+    def _take_token(self, about: ObjectReference, now: float) -> bool:
+        """Take a token from the bucket of the object; False if it is empty."""
+        key = (about.namespace, about.uid or f"{about.kind}/{about.name}")
+        bucket = self._buckets.setdefault(key, _Bucket(self._limits.burst, now))
+        earned = (now - bucket.at) / self._limits.refill
+        bucket.tokens = min(self._limits.burst, bucket.tokens + earned)
+        bucket.at = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
 
     def _record_first(self, identity: _Identity, now: float) -> None:
         if len(self._pending) >= self._limits.pending:

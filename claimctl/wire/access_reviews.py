@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from claimctl.wire.base import Wire
 from claimctl.wire.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return f"{self.verb} {name}" + (f".{self.group}" if self.group else "")
+
+    def attributes(self, namespace: str = "") -> dict[str, str]:
+        """The ``resourceAttributes`` of a review; without a namespace, of the whole cluster."""
+        given = {**asdict(self), "namespace": namespace}
+        return {key: value for key, value in given.items() if value}
 
 
 class _Status(Wire, frozen=True, kw_only=True):

@@ -144,6 +144,14 @@ class WatchLine(Wire, frozen=True, kw_only=True):
     object: msgspec.Raw
 
 
+def precedes(version: str, other: str) -> bool:
+    """Whether ``version`` was certainly made before ``other``, even of another kind.
+
+    All kinds share the revisions of one etcd, unless an administrator has separated them.
+    """
+    return version.isdecimal() and other.isdecimal() and int(version) < int(other)
+
+
 def reaches(seen: str, wanted: str) -> bool:
     """Whether ``seen`` is the same as ``wanted``, or later.
 

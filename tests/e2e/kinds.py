@@ -8,6 +8,7 @@ from typing import Any
 from claimctl.controller.kind_states import AGGREGATE, VERBS
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import JOBS, PODS, WORKLOADKINDS, Resource
 from tests.e2e import manifests
@@ -106,7 +107,7 @@ async def _until_allowed(stage: Stage, resource: Resource[Any], *, allowed: bool
     controller = Client(stage.site.connection(CONTROLLER_USER), stage.clock)
 
     async def holds() -> bool:
-        answer = await controller.allowed("list", resource.group, resource.plural)
+        answer = await controller.allowed(Right("list", resource.group, resource.plural))
         return answer is allowed
 
     await stage.until(holds, f"the right to list {resource.plural} is {allowed}")

@@ -22,11 +22,11 @@ _REASONS = frozenset(Reason)
 
 
 def advice(explanation: Explanation) -> tuple[str, ...]:
-    """What an administrator can do. Advice about the controller comes first.
+    """What an administrator can do: about the controller first, then about each problem.
 
-    "Nothing" is said only if nothing is wrong. How to free the devices is said only of a claim
-    that is well, as an answer to that question, of an idle one whose workload has a wrong
-    annotation, or of one whose release has begun.
+    Without a problem it is "Nothing". How to free the devices is then said too. Beside a problem
+    it is said in two cases only: the claim is idle and the problem is its workload's annotation,
+    or its release has begun.
     """
     about_controller = controller_health.advice(explanation.troubles)
     matters = tuple(dict.fromkeys((*_matters(explanation), *_pod_that_waits(explanation))))

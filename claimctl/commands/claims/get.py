@@ -15,6 +15,7 @@ from claimctl.cli.options import (
     SelectorOption,
     WatchOption,
     claim_names,
+    place_of,
 )
 
 SORTABLE = ("name", "state", "devices", "node", "holders", "retention", "age", "consumers")
@@ -79,14 +80,12 @@ def command(  # noqa: PLR0913 - one parameter per flag
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""
-    if namespace and all_namespaces:
-        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+    place = place_of(namespace, all_namespaces=all_namespaces)
     if names and (all_namespaces or selector):
         raise UsageError("names of claims cannot be given together with -A or -l")
 
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.get_work import ClaimsWanted, get
 
-    place = "" if all_namespaces else namespace
     wanted = ClaimsWanted("", tuple(names or ()), selector, sort_by, not no_headers, idle)
     return in_session(access, get, place, wanted, output, watch=watch)

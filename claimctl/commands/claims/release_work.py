@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
-from claimctl.text import listed
+from claimctl.text import counted, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
 from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
@@ -69,8 +70,7 @@ async def withdraw(client: Client, explanation: Explanation, wanted: ReleaseWant
     if not view.release_asked:
         raise CommandFailed(f"no release of {name} is asked for, or it is done")
     if not wanted.dry_run:
-        for reservation in view.reservations:
-            await _annotate(client, reservation, view.claim.metadata.uid, withdraws=True)
+        await ask(client, explanation, withdraw=True)
     verb = "would be withdrawn (dry run)" if wanted.dry_run else "is withdrawn"
     line = f"the request to release {name} {verb}"
     show([line], explanation, wanted)
@@ -101,8 +101,7 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
             "node off first"
         )
     if not wanted.dry_run:
-        for reservation in view.reservations:
-            await _state_ended(client, reservation, frozenset(ended))
+        await _state_ended(client, explanation, frozenset(ended))
     verb = "would count no more (dry run)" if wanted.dry_run else "count no more"
     line = f"node {node} is off: pods that vanished from it {verb}: {listed(ended.values())}"
     show([line], explanation, wanted)
@@ -118,9 +117,7 @@ async def _is_ready(client: Client, name: str) -> bool:
     return ready is not None and ready.status == "True"
 
 
-async def _state_ended(
-    client: Client, reservation: ClaimReservation, ended: frozenset[str]
-) -> None:
+async def _state_ended(client: Client, explanation: Explanation, ended: frozenset[str]) -> None:
     def patch(current: ClaimReservation) -> dict[str, Any]:
         known = current.metadata.annotation(ENDED_PODS_ANNOTATION) or ""
         pods = ended | set(filter(None, known.split(",")))
@@ -129,8 +126,7 @@ async def _state_ended(
             {} if value == known else {"metadata": {"annotations": {ENDED_PODS_ANNOTATION: value}}}
         )
 
-    meta = reservation.metadata
-    await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
+    await _change_each(client, explanation, patch)
 
 
 def show(shown: list[str], explanation: Explanation, wanted: ReleaseWanted) -> None:
@@ -214,33 +210,32 @@ def _check(explanation: Explanation) -> None:
         raise CommandFailed(f"{name} is not allocated: there is nothing to release")
 
 
-async def ask(client: Client, explanation: Explanation) -> None:
-    """Annotate every ClaimReservation of the claim. A second call changes nothing."""
-    for reservation in explanation.view.reservations:
-        await _annotate(client, reservation, explanation.view.claim.metadata.uid)
-
-
-async def _annotate(
-    client: Client, reservation: ClaimReservation, claim_uid: str, *, withdraws: bool = False
-) -> None:
-    """Annotate one ClaimReservation, or take the annotation away. The controller may write the
-    object meanwhile."""
+async def ask(client: Client, explanation: Explanation, *, withdraw: bool = False) -> None:
+    """Annotate every ClaimReservation of the claim, or take the annotations away. A second call
+    changes nothing. The controller may write the objects meanwhile."""
+    claim_uid = explanation.view.claim.metadata.uid
 
     def patch(current: ClaimReservation) -> dict[str, Any]:
-        if (current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid) is not withdraws:
+        if (current.metadata.annotation(RELEASE_ANNOTATION) == claim_uid) is not withdraw:
             return {}
-        value = None if withdraws else claim_uid
+        value = None if withdraw else claim_uid
         return {"metadata": {"annotations": {RELEASE_ANNOTATION: value}}}
 
-    meta = reservation.metadata
-    await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
+    await _change_each(client, explanation, patch)
+
+
+async def _change_each(
+    client: Client, explanation: Explanation, patch: Callable[[ClaimReservation], dict[str, Any]]
+) -> None:
+    for reservation in explanation.view.reservations:
+        meta = reservation.metadata
+        await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:
     """The request, and what happens next, as text."""
     view = explanation.view
-    count = len(view.reservations)
-    where = f"{count} ClaimReservation{'s' if count > 1 else ''}"
+    where = counted(len(view.reservations), "ClaimReservation")
     verb = "would be asked (dry run)" if dry_run else "asked"
     head = f"release of claim {view.namespace}/{view.name} {verb} on {where}"
     obstacles = [f"  {blocker.reason}: {blocker.message}" for blocker in explanation.obstacles]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.controller.dialect.probe import parse_version
-from claimctl.controller.preflight import Right, wanted_rights
+from claimctl.controller.preflight import wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
-from claimctl.wire.access_reviews import ACCESS_OF_OTHERS
+from claimctl.wire.access_reviews import ACCESS_OF_OTHERS, Right
 from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import Resource
@@ -125,21 +125,12 @@ async def missing_rights_of(
 ) -> tuple[str, ...]:
     """The rights that the controller's ServiceAccount lacks, by SubjectAccessReview. Forbidden if
     the user may not ask about others."""
-    lacking = []
-    for right in wanted_rights(binding=binding, groups=groups):
-        if not await may(client, account, right):
-            lacking.append(str(right))
-    return tuple(lacking)
+    rights = wanted_rights(binding=binding, groups=groups)
+    return tuple([str(right) for right in rights if not await may(client, account, right)])
 
 
 async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
     """Whether the controller has the right in all namespaces; Forbidden if the user may not ask."""
-    attributes = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": right.resource,
-        "subresource": right.subresource,
-    }
     spec = {
         "user": account.user,
         "groups": [
@@ -147,7 +138,7 @@ async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
             f"system:serviceaccounts:{account.namespace}",
             "system:authenticated",
         ],
-        "resourceAttributes": {key: value for key, value in attributes.items() if value},
+        "resourceAttributes": right.attributes(),
     }
     return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
 

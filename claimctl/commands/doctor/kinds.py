@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.doctor.account import ControllerAccount, may
 from claimctl.controller.kind_states import AGGREGATE, VERBS
-from claimctl.controller.preflight import Right
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADS, Resource
 from claimctl.wire.workloads import CustomWorkload

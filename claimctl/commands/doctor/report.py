@@ -10,7 +10,7 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import UsageError
-from claimctl.cli.options import AllNamespacesOption, NamespaceOption
+from claimctl.cli.options import AllNamespacesOption, NamespaceOption, place_of
 
 EXAMPLES = (
     "claimctl doctor report -n ml",
@@ -38,8 +38,7 @@ def command(
     It has no Secrets and no ConfigMaps, and of pods no commands, arguments, environment variables
     and volumes. The parameters of drivers are hidden. Look through it before you send it.
     """
-    if namespace and all_namespaces:
-        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+    place = place_of(namespace, all_namespaces=all_namespaces)
     file = file or Path(f"claimctl-report-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
     if file.exists():
         raise UsageError(f"--file: {file} exists; name another one")
@@ -49,4 +48,4 @@ def command(
     from claimctl.cli.session import in_session
     from claimctl.commands.doctor.report_work import report
 
-    return in_session(access, report, "" if all_namespaces else namespace, file)
+    return in_session(access, report, place, file)

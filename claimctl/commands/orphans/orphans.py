@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption
+from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption, place_of
 from claimctl.cli.timing import (
     BindingOption,
     GraceOption,
@@ -47,8 +46,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
     No ClaimReservation names such a claim and no pod uses it. Exit code 3: some orphans are left.
     """
-    if namespace is not None and all_namespaces:
-        raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
+    place = place_of(namespace, all_namespaces=all_namespaces)
 
     from claimctl.cli.session import in_session
     from claimctl.commands.orphans.model import WatchTimes
@@ -63,6 +61,5 @@ def command(  # noqa: PLR0913 - one parameter per flag
             slow_binding_seconds=slow_binding_seconds,
         ),
     )
-    place = "" if all_namespaces else namespace
     wanted = OrphansWanted("", yes and not dry_run, times)
     return in_session(access, run, place, wanted, output)

@@ -11,7 +11,7 @@ from typing import Annotated
 from claimctl.cli.documents import Document, Part, says
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.references import WORKLOAD_RESOURCES
+from claimctl.reservation.facts.references import KINDS
 from claimctl.text import listed
 from claimctl.wire.meta import OwnerReference
 from claimctl.wire.pods import Pod
@@ -20,7 +20,6 @@ from claimctl.wire.resources import REPLICASETS
 POD, CLAIM, DEVICE, NODE = "Pod", "ResourceClaim", "Device", "Node"
 FEW = 3
 """More pods than these that hang together alike are drawn as one vertex."""
-_KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def _claim(graph: Graph, view: ClaimView) -> None:
     held = f", held by {' and '.join(names)}" if names else ""
     key = graph.add(Vertex(CLAIM, view.name, f"{view.state}{held}"))
     for workload in view.workloads:
-        kind = _KINDS.get((workload.api_group, workload.resource))
+        kind = KINDS.get((workload.api_group, workload.resource))
         if kind:
             graph.connect(graph.add(Vertex(kind, workload.name)), key, "holds")
     for reservation in view.reservations:

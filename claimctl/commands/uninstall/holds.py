@@ -19,7 +19,7 @@ from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.references import (
-    WORKLOAD_RESOURCES,
+    KINDS,
     is_pod,
     is_pod_group,
     is_tombstone,
@@ -37,8 +37,6 @@ from claimctl.wire.reservations import (
     ClaimReservationStatus,
     WorkloadRef,
 )
-
-_KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
 
 
 def without_hold(
@@ -95,7 +93,7 @@ def _withdrawn_reservation(hold: Reference, scanned: ScannedClaim) -> Held:
     """A withdrawn ClaimReservation for the hold, as all controllers have seen it by now."""
     meta = scanned.claim.metadata
     # a decision tells kinds apart by their resources, so any name of the kind will do
-    kind = _KINDS.get((hold.api_group, hold.resource), hold.resource)
+    kind = KINDS.get((hold.api_group, hold.resource), hold.resource)
     there = scanned.answers.get(hold.uid, NOT_READ).state is OwnerState.ALIVE
     return Held(
         ClaimReservation(

@@ -22,7 +22,7 @@ from claimctl.reservation.facts.references import is_pod
 from claimctl.reservation.facts.unreadable import node_of
 from claimctl.reservation.users.ghosts import has_ended
 from claimctl.wire.claims import Reference
-from claimctl.wire.meta import ObjectMeta, reaches
+from claimctl.wire.meta import ObjectMeta, precedes, reaches
 from claimctl.wire.nodes import OUT_OF_SERVICE, Node
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ForceDeletedPod
@@ -173,7 +173,7 @@ class GhostLedger:
             for uid, ghost in ghosts.items():
                 vanished_at = self._vanished_at.get(uid, "")
                 if ghost.node_name == node.metadata.name and (
-                    relist or not _younger(version, vanished_at)
+                    relist or not precedes(vanished_at, version)
                 ):
                     same = self._boots.rebooted(ghost.node_name, ghost.boot_id)
                     ghosts[uid] = replace(ghost, boot_id=boot_id if same else "")
@@ -320,7 +320,7 @@ class GhostLedger:
 
         The caches of pods and claims are not in step: a pod that vanished after this version may
         have used the next claim of the same name, so its ghost stays. The versions come from one
-        etcd (``_younger``).
+        etcd (``precedes``).
         """
         for uid in list(self._by_claim.get(key, {})):
             vanished_at = self._vanished_at.get(uid, "")
@@ -369,14 +369,6 @@ class GhostLedger:
         if not since:
             for known in (self._by_claim, self._known_since, self._once_recorded, self._outlived):
                 known.pop(key, None)
-
-
-def _younger(version: str, other: str) -> bool:
-    """Whether ``version`` was certainly made after ``other``, even of another kind.
-
-    Pods and nodes share the revisions of one etcd, unless an administrator has separated them.
-    """
-    return version.isdecimal() and other.isdecimal() and int(version) > int(other)
 
 
 def _longest_grace(pod: Pod) -> int:

@@ -23,7 +23,7 @@ from cachetools import LRUCache
 
 from claimctl.reservation.facts.memory import SignsOfLife
 from claimctl.wire.coordination import Lease, renewed_at
-from claimctl.wire.meta import reaches
+from claimctl.wire.meta import precedes
 from claimctl.wire.nodes import Node
 from claimctl.wire.seams import Clock
 
@@ -130,18 +130,10 @@ class Kubelets:
             return None if missing is None else SignsOfLife(missing_age=now - missing)
         report = self._reports.get(node_name)
         start_age: float | None = now - known_since
-        if report is not None and not _is_older(report.version, vanished_at):
+        if report is not None and not precedes(report.version, vanished_at):
             start_age = now - max(report.seen, known_since)
         elif report is not None and report.at is not None:
             start_age = None
         if lease.back is not None and lease.back > known_since:
             start_age = min(now - lease.back, now - known_since if start_age is None else start_age)
         return SignsOfLife(tuple(now - at for at in lease.seen), start_age)
-
-
-def _is_older(version: str, other: str) -> bool:
-    """Whether ``version`` was certainly made before ``other``, even of another kind.
-
-    Pods and nodes share the revisions of one etcd, unless an administrator has separated them.
-    """
-    return version.isdecimal() and other.isdecimal() and not reaches(version, other)

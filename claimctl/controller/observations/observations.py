@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import structlog
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.controller.observations.claims import Memories
@@ -60,7 +60,12 @@ class Observations:
         self.arrivals = PodArrivals(clock)
         self.own_writes = OwnWrites(clock)
         self.group_names = GroupNames(clock)
-        self.gone_workloads = GoneWorkloads(clock)
+        self.gone_workloads: TTLCache[WorkloadKey, None] = TTLCache(
+            REMEMBERED, GONE_SECONDS, clock.monotonic
+        )
+        """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
+
+        Later a workload of that name may have been created that a late cache does not show."""
         self.kcm_left_dead_references = False
         """Whether kube-controller-manager was seen to leave dead pods beside other references.
 
@@ -123,7 +128,7 @@ class Observations:
 
     def workload_changed(self, key: WorkloadKey) -> None:
         """Note a change of a workload: what a live read told about it before does not count."""
-        self.gone_workloads.there(key)
+        self.gone_workloads.pop(key, None)
 
     def group_changed(self, change: Change[PodGroup]) -> None:
         if change.new is None:
@@ -269,29 +274,6 @@ class OwnWrites:
             return False
         self._hurried[key] = version
         return True
-
-
-class GoneWorkloads:
-    """Workloads that a GET did not find a moment ago, so that one GET serves several decisions.
-
-    An answer counts for ``GONE_SECONDS``. After that, a workload of that name may have been created
-    that a late cache does not show.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._gone: LRUCache[WorkloadKey, float] = LRUCache(REMEMBERED)
-
-    def gone(self, key: WorkloadKey) -> None:
-        self._gone[key] = self._clock.monotonic()
-
-    def there(self, key: WorkloadKey) -> None:
-        self._gone.pop(key, None)
-
-    def lately(self, key: WorkloadKey) -> bool:
-        """Whether the workload did not exist a moment ago, for a caller whose cache lacks it."""
-        since = self._gone.get(key)
-        return since is not None and self._clock.monotonic() - since < GONE_SECONDS
 
 
 class GroupNames:

@@ -51,8 +51,8 @@ class WorkloadReconciler:
         caches: Caches,
         freshness: OwnWrites,
         events: EventRecorder,
+        climber: Climber,
         injector: Injector | None = None,
-        climber: Climber | None = None,
     ) -> None:
         self._climber = climber
         self._client = client
@@ -67,8 +67,7 @@ class WorkloadReconciler:
             k8s__namespace__name=key.namespace,
             **{f"k8s__{key.kind.lower()}__name": key.name},
         )
-        if self._climber is not None:
-            await self._climber.read(key)
+        await self._climber.read(key)
         kind = (key.api_group, key.kind)
         if kind in self._caches.kinds.states and self._caches.kinds.problem(kind):
             # the cache may show a workload that is gone: garbage collection would delete its
@@ -117,7 +116,7 @@ class WorkloadReconciler:
 
     def _named_by_pods(self, workload: Workload) -> frozenset[str] | None:
         """The claims that the workload's pods have named; None if its pod template says it."""
-        if not isinstance(workload, CustomWorkload) or self._climber is None:
+        if not isinstance(workload, CustomWorkload):
             return None
         return self._climber.chains.claims_of(workload.metadata.uid)
 

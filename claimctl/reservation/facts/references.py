@@ -34,6 +34,8 @@ WORKLOAD_RESOURCES: Mapping[tuple[str, str], str] = {
     key: rule.plural for key, rule in shipped_rules().items()
 }
 """The kinds for which claimctl ships a rule, with their resource names."""
+KINDS = {(group, plural): kind for (group, kind), plural in WORKLOAD_RESOURCES.items()}
+"""The same the other way around."""
 
 POD_GROUP = ("scheduling.k8s.io", "podgroups")
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from kube_in_process.options import Preset
 
+from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import Caches
+from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.observations.ghosts import Ghosts
@@ -84,7 +86,7 @@ async def following(
         new_groups=lambda key: told.add(f"new group {key.namespace}/{key.name}"),
     )
     seen = Observations(clock)
-    triggers = Triggers(caches, seen, queues)
+    triggers = Triggers(caches, seen, queues, Climber(made.client, Chains(caches)))
     informers = [*caches.informers(), caches.groups.follow()]
     tasks = [asyncio.create_task(each.run()) for each in informers]
     for each in informers:
@@ -122,10 +124,10 @@ async def test_a_change_of_a_workload_ends_what_a_live_read_told_about_it() -> N
         return made.admin.update("deployments", deployment, "status")
 
     async with following() as on:
-        on.seen.gone_workloads.gone(key)
-        assert on.seen.gone_workloads.lately(key)
+        on.seen.gone_workloads[key] = None
+        assert key in on.seen.gone_workloads
         assert await on.after(scale_status) == set()
-        assert not on.seen.gone_workloads.lately(key)
+        assert key not in on.seen.gone_workloads
 
 
 POD_ENTRY = {"resource": "pods", "name": "alone", "uid": "uid-alone"}

@@ -21,6 +21,7 @@ from claimctl.controller.preflight import (
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import ApiError, ServerError
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.resources import PODS
 from tests.support.builders import NOW
 from tests.support.counting_server import server
@@ -36,22 +37,12 @@ class Reviewed(Client):
         self.asked: list[str] = []
         self.places: dict[str, list[str]] = {}
 
-    async def allowed(
-        self,
-        verb: str,
-        resource_group: str,
-        resource_plural: str,
-        *,
-        subresource: str = "",
-        namespace: str = "",
-        name: str = "",
-    ) -> bool:
+    async def allowed(self, right: Right, namespace: str = "") -> bool:
         if self.error is not None:
             raise self.error
-        right = str(preflight.Right(verb, resource_group, resource_plural, subresource))
-        self.asked.append(right)
-        self.places.setdefault(right, []).append(namespace)
-        return right not in self.denied
+        self.asked.append(str(right))
+        self.places.setdefault(str(right), []).append(namespace)
+        return str(right) not in self.denied
 
 
 async def test_a_cluster_with_claimctls_resources_is_served() -> None:

@@ -15,6 +15,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Unreachable
 from claimctl.telemetry.face import Metric
+from claimctl.wire.access_reviews import Right
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import Lease, LeaseSpec
 from claimctl.wire.meta import ObjectMeta
@@ -161,7 +162,7 @@ def test_an_access_review_asks_for_exactly_what_was_named() -> None:
     server = WireServer(ok({"status": {"allowed": True}}, 201))
     allowed = ask(
         server,
-        lambda c: c.allowed("update", "resource.k8s.io", "resourceclaims", subresource="binding"),
+        lambda c: c.allowed(Right("update", "resource.k8s.io", "resourceclaims", "binding")),
     )
     assert allowed is True
     assert server.requests[0].body["spec"] == {

@@ -196,15 +196,15 @@ def test_a_list_of_all_pods_counts_for_claims_and_for_ghosts() -> None:
 def test_a_workload_that_was_not_found_is_gone_for_a_moment_or_until_it_changes() -> None:
     clock = HandClock()
     observations, key = Observations(clock), WorkloadKey("apps", "Deployment", NAMESPACE, "train")
-    assert not observations.gone_workloads.lately(key)
-    observations.gone_workloads.gone(key)
+    assert key not in observations.gone_workloads
+    observations.gone_workloads[key] = None
     clock.time += GONE_SECONDS - 0.5
-    assert observations.gone_workloads.lately(key)
+    assert key in observations.gone_workloads
     clock.time += 0.5
-    assert not observations.gone_workloads.lately(key)
-    observations.gone_workloads.gone(key)
+    assert key not in observations.gone_workloads
+    observations.gone_workloads[key] = None
     observations.workload_changed(key)
-    assert not observations.gone_workloads.lately(key)
+    assert key not in observations.gone_workloads
 
 
 def test_nothing_waits_for_the_version_of_the_last_write_but_a_reconcile_that_came_before() -> None:

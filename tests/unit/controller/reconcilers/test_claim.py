@@ -13,6 +13,7 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
 from claimctl.controller.caches.informers import Caches
+from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Investigator
@@ -103,7 +104,7 @@ def _bench(made: Server) -> tuple[Bench, Caches]:
     reconciler = ClaimReconciler(client, knowledge, events, telemetry)
     bench = Bench(made, reconciler, telemetry, observations, events)
     queues = Queues(claims=bench.queued.add, workloads=lambda _: None, plans=lambda _: None)
-    Triggers(caches, observations, queues)
+    Triggers(caches, observations, queues, Climber(client, knowledge.chains))
     return bench, caches
 
 

@@ -7,7 +7,9 @@ from random import Random
 
 import pytest
 
+from claimctl.controller.caches.chains import Chains
 from claimctl.controller.caches.informers import Caches
+from claimctl.controller.climbing import Climber
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.reconcilers.workload import WorkloadReconciler, refusal
@@ -55,7 +57,8 @@ async def test_reservations_are_made_only_when_all_that_there_are_can_be_read(
     spoilt.spoil(plural, name, *path)
     caches, clock = await filled(made), LoopClock(NOW)
     events = EventRecorder(made.client, clock, "test", "test")
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    climber = Climber(made.client, Chains(caches))
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
     key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
     with Recording().span("reconcile") as span:
         await reconciler.reconcile(key, span)
@@ -79,7 +82,8 @@ async def test_a_workload_that_cannot_be_read_as_it_is_now_asks_for_nothing() ->
     await asyncio.sleep(1)
     made.requests.clear()
     events = EventRecorder(made.client, clock, "test", "test")
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    climber = Climber(made.client, Chains(caches))
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
     with Recording().span("reconcile") as span:
         await reconciler.reconcile(WorkloadKey("apps", "Deployment", NAMESPACE, "train"), span)
     assert made.requests == []
@@ -99,7 +103,8 @@ async def test_an_annotation_that_matches_nothing_is_told_by_an_event() -> None:
     made.admin.patch("deployments", NAMESPACE, "train", change)
     caches, clock = await filled(made), LoopClock(NOW)
     events = EventRecorder(made.client, clock, "test", "test")
-    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events)
+    climber = Climber(made.client, Chains(caches))
+    reconciler = WorkloadReconciler(made.client, caches, OwnWrites(clock), events, climber)
     key = WorkloadKey("apps", "Deployment", NAMESPACE, "train")
     task = asyncio.create_task(events.run())
     with Recording().span("reconcile") as span:
