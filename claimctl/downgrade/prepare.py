@@ -125,7 +125,7 @@ async def preview(client: Client, plan: DowngradePlan) -> DowngradePlanStatus:
             records[record.uid] = expanded_record(
                 record, claim, expansion, uncertain.get(record.uid, ())
             )
-    records |= _unread(unreadable, {record.uid: record for record in plan.status.claims})
+    records |= _unread(unreadable, plan.status.claims)
     return status(plan, final_phase(records.values()), records)
 
 
@@ -167,9 +167,10 @@ async def _claims(
 
 
 def _unread(
-    unreadable: Iterable[Unreadable], known: Mapping[str, DowngradedClaim]
+    unreadable: Iterable[Unreadable], records: Iterable[DowngradedClaim]
 ) -> dict[str, DowngradedClaim]:
     """A failed record for each claim that cannot be read: a workload may hold it."""
+    known = {record.uid: record for record in records}
     return {
         problem.uid: unread(
             known.get(problem.uid)
@@ -226,9 +227,7 @@ class _Preparation(PlanRun):
         self._expander = replace(self._expander, on_record=on_record)
         records = _survey(self.plan, claims, on_record)
         self.records = {record.uid: record for record in records}
-        self.records |= _unread(
-            unreadable, {record.uid: record for record in self.plan.status.claims}
-        )
+        self.records |= _unread(unreadable, self.plan.status.claims)
         self._open_to_any = {uid for uid, claim in claims.items() if claim.is_open_to_any}
         await self.report(PlanPhase.EXPANDING)
         return claims
@@ -344,7 +343,7 @@ class _Preparation(PlanRun):
         """
         claims, unreadable = await _claims(self.client, self.plan)
         recorded = (unread for unread in unreadable if unread.uid in self.records)
-        self.records |= _unread(recorded, self.records)
+        self.records |= _unread(recorded, self.records.values())
         expanded = [claims[uid] for uid in self._expanded_uids() if uid in claims]
         wrong = {}
         async for chunk, pods in with_pods(self.client, expanded):

@@ -53,23 +53,14 @@ async def restore_plan(
         PlanWithdrawn: the plan is gone.
         KubeError: a request failed; the plan's status records what is done.
     """
-    run = _Restoration(client, ledger.plan, clock, dialect, ledger)
-    run.begin()
-    await run.report(PlanPhase.RESTORING)
-    await run.restore()
-    await run.report(restored_phase(run.records.values()))
-    return run.status
+    return await _Restoration(client, ledger.plan, clock, dialect, ledger).run()
 
 
 async def preview(
     client: Client, plan: DowngradePlan, clock: Clock, dialect: str
 ) -> DowngradePlanStatus:
     """The status that ``restore_plan`` would reach, without a write."""
-    run = _Restoration(client, plan, clock, dialect)
-    run.begin()
-    await run.restore()
-    await run.report(restored_phase(run.records.values()))
-    return run.status
+    return await _Restoration(client, plan, clock, dialect).run()
 
 
 class _Restoration(PlanRun):
@@ -86,21 +77,22 @@ class _Restoration(PlanRun):
         super().__init__(client, plan, clock, ledger)
         self._dialect = dialect
         self._writes = ledger is not None
-        self._due: list[str] = []
         self._existing: dict[str, bool | None] = {}
         """By the UID of a reference: whether its object exists with this UID."""
         self._renewed: dict[str, Reference] = {}
         """By the UID of a PodGroup from before an upgrade: the reference to the one of its name."""
         self._discovery = Discovery(client)
 
-    def begin(self) -> None:
-        """Mark the claims whose references have to return, so that the progress counts them."""
-        self._due = [uid for uid, record in self.records.items() if record.replaced_references]
-        for uid in self._due:
-            self.records[uid] = awaiting(self.records[uid])
+    async def run(self) -> DowngradePlanStatus:
+        due = [uid for uid, record in self.records.items() if record.replaced_references]
+        # so that the progress counts them
+        self.records |= {uid: awaiting(self.records[uid]) for uid in due}
+        await self.report(PlanPhase.RESTORING)
+        await self._restore(due)
+        await self.report(restored_phase(self.records.values()))
+        return self.status
 
-    async def restore(self) -> None:
-        due = self._due
+    async def _restore(self, due: list[str]) -> None:
         for _ in range(ATTEMPTS):
             again: set[str] = set()
             existing = await self.read(due)
