@@ -145,6 +145,13 @@ class ServerError(ApiError):
     """500 and above."""
 
 
+_NO_SUCH_PATH = "404 page not found"
+"""What an API server answers where it serves nothing; all its other errors are Status objects."""
+_NO_KUBERNETES = (
+    "this is not the answer of a Kubernetes API server; look at the server in the kubeconfig "
+    "(kubectl config view --minify)"
+)
+
 _BY_STATUS: Mapping[int, type[ApiError]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -164,7 +171,9 @@ def from_answer(
     try:
         answer = decode(body, Status)
     except msgspec.MsgspecError:
-        answer = Status(message=body[:200].decode("utf-8", "replace"))
+        text = body[:200].decode("utf-8", "replace").strip()
+        strange = status == 404 and text != _NO_SUCH_PATH
+        answer = Status(message=_NO_KUBERNETES if strange else text)
     return from_status(method, path, status, answer, headers.get("retry-after"))
 
 

@@ -73,6 +73,13 @@ def test_an_answer_that_is_not_a_status_still_says_what_it_said() -> None:
     assert str(error) == "PATCH /apis/x/y: 502 ServerError: <html>bad gateway</html>"
 
 
+@pytest.mark.parametrize("body", [b"404: Not Found", b"<!DOCTYPE HTML><title>Error</title>"])
+def test_a_server_that_is_not_kubernetes_is_named_as_such(body: bytes) -> None:
+    assert "not the answer of a Kubernetes API server; look at the server" in str(answer(404, body))
+    of_kubernetes = str(answer(404, b"404 page not found\n"))
+    assert of_kubernetes == "PATCH /apis/x/y: 404 NotFound: 404 page not found"
+
+
 @pytest.mark.parametrize(
     ("headers", "details", "expected"),
     [
