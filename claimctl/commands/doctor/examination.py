@@ -55,7 +55,7 @@ _OF_CLAIMS = (
     *("dangling-references", "unreadable-objects"),
 )
 """The checks of claims."""
-_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS)
+_CRDS = (wire.CLAIMRESERVATIONS, wire.DOWNGRADEPLANS, RESCHEDULERECORDS, wire.WORKLOADKINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,8 @@ async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -
     groups = bool(detection and detection.groups_version)
     old = detection is not None and detection.groups_version == OLD
     scan = await _scan(reader, clock)
-    reserved = await reader.listing(wire.CLAIMRESERVATIONS, "reservations", "unreadable-objects")
+    of_reservations = ("reservations", "unreadable-objects", "kinds")
+    reserved = await reader.listing(wire.CLAIMRESERVATIONS, *of_reservations)
     listed: dict[tuple[str, str], Listing[Any]] = {
         (resource.group, resource.plural): await reader.listing(resource, "annotations")
         for resource in WORKLOADS.values()

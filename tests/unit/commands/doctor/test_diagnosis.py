@@ -6,6 +6,8 @@ from claimctl.commands.doctor.cluster_checks import CheckVerdict
 from tests.support.claim_server import Server
 from tests.support.diagnosing import CHECKS, diagnosed, elected, problems, the
 
+CRDS = ("claimreservations", "downgradeplans", "reschedulerecords", "workloadkinds")
+
 
 async def test_a_cluster_without_claimctl_says_so() -> None:
     found = await diagnosed(Server.started(crds=False))
@@ -14,7 +16,8 @@ async def test_a_cluster_without_claimctl_says_so() -> None:
         ("controller", ""),
     ]
     line = the(found, "installation").message
-    assert "reschedulerecords.claimctl.io; install them: `claimctl install --image IMAGE`" in line
+    assert "workloadkinds.claimctl.io; install them: `claimctl install --image IMAGE`" in line
+    assert all(line.count(f"{plural}.claimctl.io") == 1 for plural in CRDS)
     assert the(found, "permissions").verdict is CheckVerdict.FACT
     assert {each.check for each in found} == CHECKS
 

@@ -34,6 +34,7 @@ EVERYTHING = {
             "near-limit",
             "dangling-references",
             "unreadable-objects",
+            "kinds",
         ),
     },
     "events": {"refused-pods"},
