@@ -13,6 +13,10 @@ from claimctl.cli.documents import Document, Part
 
 WAITING, RUNNING = "Waiting", "Running"
 """The states of a pod's spans: it uses the claim and has not started, or it has started."""
+UNKNOWN = "Unknown"
+"""The state of a span of which nothing is known."""
+GONE = "(gone)"
+"""Stands for all pods that do not exist any more."""
 
 
 class Lane(StrEnum):
@@ -43,7 +47,7 @@ class TimelineSpan(Part, frozen=True, kw_only=False):
     end: datetime | None = None
     """None: it still lasts at the end of the timeline."""
     state: str = ""
-    """Waiting or Running for a pod, else empty."""
+    """Waiting or Running for a pod, Unknown if nothing is known of the time, else empty."""
     started_before: bool = False
     """True: it began at ``start`` or earlier; the objects do not say when."""
 
@@ -86,13 +90,15 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
         return min(max((at - self.begin).total_seconds() / self.seconds, 0.0), 1.0)
 
     def of(self, lane: Lane, state: str = "") -> tuple[TimelineSpan, ...]:
-        """The spans of a lane; with ``state``, only those."""
-        return tuple(span for span in self.spans if span.lane is lane and state in ("", span.state))
+        """The known spans of a lane; with ``state``, only those."""
+        known = (span for span in self.spans if span.lane is lane and span.state != UNKNOWN)
+        return tuple(span for span in known if state in ("", span.state))
 
     def rows(self, lane: Lane) -> dict[str, tuple[TimelineSpan, ...]]:
         """The spans of a lane by name, in the order of their first start."""
         rows: dict[str, list[TimelineSpan]] = {}
-        for span in sorted(self.of(lane), key=lambda span: span.start):
+        of_lane = (span for span in self.spans if span.lane is lane)
+        for span in sorted(of_lane, key=lambda span: span.start):
             rows.setdefault(span.name, []).append(span)
         return {name: tuple(spans) for name, spans in rows.items()}
 
@@ -105,8 +111,10 @@ class Timeline(Document, frozen=True, kw_only=False, tag="ClaimTimeline"):
     def bars(self) -> tuple[tuple[str, tuple[TimelineSpan, ...]], ...]:
         """What every picture shows as bars, by name: devices, holders, and pods if they are few."""
         bars = [*self.rows(Lane.DEVICE).items(), *self.rows(Lane.HOLDER).items()]
-        pods = {} if self.many_pods else self.rows(Lane.POD)
-        return (*bars, *((f"pods/{name}", spans) for name, spans in pods.items()))
+        for name, spans in self.rows(Lane.POD).items():
+            if name == GONE or not self.many_pods:
+                bars.append((f"pods/{name}", spans))
+        return tuple(bars)
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 from claimctl.commands.timeline.history import condition_line, devices
 from claimctl.commands.timeline.model import (
+    GONE,
     RUNNING,
+    UNKNOWN,
     WAITING,
     Lane,
     Mark,
@@ -26,7 +28,9 @@ from claimctl.wire.reservations import ClaimReservation
 
 _SAME = timedelta(seconds=2)
 """A condition and an Event of the same reason within this time are the same news."""
-_GAPS = "Pods that are gone, and earlier allocations, are known only as far as Events tell of them."
+_GAPS = (
+    "Not known (?, dotted): pods that are gone, and earlier allocations, but for what Events tell."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,24 @@ def timeline(seen: Seen) -> Timeline:
         meta.name,
         min(known),
         seen.now,
-        tuple(sorted(spans, key=lambda mark: (mark.start, mark.lane, mark.name))),
+        tuple(
+            sorted(
+                [*_unknown(spans, min(known)), *spans],
+                key=lambda mark: (mark.start, mark.lane, mark.name),
+            )
+        ),
         tuple(marks),
         Source.OBJECTS,
         (_GAPS, *seen.notes),
     )
+
+
+def _unknown(spans: Iterable[TimelineSpan], begin: datetime) -> Iterator[TimelineSpan]:
+    """What objects do not tell: who had the devices earlier, and pods that are gone."""
+    for span in spans:
+        if span.lane is not Lane.POD and span.start > begin:
+            yield TimelineSpan(span.lane, span.name, begin, span.start, UNKNOWN)
+    yield TimelineSpan(Lane.POD, GONE, begin, state=UNKNOWN)
 
 
 def _uses(seen: Seen) -> Iterator[TimelineSpan]:

@@ -13,6 +13,7 @@ from html import escape
 from claimctl.commands.timeline.html import KEY, describe, style_of
 from claimctl.commands.timeline.model import (
     RUNNING,
+    UNKNOWN,
     WAITING,
     CountAt,
     Lane,
@@ -27,6 +28,7 @@ WIDTH = 860
 _ROW, _HIGH, _EDGE = 28, 56, 16
 _CHARACTER = 7.9
 """The width of a character in pixels."""
+_KINDS = {WAITING: "waiting", UNKNOWN: "unknown"}
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class _Drawing:
         for span in spans:
             begin = self.x(self.timeline.place(span.start))
             end = self.x(self.timeline.place(span.end or self.timeline.end))
-            kind = "waiting" if span.state == WAITING else str(span.lane)
+            kind = _KINDS.get(span.state, str(span.lane))
             inset = 9 if span.lane is Lane.POD else 5
             self.parts.append(
                 f'<rect class="{kind}" x="{begin:.1f}" y="{top + inset:.1f}" '

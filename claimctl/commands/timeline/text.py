@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from claimctl.commands.timeline.model import (
     RUNNING,
+    UNKNOWN,
     WAITING,
     CountAt,
     Lane,
@@ -25,6 +26,7 @@ MARKS = 20
 _NAMES = 32
 """The widest column of names. A longer name has a line of its own."""
 _SMALLEST_BAR = 20
+_NOT_KNOWN = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +91,16 @@ class _Row:
 
     def _bar(self, start: datetime, end: datetime) -> str:
         lasting = timedelta()
-        touched = False
+        touched = unknown = False
         for span in self.spans:
             last = span.end if span.end is not None else self.timeline.end
+            if span.state == UNKNOWN:
+                unknown = unknown or (span.start < end and last > start)
+                continue
             touched = touched or (span.start < end and last >= start)
             lasting += max(min(last, end) - max(span.start, start), timedelta())
         if not touched:
-            return self.signs.none
+            return _NOT_KNOWN if unknown else self.signs.none
         whole = lasting >= (end - start) * 0.98
         return self.signs.full if whole else self.signs.part
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Mark, Source, TimelineSpan
+from claimctl.commands.timeline.model import (
+    GONE,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    Lane,
+    Mark,
+    Source,
+    TimelineSpan,
+)
 from claimctl.commands.timeline.present import Seen, timeline
 from claimctl.commands.timeline.shapes import TimedEvent, TimedPod
 from claimctl.wire.base import from_plain
@@ -56,7 +65,7 @@ def test_times_come_from_conditions_and_containers() -> None:
     )
     found = timeline(Seen(after(100), dated(HELD), pods, (holding(),)))
     assert found.source is Source.OBJECTS
-    assert set(found.spans) == {
+    assert {span for span in found.spans if span.state != UNKNOWN} == {
         TimelineSpan(Lane.DEVICE, "node-0/gpu-0", after(2)),
         TimelineSpan(Lane.HOLDER, "deployments/train", after(5)),
         TimelineSpan(Lane.POD, "a", after(1), after(4), WAITING),
@@ -69,8 +78,19 @@ def test_times_come_from_conditions_and_containers() -> None:
 
 def test_what_began_at_an_unknown_time_says_so() -> None:
     found = timeline(Seen(after(100), dated(HELD, 7)))
-    assert {(each.start, each.started_before) for each in found.spans} == {(after(7), True)}
-    assert "known only as far as Events tell" in found.notes[0]
+    known = [each for each in found.spans if each.state != UNKNOWN]
+    assert {(each.start, each.started_before) for each in known} == {(after(7), True)}
+    assert "pods that are gone, and earlier allocations, but for what Events tell" in found.notes[0]
+
+
+def test_what_objects_do_not_tell_is_not_known() -> None:
+    found = timeline(Seen(after(100), dated(HELD), (), (holding(),)))
+    assert [span for span in found.spans if span.state == UNKNOWN] == [
+        TimelineSpan(Lane.DEVICE, "node-0/gpu-0", after(0), after(2), UNKNOWN),
+        TimelineSpan(Lane.HOLDER, "deployments/train", after(0), after(5), UNKNOWN),
+        TimelineSpan(Lane.POD, GONE, after(0), None, UNKNOWN),
+    ]
+    assert found.of(Lane.POD) == ()
 
 
 def event(reason: str, at: float, **more: object) -> TimedEvent:

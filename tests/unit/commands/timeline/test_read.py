@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
-from claimctl.commands.timeline.model import RUNNING, WAITING, Lane, Source
+from claimctl.commands.timeline.model import GONE, RUNNING, WAITING, Lane, Source
 from claimctl.commands.timeline.read import read
 from claimctl.commands.timeline.shapes import RESOURCES
 from claimctl.kube.client import Client
@@ -109,7 +109,7 @@ async def test_a_server_that_has_forgotten_tells_what_its_objects_say() -> None:
     found = await read(server.client, server.clock, NAMESPACE, "slice")
     assert found.source is Source.OBJECTS
     assert found.rows(Lane.HOLDER).keys() == {"deployments/train"}
-    assert found.rows(Lane.POD).keys() == {"a"}
+    assert found.rows(Lane.POD).keys() == {"a", GONE}
 
 
 EVENT = {

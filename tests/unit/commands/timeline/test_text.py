@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from claimctl.commands.timeline.model import Timeline
+from claimctl.commands.timeline.model import GONE, UNKNOWN, Lane, Timeline, TimelineSpan
 from claimctl.commands.timeline.text import ASCII, BLOCKS, MARKS, BarSigns, lines
+from tests.support.builders import after
 from tests.unit.commands.timeline.stories import life, timeline
 
 
@@ -19,6 +21,21 @@ def test_a_bar_for_each_device_holder_and_pod() -> None:
         f"pods/a             ·▒{'█' * 14}▒{'·' * 24}",
         f"{' ' * 19}12:00:00{' ' * 25}12:01:40",
     ]
+
+
+@pytest.mark.parametrize("pods", [1, 8])
+def test_what_is_not_known_has_a_sign_of_its_own(pods: int) -> None:
+    shown = timeline(life(pods=pods))
+    unknown = (
+        TimelineSpan(Lane.DEVICE, "node-0/gpu-0", shown.begin, after(2), UNKNOWN),
+        TimelineSpan(Lane.POD, GONE, shown.begin, None, UNKNOWN),
+    )
+    found = lines(replace(shown, spans=(*shown.spans, *unknown)), width=140)
+    drawn = (line for line in found if "  " in line and ("█" in line or "??" in line))
+    bars = {name.strip(): bar for name, bar in (line.rsplit("  ", 1) for line in drawn)}
+    assert bars["node-0/gpu-0"].startswith("??▒█")
+    assert set(bars["pods/(gone)"]) == {"?"}
+    assert set(bars["deployments/train"]) == {"·", "▒", "█"}
 
 
 def test_many_pods_are_columns_as_high_as_they_are_many() -> None:
