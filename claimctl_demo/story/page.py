@@ -80,10 +80,10 @@ def _part(report: Report, part: Part) -> str:
 
 
 def _claims(timelines: Sequence[Timeline], ticks: Sequence[html.ChartStep]) -> str:
-    """The chart of the devices, then one chart for each claim."""
+    """The chart of the devices, then one chart for each claim, the first that was made first."""
     if not timelines:
         return "<p>There were no claims.</p>\n"
-    found = [_cut(each) for each in timelines]
+    found = sorted(map(_cut, timelines), key=lambda each: each.begin)
     letters = _letters(found)
     claims = "".join(_claim(each, letters, ticks) for each in found)
     chart = html.devices(found, letters, ticks)

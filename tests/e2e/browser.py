@@ -28,7 +28,7 @@ function measure(page, view) {
   const style = element => view.getComputedStyle(element);
   const back = luminance(style(page.body).backgroundColor);
   const found = {scroll: page.documentElement.scrollWidth, back, texts: 0, smallest: 99,
-                 contrast: 99, outside: [], looks: {}};
+                 contrast: 99, outside: [], covering: 0, looks: {}};
   for (const element of page.body.querySelectorAll('*')) {
     const own = [...element.childNodes].some(node => node.nodeType == 3 && node.data.trim());
     const box = element.getBoundingClientRect();
@@ -41,6 +41,9 @@ function measure(page, view) {
     found.smallest = Math.min(found.smallest, parseFloat(style(element).fontSize));
     found.contrast = Math.min(found.contrast, ratio);
   }
+  for (const letter of page.body.querySelectorAll('.letter'))
+    found.covering += letter.getBoundingClientRect().bottom
+      > letter.parentElement.getBoundingClientRect().top + 1;
   for (const kind of ['device', 'holder', 'waiting']) {
     const element = page.querySelector('.span.' + kind);
     if (element) found.looks[kind] =
@@ -72,6 +75,8 @@ class Look:
     """The smallest contrast of a text with the background, by WCAG's formula."""
     outside: list[str]
     """Elements that are partly outside the window."""
+    covering: int
+    """How many letters of claims cover their bars."""
     looks: dict[str, list[Any]]
     """By kind of bar: whether it has a pattern, and the style of its border."""
 

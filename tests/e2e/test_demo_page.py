@@ -39,6 +39,7 @@ async def test_the_page_is_readable(name: str, width: int, dark: bool) -> None:
     assert found.texts > 10
     assert found.scroll <= width
     assert found.outside == []
+    assert found.covering == 0
     assert found.smallest >= 12
     assert found.contrast >= 4.5
     assert (found.back < 0.05) if dark else (found.back > 0.9)

@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from claimctl.commands.timeline.model import (
     RUNNING,
+    UNKNOWN,
     WAITING,
     CountAt,
     Lane,
@@ -92,7 +93,7 @@ def devices(
         letter = letters[timeline.namespace, timeline.claim]
         for span in timeline.of(Lane.DEVICE):
             rows.setdefault(span.name, []).append(_bar(span, frame, letter, timeline))
-    drawn = [_row(name, frame, bars) for name, bars in sorted(rows.items())]
+    drawn = [_row(name, frame, bars, " letters") for name, bars in sorted(rows.items())]
     legend = [f"{letter}: claim {space}/{name}" for (space, name), letter in letters.items()]
     return _figure(frame, steps, drawn, f"Which claim had which device. {'; '.join(legend)}.")
 
@@ -160,7 +161,8 @@ def _bar(
 ) -> str:
     left = frame.place(span.start)
     width = frame.place(span.end or frame.end) - left
-    classes = f"span {span.lane}{' waiting' if span.state == WAITING else ''}"
+    classes = f"span {span.lane}"
+    classes += f" {span.state.lower()}" if span.state in (WAITING, UNKNOWN) else ""
     classes += " before" if span.started_before else ""
     classes += " lettered" if letter else ""
     inside = f'<span class="letter">{escape(letter)}</span>' if letter else ""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from msgspec.structs import replace
+
 from claimctl_demo.story.page import page, play_page
 from claimctl_demo.story.parts import Part
 from claimctl_demo.story.play import PlayReport
@@ -44,6 +48,15 @@ def test_violations_and_errors_come_first() -> None:
     found = page(bad)
     assert found.index("DeallocatedInUse: under p") < found.index("Kubernetes 1.36")
     assert "Error in the cluster: etcd has ended" in found
+
+
+def test_the_claim_that_was_made_first_is_shown_first() -> None:
+    first, second = timeline(life()), timeline(life(pods=2))
+    later = replace(first, claim="alone", begin=first.begin + timedelta(seconds=9))
+    shown = report()
+    shown.timelines = {TODAY: [later, second]}
+    found = page(shown)
+    assert found.index("A: claim train/slice") < found.index("B: claim train/alone")
 
 
 def test_a_chart_ends_soon_after_the_last_change_of_its_claim() -> None:
