@@ -177,7 +177,12 @@ async def _release(shell: Shell, acts: Acts) -> None:
 async def _uninstall(shell: Shell, acts: Acts, *, under_pods: bool) -> None:
     """``under_pods``: whether a hold can be withdrawn while pods run."""
     await shell.says(f"install --image {IMAGE}", "Deployment claimctl-system/claimctl-controller")
-    await shell.says("uninstall verify", "NotWithdrawn", "is not deleted", code=3)
+    await shell.says(
+        "uninstall verify",
+        "NotWithdrawn",
+        "holds until `claimctl uninstall",
+        code=3,
+    )
     if not under_pods:
         why = "3 pods use claim slice", "in Kubernetes before 1.34", "stays until they have ended"
         await shell.says("uninstall prepare --timeout 10", *why, code=3)

@@ -12,6 +12,7 @@ from kube_in_process.options import ClusterOptions, Preset
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import SECONDS, Cluster, cluster, command_line
+from tests.e2e.runbooks import run
 
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(240)]
 HOLD = ClusterOptions(preset=Preset.PLAIN)
@@ -72,7 +73,15 @@ async def test_one_command_takes_everything_away_and_pods_stay(tmp_path: Path) -
         await served.stage.dismiss_controller()
         look = await served.claimctl("uninstall", "run", "--dry-run")
         assert look.code == 3, look
+        answer = await run("kubectl apply -f deploy/controller.yaml", served.kubeconfig)
+        assert answer.code == 0, answer
         assert "CustomResourceDefinition claimreservations.claimctl.io would be deleted" in look.err
+        prepared = await served.claimctl("uninstall", "prepare")
+        assert prepared.code == 0, prepared
+        verified = await served.claimctl("uninstall", "verify")
+        assert verified.code == 0
+        assert "installed: " in verified.err
+        assert "more; `claimctl uninstall run` deletes them" in verified.err
         done = await served.claimctl("uninstall", "run")
         assert done.code == 0, done
         assert done.err.endswith("claimctl is uninstalled\n")

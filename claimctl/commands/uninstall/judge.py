@@ -182,11 +182,11 @@ def _why_reserved(
 ) -> tuple[str, str, float | None]:
     meta = reservation.metadata
     if not meta.deleting:
-        return Why.NOT_WITHDRAWN, "is not deleted", None
+        return Why.NOT_WITHDRAWN, "holds until `claimctl uninstall prepare` deletes it", None
     if others := [finalizer for finalizer in meta.finalizers if finalizer != FINALIZER]:
         return Reason.FOREIGN_FINALIZER, f"waits for the owner of {listed(others)}", None
     if not scan.tended:
-        text = "no controller runs; without --verify and --dry-run this command does its work"
+        text = "no controller runs; `claimctl uninstall prepare` does its work"
         return Why.NO_CONTROLLER, text, None
     if claim is None or claim.claim.status.allocation is None:
         return Reason.SETTLING, "goes when the settle time is over", None

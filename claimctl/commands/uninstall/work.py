@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,8 +28,9 @@ from claimctl.commands.uninstall.successor import NoSuccessor
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import NoSuchNamespace
+from claimctl.kube.errors import Forbidden
 from claimctl.telemetry.logs import Level, configure
-from claimctl.text import counted, duration
+from claimctl.text import counted, duration, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,21 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
                 await objects.delete(document)
                 _tell(f"{name_of(document)} deleted")
             _tell("claimctl is uninstalled")
+        elif mode.verify and not (result.left or wanted.namespaces):
+            await _tell_installed(objects, namespace)
         return exit_code(result)
 
     try:
         return in_session(access, work)
     except (NotOurs, ManifestsMissing) as error:
         raise CommandFailed(str(error)) from error
+
+
+async def _tell_installed(objects: Objects, namespace: str) -> None:
+    """Name what is left of claimctl itself, as far as the user may read it."""
+    with suppress(Forbidden):
+        if names := [name_of(each) for each in await present(objects, namespace)]:
+            _tell(f"installed: {listed(names, 3)}; `claimctl uninstall run` deletes them")
 
 
 async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) -> UninstallResult:

@@ -92,7 +92,12 @@ GHOST = ClaimReservationStatus(force_deleted_pods=(ForceDeletedPod(uid="g", name
 @pytest.mark.parametrize(
     ("scan", "reason", "words", "seconds"),
     [
-        (of(reservation()), "NotWithdrawn", "is not deleted", None),
+        (
+            of(reservation()),
+            "NotWithdrawn",
+            "holds until `claimctl uninstall prepare`",
+            None,
+        ),
         (
             of(structs.replace(GOING, metadata=structs.replace(GOING.metadata, finalizers=("x",)))),
             "ForeignFinalizer",
