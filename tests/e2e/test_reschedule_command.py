@@ -83,6 +83,10 @@ async def test_a_plan_is_made_reviewed_and_executed(tmp_path: Path) -> None:
         assert done.code == 0
         assert done.err == "2 evictions planned, 2 pods evicted\n"
         assert [each["pod"] for each in done.document["moves"]] == [each["pod"] for each in moves]
+        twice = await reschedule(served, policy, "--plan", file)
+        assert twice.code == 3
+        assert "PODS THAT STAY" not in twice.out
+        assert twice.err.endswith("2 left alone, since they changed; make a new plan\n")
         again = await reschedule(served, policy, "-o", "wide")
         assert (again.code, again.out) == (0, "")
         assert again.err.startswith("No pod is to be moved.\n")

@@ -31,7 +31,7 @@ def show(report: RunReport, wanted: RescheduleOptions) -> None:
     if report.helps:
         print()
         print_table(helps(report), wide=wide)
-    if report.plan.skipped:
+    if report.plan.skipped and wanted.plan is None:
         print()
         print_table(stayed(report) if wide else reasons(report), wide=wide)
 
@@ -125,7 +125,8 @@ def _summary(report: RunReport, wanted: RescheduleOptions) -> str:
     changed = sum(step.result is Result.LEFT for step in report.steps) - len(report.blocked)
     parts = [planned, f"{report.evicted} pods evicted"]
     if changed:
-        parts.append(f"{changed} left alone, since they changed")
+        stale = "; make a new plan" if report.is_stale else ""
+        parts.append(f"{changed} left alone, since they changed{stale}")
     if report.blocked:
         parts.append(f"{len(report.blocked)} refused")
     if report.helps:

@@ -139,7 +139,8 @@ def exit_code(report: RunReport) -> int:
         return ExitCode.INTERRUPTED
     if report.failure:
         return ExitCode.FAILED
-    return ExitCode.FINDINGS if report.blocked or report.unhelped else ExitCode.OK
+    needs_action = report.blocked or report.unhelped or report.is_stale
+    return ExitCode.FINDINGS if needs_action else ExitCode.OK
 
 
 def _run_for_ever(wanted: RescheduleOptions, access: Access, policy: Policy) -> int:

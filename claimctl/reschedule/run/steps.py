@@ -80,6 +80,11 @@ class RunReport:
         return sum(step.result is Result.EVICTED for step in self.steps)
 
     @property
+    def is_stale(self) -> bool:
+        """Whether every pod of the plan has changed, as after the plan was carried out before."""
+        return bool(self.steps) and all(step.reason is Ground.CHANGED for step in self.steps)
+
+    @property
     def blocked(self) -> list[MoveStep]:
         """Steps that were wanted and not done, other than those whose pods have changed."""
         return [
