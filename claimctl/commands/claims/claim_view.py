@@ -146,10 +146,10 @@ class ClaimView:
 
     @property
     def retention(self) -> str:
-        policies = dict.fromkeys(
-            reservation.spec.retention_policy for reservation in self.reservations
-        )
-        return ",".join(policies)
+        """The policies of the reservations that hold; of all while none does."""
+        holding = [made for made in self.reservations if made.status.reserved_for is not None]
+        policies = (made.spec.retention_policy for made in holding or self.reservations)
+        return ",".join(dict.fromkeys(policies))
 
 
 def views(

@@ -28,6 +28,7 @@ from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.memory import Memory, Openings, SignsOfLife
 from claimctl.reservation.facts.pods import claim_names, evicts_a_pod
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.snapshot import Held, LiveList, Rules, Snapshot
 from claimctl.reservation.facts.unreadable import about_claim, may_concern
 from claimctl.reservation.facts.workloads import (
@@ -320,7 +321,9 @@ async def _workload(
 
 def owner_of(explanation: Explanation, reference: Reference) -> str:
     """Whether claimctl or another writer owns a workload reference, as text."""
-    return "claimctl's" if reference.uid in explanation.assessment.own else "not claimctl's"
+    if reference.uid in explanation.assessment.own:
+        return "claimctl's"
+    return "for its pods" if is_pod_group(reference) else "not claimctl's"
 
 
 def rule_lines(state: WorkloadState) -> Iterator[str]:

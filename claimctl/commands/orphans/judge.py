@@ -251,6 +251,10 @@ def _reason(claim: ResourceClaim) -> Reason:
 def _holders_left(scanned: ScannedClaim, entries: _Entries) -> Iterator[Blocker]:
     if entries.held:
         text = f"held by objects that exist: {_names(entries.held)}"
+        if groups := [entry.name for entry in entries.held if is_pod_group(entry)]:
+            place = scanned.claim.metadata.namespace
+            delete = f"kubectl -n {place} delete podgroup {' '.join(groups)}"
+            text = f"{text}; a PodGroup goes with its workload, or after its pods with: {delete}"
         yield Blocker(Reason.OTHER_HOLDERS, text)
     for entry in entries.unknown:
         answer = scanned.answers.get(entry.uid, NOT_READ)

@@ -50,6 +50,13 @@ def test_the_holders_are_pods_against_the_limit_and_workloads_by_name() -> None:
     assert (len(shown.tombstones), shown.retention) == (1, "WhileRunning")
 
 
+def test_the_policy_is_that_of_the_reservations_that_hold() -> None:
+    holds = reservation(status=ClaimReservationStatus(reserved_for=deployment_ref()))
+    manual = reservation(retention_policy="Manual")
+    assert view(claim(), manual, holds).retention == "WhileRunning"
+    assert view(claim(), manual, reservation()).retention == "Manual,WhileRunning"
+
+
 def test_the_node_is_where_pods_are_and_else_where_the_allocation_pins_it() -> None:
     used = ClaimView(claim(pod_ref("a")), (running("a", "node-7"), finished("b", "node-8")), ())
     assert used.nodes == ("node-7",)

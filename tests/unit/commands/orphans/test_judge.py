@@ -351,6 +351,16 @@ def test_what_is_left_over_and_what_frees_it(case: Case) -> None:
         assert found.wait is None
 
 
+def test_a_group_that_stays_is_named_with_what_ends_it() -> None:
+    made = by_claimctl(claim(GROUP, HELD), HELD)
+    found = judge(scanned(made, train=OwnerState.ALIVE, group=OwnerState.ALIVE), WATCHED)
+    assert found is not None
+    assert found.describe().endswith(
+        "podgroups.scheduling.k8s.io/train; a PodGroup goes with its workload, or after its pods "
+        "with: kubectl -n train delete podgroup train"
+    )
+
+
 @pytest.mark.parametrize(
     ("times", "wait"),
     [
