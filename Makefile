@@ -40,7 +40,7 @@ define new-venv
 	@if [ "$$($(BIN)/python $(VERSION_OF) 2>/dev/null)" != "$$($(PYTHON) $(VERSION_OF))" ]; then \
 		$(PYTHON) -m venv --clear $(VENV); fi
 endef
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 
 $(STAMP): requirements-dev.lock pyproject.toml kube-in-process/pyproject.toml
 	$(new-venv)

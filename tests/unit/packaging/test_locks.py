@@ -36,6 +36,12 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
     assert unmet(dependencies + measured, pins("requirements-bench.lock")) == []
 
 
+def test_installing_them_prints_errors_only() -> None:
+    """Warnings about the indexes of a machine would hide what a newcomer should see."""
+    text = (ROOT / "Makefile").read_text()
+    assert re.findall(r"pip install (-qq )?", text) == ["-qq "]
+
+
 def test_tests_and_measurements_run_with_what_users_get() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
     assert pins("requirements.lock").items() <= pins("requirements-bench.lock").items()
