@@ -25,6 +25,7 @@ LABS = {
     "differential-record": ("differential.record", "make a recording of kept answers"),
     "stories": ("differential.actions.lab", "the part of differential that plays user actions"),
     "stories-record": ("differential.actions.record", "record stories on real servers"),
+    "first-contact": ("first_contact.lab", "play what newcomers met; nothing of it may be left"),
     "fuzz": ("fuzz.lab", "send random requests to kube-in-process"),
     "reschedule-clusters": ("clusters.lab", "move pods on random clusters"),
     "slow-scheduler": ("slow_scheduler.lab", "release claims beside a slow real scheduler"),

@@ -121,6 +121,16 @@ def test_fences_are_plain_so_that_the_pages_are_built_with_blocks() -> None:
     assert found == []
 
 
+def test_what_never_happens_is_said_of_the_controller_alone() -> None:
+    """``claimctl reschedule`` evicts pods."""
+    page = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    heading = next(
+        part for part in page.split("## ") if "does not delete pods, and does not evict" in part
+    )
+    assert heading.startswith("What the controller never does\n")
+    assert "`claimctl reschedule` evicts pods" in heading
+
+
 INSTALLATION = re.compile(
     r"(?:pip install|pipx run --spec|uvx --from) (?:-\S+ )*"
     r"['\"]?(?:claimctl|kube-in-process)(?![-\w])"
