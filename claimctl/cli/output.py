@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TextIO
 
 import yaml
@@ -35,6 +35,7 @@ class Column:
         wide: only ``-o wide`` shows the column.
         text: its cells are sentences, which may wrap. No other cell is ever cut.
         drop: on a narrow terminal, columns with a higher number are left out first; 0 is never.
+        into: where the column is left out, its cells lead those of the column of this title.
         styles: the color of a cell by the last word in it.
     """
 
@@ -42,6 +43,7 @@ class Column:
     wide: bool = False
     text: bool = False
     drop: int = 0
+    into: str = ""
     styles: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -135,7 +137,9 @@ def print_table(
     if target.isatty():
         places = width or Console(file=target).width
         shown, left_out = _choose_columns(table, shown, places, wide=wide)
-        if left_out:
+        table = _joined(table, shown)
+        shown, then = _choose_columns(table, shown, places, wide=wide)
+        if left_out := [*left_out, *then]:
             print(f"left out for lack of room: {', '.join(left_out)}", file=sys.stderr)
     _print_rich(table, shown, target, width, head=head)
 
@@ -169,7 +173,19 @@ def _choose_columns(
         more = [other for other in shown if other in kept or other is column]
         if _width_of(table, more) <= width:
             kept = more
-    return kept, [column.title for column in left_out if column not in kept]
+    return kept, [column.title for column in left_out if not (column in kept or column.into)]
+
+
+def _joined(table: Table, shown: Sequence[Column]) -> Table:
+    """The table, whose cells also say what columns with ``into`` would say if they were shown."""
+    titles = [column.title for column in table.columns]
+    rows = [list(row) for row in table.rows]
+    for place, column in enumerate(table.columns):
+        if column.into and column not in shown:
+            target = titles.index(column.into)
+            for row in rows:
+                row[target] = f"{row[place]}: {row[target]}".removeprefix("-: ")
+    return replace(table, rows=tuple(map(tuple, rows)))
 
 
 def _width_of(table: Table, shown: Sequence[Column]) -> int:

@@ -7,7 +7,7 @@ import typer
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
-from claimctl.cli.output import Column, Table, columns, printable, render
+from claimctl.cli.output import Column, Table, printable, render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
@@ -75,7 +75,9 @@ def table(findings: tuple[Finding, ...]) -> Table:
     return Table(
         columns=(
             Column("RESULT", styles=_STYLES),
-            *columns("CHECK", "OBJECT", "WHAT", text=("WHAT",), drop=("CHECK", "OBJECT")),
+            Column("CHECK", drop=2),
+            Column("OBJECT", drop=1, into="WHAT"),
+            Column("WHAT", text=True),
         ),
         rows=tuple(
             (

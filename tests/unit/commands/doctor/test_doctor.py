@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.cli.formats import Output
+from claimctl.cli.output import print_table
 from claimctl.cli.session import Session
-from claimctl.commands.doctor.doctor_work import place_of, run, summarize
+from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
+from claimctl.commands.doctor.doctor_work import place_of, run, summarize, table
 from tests.support.claim_server import NAMESPACE, Server
 
 
@@ -38,3 +42,24 @@ async def test_who_may_look_into_one_namespace_only_gets_that_one(
     )
     await run(session, "auto", NAMESPACE, Output.TABLE)
     assert "claims, none is an orphan" in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_still_names_each_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    long = Finding("reservations", "not ready", "ml", "a-long-name-of-a-reservation")
+    shown = table((long, Finding("kubernetes", "1.36", verdict=CheckVerdict.OK)))
+    wide, narrow = Terminal(), Terminal()
+    print_table(shown, out=wide, width=120)
+    print_table(shown, out=narrow, width=40)
+    assert wide.getvalue().split()[:4] == ["RESULT", "CHECK", "OBJECT", "WHAT"]
+    assert "OBJECT" not in narrow.getvalue()
+    assert "ml/a-long-name-of-a-reservation:" in narrow.getvalue()
+    assert " -: " not in narrow.getvalue()
+    assert capsys.readouterr().err == "left out for lack of room: CHECK\n"
