@@ -69,6 +69,10 @@ def _eval_runs(_: Cluster, acts: Acts) -> bool:
     return any(pod.status.phase == "Running" for pod in acts.stage.world.pods_in("ml"))
 
 
+def _nothing_runs(served: Cluster, acts: Acts) -> bool:
+    return not _eval_runs(served, acts)
+
+
 def _is_gone(_: Cluster, acts: Acts) -> bool:
     return acts.claim(TRAIN) is None
 
@@ -125,10 +129,7 @@ async def _starved(_: Cluster, acts: Acts) -> None:
     """A pod waits for the device that a workload holds idle."""
     await _idle(_, acts)
     await acts.claim_made("ml", "eval-gpu")
-    spec = objects.deployment(Workload("ml", "eval", "eval-gpu"))["spec"]["template"]["spec"]
-    meta = {"namespace": "ml", "name": "eval"}
-    body = {"apiVersion": "v1", "kind": POD[1], "metadata": meta, "spec": spec}
-    await acts.stage.user.create(body)
+    await _single(acts)
     pods = acts.stage.world.pods_in
     await acts.stage.until(
         lambda: any(pod.status.conditions for pod in pods("ml")), "the scheduler has refused it"
@@ -182,6 +183,27 @@ async def _node_is_off(served: Cluster, acts: Acts) -> None:
         "the pods count as force-deleted",
     )
     await acts.stage.until(lambda: _is_silent(served, node), "the node is silent")
+
+
+async def _without_workload(_: Cluster, acts: Acts) -> None:
+    await acts.claim_made("ml", "slice")
+    await acts.stage.user.create(objects.reservation(TRAIN, DEPLOYMENT))
+    made = acts.stage.world.reservations
+    await acts.stage.until(
+        lambda: any(each.status.conditions for each in made.values()), "it has a status"
+    )
+
+
+async def _single(acts: Acts) -> None:
+    """A pod without a workload."""
+    spec = objects.deployment(Workload("ml", "eval", "eval-gpu"))["spec"]["template"]["spec"]
+    meta = {"namespace": "ml", "name": "eval"}
+    body = {"apiVersion": "v1", "kind": POD[1], "metadata": meta, "spec": spec}
+    await acts.stage.user.create(body)
+
+
+async def _pod_without_claim(_: Cluster, acts: Acts) -> None:
+    await _single(acts)
 
 
 STATES = (
@@ -296,6 +318,20 @@ STATES = (
         _is_gone,
     ),
     State(
+        "a reservation without its workload",
+        _without_workload,
+        "claimctl explain slice -n ml",
+        ("kubectl -n ml get deployment",),
+        _is_free,
+    ),
+    State(
+        "a pod without its claim",
+        _pod_without_claim,
+        "claimctl explain pod/eval -n ml",
+        ("kubectl -n ml get resourceclaims",),
+        _nothing_runs,
+    ),
+    State(
         "pods that vanished from a node that is off",
         _node_is_off,
         "claimctl explain slice -n ml",
@@ -351,9 +387,7 @@ NO_STATE = {
     "kubectl -n {} delete pod {}": "no state has a pod that only its deletion helps",
     "kubectl -n {} delete resourceclaim {}": "no state has a claim that nothing holds",
     "kubectl -n {} describe claimreservation {}": "explain ends with exit code 1",
-    "kubectl -n {} describe pod": "only looks; no state has a pod that waits without a rival",
-    "kubectl -n {} get resourceclaims": "only looks; no state has a pod without its claim",
-    "kubectl -n {} get {}": "only looks; no state has a reservation without its workload",
+    "kubectl -n {} describe pod {}": "only looks; no state has a pod that waits without a rival",
     "kubectl describe node {}": "only looks; no state has a resize that no node can meet",
     "kubectl describe pod": "only looks; no state has a pod that waits without a rival",
     "kubectl get resourceclaim CLAIM -o yaml --show-managed-fields": "no state has two writers",

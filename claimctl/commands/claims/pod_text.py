@@ -22,7 +22,7 @@ def pod_lines(findings: PodFindings) -> list[str]:
     uses = [_claim(use.explanation) if use.explanation else use.problem for use in findings.uses]
     nothing = "Nothing is wrong."
     if findings.state == "Waiting" and not findings.rivals:
-        nothing = f"See the scheduler's words: kubectl -n {meta.namespace} describe pod"
+        nothing = f"See the scheduler's words: kubectl -n {meta.namespace} describe pod {meta.name}"
     return [
         fact("Pod", f"{meta.namespace}/{meta.name}{owner}"),
         fact("State", state),
