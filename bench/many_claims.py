@@ -26,6 +26,7 @@ from kube_in_process.storage.store import Address, Author
 
 from bench.churn import Churn
 from bench.pods import pod as some_pod
+from bench.workloads import JOBSETS, Maker, meta_of, objects_of, owner_of
 from claimctl.commands.install.components import documents
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.seams import Query, Response, Transport
@@ -50,6 +51,7 @@ class Size:
     pods: int
     shared: bool = False
     grouped: bool = False
+    made_by: Maker = "Deployment"
 
     @property
     def nodes(self) -> int:
@@ -212,7 +214,7 @@ def _held(cluster: Cluster) -> int:
 def _fill(cluster: Cluster, size: Size) -> None:
     for name in (*SYSTEM_NAMESPACES, "claimctl-system", "work"):
         cluster.admin.create("namespaces", {"metadata": {"name": name}})
-    for definition in documents("crds"):
+    for definition in (*documents("crds"), *([JOBSETS] if size.made_by == "JobSet" else [])):
         cluster.admin.create("customresourcedefinitions", definition)
     for number in range(size.nodes):
         _put(cluster, "", "nodes", _node(number))
@@ -223,8 +225,8 @@ def _fill(cluster: Cluster, size: Size) -> None:
         if size.grouped:
             _put(cluster, "scheduling.k8s.io", "podgroups", _group(number))
         _put(cluster, "resource.k8s.io", "resourceclaims", _claim_of(size, number, pods))
-        _put(cluster, "apps", "deployments", _deployment(number, size.pods))
-        _put(cluster, "apps", "replicasets", _replica_set(number, size.pods))
+        for group, plural, body in objects_of(size.made_by, number, size.pods):
+            _put(cluster, group, plural, body)
 
 
 def _put(cluster: Cluster, group: str, plural: str, body: dict[str, Any]) -> None:
@@ -233,15 +235,9 @@ def _put(cluster: Cluster, group: str, plural: str, body: dict[str, Any]) -> Non
     cluster.store.put(address, body, Author("bench", "create"))
 
 
-def _meta(name: str, **more: Any) -> dict[str, Any]:
-    uid = f"uid-{name}"
-    times = {"creationTimestamp": "2026-01-02T03:04:05Z", "generation": 1}
-    return {"name": name, "namespace": "work", "uid": uid, **times, **more}
-
-
 def _node(number: int) -> dict[str, Any]:
     name = f"node-{number}"
-    meta = {**_meta(name), "labels": {"kubernetes.io/hostname": name}}
+    meta = {**meta_of(name), "labels": {"kubernetes.io/hostname": name}}
     del meta["namespace"]
     return {
         "kind": "Node",
@@ -256,9 +252,8 @@ def _pod(size: Size, claim: int, place: int) -> dict[str, Any]:
     number = claim * size.pods + place
     body = some_pod(number)
     name = f"train-{claim}-{place}"
-    owner = {"name": f"train-{claim}-1", "uid": f"uid-train-{claim}-1"}
     body["metadata"] |= {"name": name, "namespace": "work", "uid": f"uid-{name}-{'0' * 20}"}
-    body["metadata"]["ownerReferences"][0] |= owner
+    body["metadata"]["ownerReferences"] = [owner_of(size.made_by, claim, place)]
     body["metadata"]["labels"] |= {"app": f"train-{claim}"}
     body["spec"]["nodeName"] = f"node-{number % size.nodes}"
     body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"slice-{claim}"}]
@@ -279,7 +274,7 @@ def _claim(number: int, pods: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "kind": "ResourceClaim",
         "apiVersion": "resource.k8s.io/v1",
-        "metadata": _meta(f"slice-{number}", finalizers=finalizers),
+        "metadata": meta_of(f"slice-{number}", finalizers=finalizers),
         "spec": {"devices": {"requests": [request]}},
         "status": {"allocation": {"devices": {"results": [result]}}, "reservedFor": listed},
     }
@@ -301,7 +296,7 @@ def _group(number: int) -> dict[str, Any]:
     return {
         "kind": "PodGroup",
         "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "metadata": {**_meta(f"train-{number}"), "uid": f"uid-group-{number}"},
+        "metadata": {**meta_of(f"train-{number}"), "uid": f"uid-group-{number}"},
         "spec": {"schedulingPolicy": {"basic": {}}, "resourceClaims": shared},
     }
 
@@ -314,39 +309,3 @@ def _shared(claim: dict[str, Any], number: int) -> dict[str, Any]:
     claim["status"]["allocation"]["reservedForAnyPod"] = True
     claim["status"]["reservedFor"] = [workload]
     return claim
-
-
-def _template(number: int) -> dict[str, Any]:
-    container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "gpu"}]}}
-    claims = [{"name": "gpu", "resourceClaimName": f"slice-{number}"}]
-    return {
-        "metadata": {"labels": {"app": f"train-{number}"}},
-        "spec": {"containers": [container], "resourceClaims": claims},
-    }
-
-
-def _deployment(number: int, pods: int) -> dict[str, Any]:
-    return {
-        "kind": "Deployment",
-        "apiVersion": "apps/v1",
-        "metadata": _meta(f"train-{number}", annotations={"claimctl.io/reserve": "*"}),
-        "spec": {**_scaled(number, pods), "strategy": {"type": "Recreate"}},
-        "status": {"replicas": pods, "observedGeneration": 1},
-    }
-
-
-def _replica_set(number: int, pods: int) -> dict[str, Any]:
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "controller": True}
-    owner |= {"name": f"train-{number}", "uid": f"uid-train-{number}"}
-    return {
-        "kind": "ReplicaSet",
-        "apiVersion": "apps/v1",
-        "metadata": _meta(f"train-{number}-1", ownerReferences=[owner]),
-        "spec": _scaled(number, pods),
-        "status": {"replicas": pods},
-    }
-
-
-def _scaled(number: int, pods: int) -> dict[str, Any]:
-    selector = {"matchLabels": {"app": f"train-{number}"}}
-    return {"replicas": pods, "selector": selector, "template": _template(number)}

@@ -96,14 +96,14 @@ class Held:
 def hold(size: Size, code: Path) -> Held:
     """Let a controller hold all claims of a fresh server."""
     with serving(size) as server, controller(server, code) as process:
-        seconds = _until_held(server, process, size)
+        seconds = until_held(server, process, size)
         held = Held(size, process.used(), server.counts().writes)
     text = f"{held.use.cpu:6.1f} CPU s, {held.use.memory:6.0f} MB, {held.writes} writes"
     tell(f"{size.claims} claims x {size.pods} pods: {text}, {seconds:.0f} s")
     return held
 
 
-def _until_held(server: Server, process: Controller, size: Size) -> float:
+def until_held(server: Server, process: Controller, size: Size) -> float:
     """Seconds until all claims are held."""
     began = time.monotonic()
     while (found := server.counts()).held < size.claims:
@@ -188,7 +188,7 @@ def _scale(options: argparse.Namespace) -> Iterator[Line]:
 def _idle(options: argparse.Namespace) -> Iterator[Line]:
     size = Size(options.claims, options.pods // options.claims)
     with serving(size) as server, controller(server, ROOT) as process:
-        _until_held(server, process, size)
+        until_held(server, process, size)
         time.sleep(options.rest)
         before, requests, began = process.used(), server.counts().requests, time.monotonic()
         time.sleep(options.seconds)

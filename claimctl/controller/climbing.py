@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import structlog
 
@@ -17,19 +18,28 @@ from claimctl.wire.resources import read_as
 log = structlog.get_logger(__name__)
 
 
+PodKey = tuple[str, str]
+"""Name and namespace."""
+
+
 class Climber:
     """Reads one owner at a time, when a pod that names a claim has an owner that is not known."""
 
     def __init__(self, client: Client, chains: Chains) -> None:
         self.chains = chains
-        self.resolved: Callable[[str, OwnerReference], None] = lambda namespace, owner: None
-        """Called when the owner of an object has become known."""
+        self.resolved: Callable[[Iterable[PodKey]], None] = lambda pods: None
+        """Called with the pods that asked, when the owner of an object has become known."""
         self._client = client
-        self._asked: dict[WorkloadKey, OwnerReference] = {}
+        self._discovery = Discovery(client)
+        self._asked: dict[WorkloadKey, tuple[OwnerReference, set[PodKey]]] = {}
 
-    def ask(self, key: WorkloadKey, reference: OwnerReference) -> None:
-        """Note which incarnation to read when the key is reconciled."""
-        self._asked[key] = reference
+    def ask(self, key: WorkloadKey, reference: OwnerReference, pod: PodKey) -> None:
+        """Note which incarnation to read when the key is reconciled, and for which pod.
+
+        A pod under an earlier incarnation asks again when the later one has become known.
+        """
+        _, pods = self._asked.get(key, (None, set[PodKey]()))
+        self._asked[key] = (reference, {*pods, pod})
 
     async def read(self, key: WorkloadKey) -> bool:
         """Read the owner of an object that was asked for; False if it was not.
@@ -39,14 +49,13 @@ class Climber:
         Raises:
             KubeError: a request failed.
         """
-        reference = self._asked.get(key)
-        if reference is None:
+        if key not in self._asked:
             return False
-        discovery = Discovery(self._client)
-        owner = await read_owner(self._client, discovery, reference, key.namespace)
-        del self._asked[key]
+        reference, _ = self._asked[key]
+        owner = await read_owner(self._client, self._discovery, reference, key.namespace)
         self.chains.remember(reference.uid, owner)
-        self.resolved(key.namespace, reference)
+        _, pods = self._asked.pop(key)
+        self.resolved(pods)
         return True
 
 
@@ -60,14 +69,26 @@ async def read_owner(
         KubeError: a request failed.
     """
     try:
-        resource = await discovery.workload((group_of(reference), reference.kind))
-        if resource is None or not resource.namespaced:
-            return None
-        header = read_as(resource, ObjectHeader)
-        live = await client.get(header, reference.name, namespace)
-    except NotFound:
-        return None
+        live = await _header(client, discovery, reference, namespace)
+        if live is None:
+            # the server may serve another version by now, and answers 404 for the old one
+            discovery.forget()
+            live = await _header(client, discovery, reference, namespace)
     except (Forbidden, UnreadableObject) as error:
         log.info("chain ends", kind=reference.kind, name=reference.name, error=str(error))
         return None
-    return live.metadata.controller() if live.metadata.uid == reference.uid else None
+    if live is None or live.metadata.uid != reference.uid:
+        return None
+    return live.metadata.controller()
+
+
+async def _header(
+    client: Client, discovery: Discovery, reference: OwnerReference, namespace: str
+) -> ObjectHeader | None:
+    """The object that the reference names; None if the server has none."""
+    resource = await discovery.workload((group_of(reference), reference.kind))
+    if resource is None or not resource.namespaced:
+        return None
+    with suppress(NotFound):
+        return await client.get(read_as(resource, ObjectHeader), reference.name, namespace)
+    return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from claimctl.controller.caches.chains import group_of as group_of_owner
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
-from claimctl.controller.climbing import Climber
+from claimctl.controller.climbing import Climber, PodKey
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.observations.observations import (
     Observations,
@@ -33,7 +33,6 @@ from claimctl.reservation.facts.references import is_pod_group
 from claimctl.reservation.facts.workloads import named_claims, observe
 from claimctl.reservation.kinds.judging import verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
-from claimctl.wire.meta import OwnerReference
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
@@ -265,13 +264,11 @@ class Triggers:
             if (ref.api_group, ref.kind) in self._caches.kinds.states:
                 self._queues.claims(reserved_key(reservation))
 
-    def owner_known(self, namespace: str, owner: OwnerReference) -> None:
-        """Go on with the chains of the pods under an object whose owner has become known."""
-        for pod in self._caches.pods.items():
-            above = self._climber.chains.above(pod) if pod.metadata.namespace == namespace else ()
-            if owner.uid in {upper.uid for upper in above}:
-                self._note_owners(pod)
-                self._enqueue(ClaimKey(namespace, name) for name in sorted(claim_names(pod)))
+    def owner_known(self, pods: Iterable[PodKey]) -> None:
+        """Go on with the chains of pods, one of whose owners has become known."""
+        for pod in filter(None, (self._caches.pods.get(*key) for key in pods)):
+            self._note_owners(pod)
+            self._enqueue(ClaimKey(pod.metadata.namespace, n) for n in sorted(claim_names(pod)))
 
     def _note_owners(self, pod: Pod) -> None:
         """Note the claims that the workloads above the pod use, and look at those workloads."""
@@ -284,7 +281,7 @@ class Triggers:
                 self._enqueue_workload(key, self._caches.workload(key))
         if (unknown := chains.unknown(pod)) is not None:
             key = WorkloadKey(group_of_owner(unknown), unknown.kind, namespace, unknown.name)
-            self._climber.ask(key, unknown)
+            self._climber.ask(key, unknown, (pod.metadata.name, namespace))
             self._queues.workloads(key)
 
     def _note_eviction(self, pod: Pod, keys: Iterable[ClaimKey]) -> None:

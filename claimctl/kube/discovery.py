@@ -169,6 +169,10 @@ class Discovery:
         version = {group.name: group.preferred for group in answer.groups}.get(kind[0])
         return await self._find_kind(kind[0], version, kind[1], CustomWorkload) if version else None
 
+    def forget(self) -> None:
+        """Ask again from now on: a server may begin or stop to serve a version at any time."""
+        self._answers.clear()
+
     async def has_scale(self, resource: Resource[Any]) -> bool:
         """Whether the resource serves the subresource scale."""
         return f"{resource.plural}/scale" in await self.plurals(resource.group, resource.version)
