@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 
 import pytest
 from kube_in_process.schema import alpha
+from kube_in_process.schema.builtin import builtin_schemas
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall import writes
@@ -31,9 +32,12 @@ NOTE = "a field of a later version"
 
 
 @pytest.fixture(autouse=True)
-def _later_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def _later_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     added = {"V1ResourceClaimConsumerReference": {"note": ("str", "")}}
     monkeypatch.setattr(alpha, "RESERVED_FOR_FIELDS", {**alpha.RESERVED_FOR_FIELDS, **added})
+    builtin_schemas.cache_clear()
+    yield
+    builtin_schemas.cache_clear()
 
 
 async def listed(made: Server, *references: Reference) -> ResourceClaim:
