@@ -86,3 +86,13 @@ def test_labels_of_steps_that_are_close_share_one() -> None:
     chart = html.chart(timeline(life()), steps)
     assert re.findall(r'<span class="" style="left:[\d.]+%">([^<]+)', chart) == ["0–2", "50"]
     assert re.findall(r'<span class="last" style="left:[\d.]+%">([^<]+)', chart) == ["99"]
+
+
+def test_a_letter_stands_above_its_bar() -> None:
+    """Short bars are narrower than a letter. A browser measures the same, where there is one."""
+    shown = timeline(life())
+    row = html.devices([shown], {(shown.namespace, shown.claim): "F"}, ())
+    assert '<div class="track letters">' in row
+    assert '<span class="letter">F</span>' in row
+    (rule,) = re.findall(r"\.letter \{([^}]*)\}", html.style_of("page.css"))
+    assert "position: absolute; bottom: 100%;" in rule
