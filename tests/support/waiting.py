@@ -40,12 +40,12 @@ def publish(server: Server, *devices: str) -> None:
     server.admin.create("resourceslices", {"metadata": {"name": "n1"}, "spec": spec})
 
 
-def unschedulable(server: Server, name: str) -> None:
+def unschedulable(server: Server, name: str, why: str = "cannot allocate all claims") -> None:
     condition = {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "lastTransitionTime": f"{server.clock.now():%Y-%m-%dT%H:%M:%SZ}",
-        "message": "0/1 nodes are available: 1 cannot allocate all claims.",
+        "message": f"0/1 nodes are available: 1 {why}.",
     }
     server.admin.patch("pods", NAMESPACE, name, {"status": {"conditions": [condition]}}, "status")

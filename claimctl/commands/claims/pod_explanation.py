@@ -69,7 +69,7 @@ async def _findings_of(
         warnings = await _warnings(client, pod.metadata)
         notes = tuple(dict.fromkeys(f"{event.reason}: {event.note}" for event in warnings))
         findings = replace(findings, warnings=notes)
-    if findings.state == "Waiting":
+    if findings.state == "Waiting" and findings.may_lack_devices:
         findings = replace(findings, rivals=await _rivals(client, findings))
     return findings
 

@@ -81,6 +81,17 @@ class PodFindings:
             return "Waiting"
         return "Running" if pod.status.phase == "Running" else "Starting"
 
+    @property
+    def may_lack_devices(self) -> bool:
+        """Whether more free devices may help a pod that waits for a node.
+
+        kube-scheduler names what is wrong with each node. The words of other schedulers are not
+        known.
+        """
+        scheduled = find_condition(self.pod.status.conditions, "PodScheduled")
+        says = scheduled.message if scheduled is not None else ""
+        return "nodes are available" not in says or "cannot allocate all claims" in says
+
     def reasons(self) -> tuple[tuple[str, str], ...]:
         """Why the pod does not run, or not with the size that it wants: (reason, message), the
         likely cause first."""

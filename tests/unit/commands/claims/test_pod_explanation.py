@@ -47,6 +47,27 @@ async def test_a_waiting_pod_is_told_who_has_the_devices_and_how_to_free_them() 
 
 
 @pytest.mark.parametrize(
+    ("why", "rivals"),
+    [
+        ("node(s) were unschedulable", []),
+        ("node(s) were unschedulable, 1 cannot allocate all claims", ["slice"]),
+        ("", ["slice"]),
+    ],
+)
+async def test_other_claims_are_named_only_if_devices_may_be_what_the_pod_lacks(
+    why: str, rivals: list[str]
+) -> None:
+    server = Server.started()
+    has_devices(server, "slice", server.deployment(replicas=1))
+    asks(server, "mine")
+    server.pod("late", claim="mine", node="")
+    if why:
+        unschedulable(server, "late", why)
+    found = await explain_pod(server.client, NAMESPACE, "late", server.clock)
+    assert [rival.name for rival in found.rivals] == rivals
+
+
+@pytest.mark.parametrize(
     ("asked", "used", "says"),
     [
         (4, 0, "Free devices that are held idle: claimctl release slice -n ml"),
