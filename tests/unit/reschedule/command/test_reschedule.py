@@ -13,7 +13,7 @@ import pytest
 from claimctl.cli.main import run
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.run import planfile
-from tests.unit.reschedule.policyfile.test_text import bomb
+from tests.support.traps import bomb
 
 POLICY = """\
 apiVersion: descheduler/v1alpha2

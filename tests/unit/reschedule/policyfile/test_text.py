@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from time import process_time
 
@@ -12,14 +11,7 @@ import pytest
 
 from claimctl.reschedule.policyfile import text
 from claimctl.reschedule.policyfile.problems import PolicyError
-
-
-def bomb(form: str) -> str:
-    """Ten lines that stand for three billion values."""
-    lines = ["a: &a {x: 1}"]
-    for last, name in pairwise("abcdefghij"):
-        lines.append(f"{name}: &{name} {form.format(', '.join([f'*{last}'] * 9))}")
-    return "\n".join(lines)
+from tests.support.traps import bomb
 
 
 @pytest.mark.parametrize(
