@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from claimctl_demo.real_nodes.containerd import Containerd, make_containerd
 from claimctl_demo.real_nodes.enclosure import HOME
@@ -140,18 +141,22 @@ class NodeCluster:
             if time.monotonic() > end:
                 first = waits[0]
                 raise CannotStart(
-                    f"{first.name} is not ready after {_READY_SECONDS:g} s: "
-                    f"{first.kubelet.server.last_error()}"
+                    f"{first.name} is not ready after {_READY_SECONDS:g} s; "
+                    f"its taints are {self._read(first.name)['spec'].get('taints', [])}; "
+                    f"its kubelet said last: {first.kubelet.server.last_error()}"
                 )
             time.sleep(_LOOK_SECONDS)
 
     def _is_ready(self, name: str) -> bool:
-        status, answer = self.plane.read(f"/api/v1/nodes/{name}")
-        if status != 200:
-            return False
-        node = json.loads(answer)
+        node = self._read(name)
         conditions = {each["type"]: each["status"] for each in node["status"]["conditions"]}
         return conditions.get("Ready") == "True" and not node["spec"].get("taints")
+
+    def _read(self, name: str) -> Any:
+        """The Node; an empty one if the server does not answer."""
+        status, answer = self.plane.read(f"/api/v1/nodes/{name}")
+        empty: Any = {"spec": {}, "status": {"conditions": []}}
+        return json.loads(answer) if status == 200 else empty
 
     def check(self) -> None:
         """Check that every server runs.

@@ -141,6 +141,8 @@ class RealSite:
         await self.client.delete(_POD, self.places.namespace, pod, {"gracePeriodSeconds": 0})
 
     async def patch_node(self, node: str, patch: Object, subresource: str = "") -> None:
+        shared = self.cluster.nodes is not None and self.cluster.servers is None
+        assert not (shared and "spec" in patch), "it closes a node that other scenarios use"
         change = self.client.patch_status if subresource else self.client.patch
         await change(NODE, "", node, patch)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+import yaml
 
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
-from tests.e2e.nodes.nodes import calls, until_called, until_unprepared, uses
+from tests.e2e.nodes.nodes import calls, turn, until_called, until_unprepared, uses
 from tests.e2e.scenes import hold_for_deployment
+from tests.support.tutorial import PAGE
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 
@@ -67,6 +71,60 @@ async def test_a_rollout_with_a_surge_calls_no_driver(stage: Stage) -> None:
 async def roll_out(stage: Stage) -> None:
     patch = {"spec": {"template": {"metadata": {"annotations": {"rolled": "out"}}}}}
     await stage.patch(DEPLOYMENTS, "train", patch)
+
+
+def keeper() -> dict[str, Any]:
+    """The Deployment of docs/howto.md that keeps a device prepared."""
+    page = PAGE.with_name("howto.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("## Keep a device prepared")
+    text = rest.partition("```yaml")[2].partition("```")[0]
+    made: dict[str, Any] = yaml.safe_load(text.replace("train-slice", "slice"))
+    made["metadata"]["namespace"] = NAMESPACE
+    return made
+
+
+async def test_a_pod_that_does_nothing_keeps_the_device_prepared(stage: Stage) -> None:
+    """A driver that takes 20 s is asked once: neither a rollout nor a scale-up waits for it."""
+    await stage.started()
+    await stage.create(RESOURCECLAIMS, manifests.claim())
+    await stage.create(DEPLOYMENTS, keeper())
+    body = manifests.deployment(replicas=1, reserve="*")
+    body["spec"]["strategy"] = {"type": "Recreate"}
+    await stage.create(DEPLOYMENTS, body)
+    await stage.until_running(2)
+    await stage.until_condition("Reserved", "True", "Reserved")
+    asked = calls(stage)
+    turn(stage, prepare_seconds=20.0)
+    first = await trainers(stage)
+
+    async def another() -> bool:
+        return len(await trainers(stage) - first) == 1
+
+    async def none() -> bool:
+        return not await trainers(stage)
+
+    await roll_out(stage)
+    await timed(stage, another, "rollout by Recreate")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 0}})
+    await stage.until(none, "no pod trains")
+    await stage.patch(DEPLOYMENTS, "train", {"spec": {"replicas": 1}})
+    await timed(stage, another, "0 to 1")
+    assert calls(stage) == asked
+    await stage.delete(DEPLOYMENTS, "train")
+    await stage.delete(DEPLOYMENTS, "keeper")
+    await stage.until_released()
+
+
+async def trainers(stage: Stage) -> set[str]:
+    """The UIDs of the workload's pods that run."""
+    pods = await stage.running()
+    return {pod.metadata.uid for pod in pods if pod.metadata.name.startswith("train")}
+
+
+async def timed(stage: Stage, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    began = stage.clock.monotonic()
+    await stage.until(holds, what)
+    print(f"{what}: {stage.clock.monotonic() - began:.1f} s")
 
 
 async def test_a_job_that_tries_again_has_the_device_prepared_for_each_pod(stage: Stage) -> None:
