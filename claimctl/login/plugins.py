@@ -58,7 +58,8 @@ def provider_auth(config: Mapping[str, Any], user: Entry) -> FetchedAuth:
     """Credentials from the ``auth-provider`` of a kubeconfig user, by the official client."""
 
     async def fetch() -> tuple[Credentials, datetime | None]:
-        from claimctl.login.official import Configuration, KubeConfigLoader
+        from kubernetes.aio.client import Configuration
+        from kubernetes.aio.config.kube_config import KubeConfigLoader
 
         configuration = Configuration()
         try:
@@ -96,7 +97,9 @@ def _exec_settings(user: Entry, where: str) -> dict[str, Any]:
 
 
 async def _run_plugin(settings: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    from claimctl.login.official import ConfigException, ConfigNode, ExecProvider
+    from kubernetes.aio.config.config_exception import ConfigException
+    from kubernetes.aio.config.exec_provider import ExecProvider
+    from kubernetes.aio.config.kube_config import ConfigNode
 
     command = settings["command"]
     try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import field
+
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.controller.dialect.probe import parse_version
 from claimctl.controller.preflight import wanted_rights
@@ -11,45 +13,21 @@ from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
 from claimctl.wire.access_reviews import ACCESS_OF_OTHERS, Right
-from claimctl.wire.base import Wire
-from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.resources import Resource
+from claimctl.wire.base import Object, Wire
+from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.resources import DEPLOYMENTS, kind_of, read_as
 from claimctl.wire.seams import Clock
 
 SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
 """The labels of the controller's Deployment, however it was installed."""
 
 
-class _Container(Wire, frozen=True, kw_only=True):
-    name: str = ""
-    image: str = ""
+class _Deployment(ObjectHeader, frozen=True, kw_only=True):
+    spec: Object
+    status: Object = field(default_factory=dict)
 
 
-class _DeploymentPodSpec(Wire, frozen=True, kw_only=True):
-    service_account_name: str = ""
-    containers: tuple[_Container, ...] = ()
-
-
-class _DeploymentTemplate(Wire, frozen=True, kw_only=True):
-    spec: _DeploymentPodSpec = _DeploymentPodSpec()
-
-
-class _DeploymentSpec(Wire, frozen=True, kw_only=True):
-    replicas: int | None = None
-    template: _DeploymentTemplate = _DeploymentTemplate()
-
-
-class _DeploymentStatus(Wire, frozen=True, kw_only=True):
-    ready_replicas: int = 0
-
-
-class _Deployment(Wire, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _DeploymentSpec = _DeploymentSpec()
-    status: _DeploymentStatus = _DeploymentStatus()
-
-
-_DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", _Deployment)
+_DEPLOYMENTS = read_as(DEPLOYMENTS, _Deployment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +53,20 @@ async def account_of(client: Client) -> ControllerAccount | None:
     deployments = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
     if not deployments:
         return None
-    deployment = max(deployments, key=lambda deployment: deployment.status.ready_replicas)
-    spec = deployment.spec.template.spec
+    deployment = max(deployments, key=_ready_pods)
+    pods = deployment.spec["template"]["spec"]
     return ControllerAccount(
         namespace=deployment.metadata.namespace,
-        service_account=spec.service_account_name or "default",
+        service_account=pods.get("serviceAccountName") or "default",
         deployment=deployment.metadata.name,
-        images=tuple(container.image for container in spec.containers),
-        wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
-        ready=deployment.status.ready_replicas,
+        images=tuple(container["image"] for container in pods["containers"]),
+        wanted=deployment.spec.get("replicas", 1),
+        ready=_ready_pods(deployment),
     )
+
+
+def _ready_pods(deployment: _Deployment) -> int:
+    return int(deployment.status.get("readyReplicas", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +125,17 @@ async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
     return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
 
 
-class _UserInfo(Wire, frozen=True, kw_only=True):
-    username: str = ""
+class SelfSubjectReview(Wire, frozen=True, kw_only=True):
+    status: Object = field(default_factory=dict)
 
 
-class _IdentityStatus(Wire, frozen=True, kw_only=True):
-    user_info: _UserInfo = _UserInfo()
-
-
-class _OwnIdentity(Wire, frozen=True, kw_only=True):
-    status: _IdentityStatus = _IdentityStatus()
-
-
-_IDENTITIES = Resource(
-    "authentication.k8s.io",
-    "v1",
-    "selfsubjectreviews",
-    "SelfSubjectReview",
-    _OwnIdentity,
-    namespaced=False,
-)
+_IDENTITIES = kind_of("authentication.k8s.io/v1", SelfSubjectReview, namespaced=False)
 
 
 async def own_name(client: Client) -> str:
     """The user name that the API server sees, by SelfSubjectReview; '' if it does not say."""
     try:
-        return (await client.create(_IDENTITIES, {})).status.user_info.username
-    except (ApiError, Forbidden):
+        review = await client.create(_IDENTITIES, {})
+    except ApiError:
         return ""
+    return str(review.status.get("userInfo", {}).get("username", ""))
