@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kube_in_process.options import Preset
 
-from claimctl.commands.install.components import ManifestsMissing
+from claimctl.cli.errors import CommandFailed
 from claimctl.downgrade.plans import PlanRefused
 from claimctl.downgrade.records import PlanPhase
 from claimctl.kube.errors import KubeError
@@ -20,7 +20,7 @@ from claimctl_demo.story.report import Figures, Printer, Report, Step
 from claimctl_demo.story.stage import Stage, StoryFailed
 from claimctl_demo.witness.world import Key
 
-TROUBLE = (StoryFailed, KubeError, PlanRefused, ManifestsMissing)
+TROUBLE = (StoryFailed, KubeError, PlanRefused, CommandFailed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claimctl.commands.install.objects import NotOurs, Objects, check_helm, name_of
+from claimctl.cli.errors import CommandFailed
+from claimctl.commands.install.objects import Objects, check_helm, name_of
 from claimctl.kube.errors import ApiError, NotServed
 from claimctl.wire.base import Object
 from claimctl.wire.seams import Clock, Transport
@@ -17,10 +18,6 @@ _POLL_SECONDS = 0.5
 _CRD_SECONDS = 30.0
 """How long a CRD may take until the server serves it."""
 _NOT_COMPARED = ("managedFields", "resourceVersion", "generation")
-
-
-class InstallFailed(Exception):
-    """The cluster refused something, or the controller does not run. The text is one line."""
 
 
 class ApplyOutcome(StrEnum):
@@ -52,9 +49,8 @@ class Installer:
         """Look at what is there already.
 
         Raises:
-            NotOurs: an object belongs to a Helm release, claimctl is installed in another
-                namespace, or a CRD comes from a newer claimctl.
-            InstallFailed: the server refused a read.
+            CommandFailed: an object belongs to a Helm release, claimctl is installed in another
+                namespace, a CRD comes from a newer claimctl, or the server refused a read.
         """
         for document in documents:
             existing = await self._find(document)
@@ -64,7 +60,7 @@ class Installer:
                 _check_age(document, existing)
 
     async def apply(self, documents: Sequence[Object], *, dry_run: bool = False) -> None:
-        """Apply all documents; a dry run changes nothing. InstallFailed if the server refuses an
+        """Apply all documents; a dry run changes nothing. CommandFailed if the server refuses an
         object, or does not serve its kind."""
         for document in documents:
             outcome = await self._apply_one(document, dry_run=dry_run)
@@ -74,21 +70,21 @@ class Installer:
 
     async def wait(self, documents: Iterable[Object], seconds: float) -> None:
         """Wait until every Deployment among the documents is available. If one is not within
-        ``seconds``, InstallFailed says why, if a pod does."""
+        ``seconds``, CommandFailed says why, if a pod does."""
         end = self._clock.monotonic() + seconds
         for document in documents:
             if document["kind"] != DEPLOYMENT:
                 continue
             while not available(await self._objects.find(document) or document):
                 if self._clock.monotonic() >= end:
-                    raise InstallFailed(await self._late(document, seconds))
+                    raise CommandFailed(await self._late(document, seconds))
                 await self._clock.sleep(_POLL_SECONDS)
 
     async def _find(self, document: Object) -> Object | None:
         try:
             return await self._objects.find(document)
         except ApiError as refused:
-            raise InstallFailed(f"cannot read {name_of(document)}: {refused.message}") from refused
+            raise CommandFailed(f"cannot read {name_of(document)}: {refused.message}") from refused
 
     async def _apply_one(self, document: Object, *, dry_run: bool) -> ApplyOutcome:
         before = await self._find(document)
@@ -102,9 +98,9 @@ class Installer:
                 text += (
                     ": install the Prometheus Operator first, or leave the component monitoring out"
                 )
-            raise InstallFailed(text) from missing
+            raise CommandFailed(text) from missing
         except ApiError as refused:
-            raise InstallFailed(f"{name_of(document)}: {refused.message}") from refused
+            raise CommandFailed(f"{name_of(document)}: {refused.message}") from refused
         if before is None:
             return ApplyOutcome.CREATED
         same = _comparable(before) == _comparable(after)
@@ -114,7 +110,7 @@ class Installer:
         end = self._clock.monotonic() + _CRD_SECONDS
         while not _is_established(await self._objects.find(document) or {}):
             if self._clock.monotonic() >= end:
-                raise InstallFailed(f"{name_of(document)} is not established")
+                raise CommandFailed(f"{name_of(document)} is not established")
             await self._clock.sleep(_POLL_SECONDS)
 
     async def _late(self, document: Object, seconds: float) -> str:
@@ -169,7 +165,7 @@ def _check_namespace(document: Object, existing: Object) -> None:
     there = {subject.get("namespace", "") for subject in others} - {wanted["namespace"]}
     if there:
         where = ", ".join(sorted(there))
-        raise NotOurs(
+        raise CommandFailed(
             f"claimctl is installed in namespace {where} already, and a cluster has one claimctl: "
             f"give --namespace {where}, or uninstall that one first"
         )
@@ -182,7 +178,7 @@ def _check_age(document: Object, existing: Object) -> None:
     ours = document["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     theirs = existing["metadata"].get("labels", {}).get(VERSION_LABEL, "")
     if version_of(theirs) > version_of(ours):
-        raise NotOurs(
+        raise CommandFailed(
             f"{name_of(document)} comes from claimctl {theirs}, and this is claimctl {ours}: an "
             f"older schema would drop fields; install with claimctl {theirs} or newer"
         )

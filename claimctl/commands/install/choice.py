@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from claimctl.cli.durations import seconds
-from claimctl.cli.errors import CommandFailed, UsageError
+from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import printed_name
 from claimctl.cli.output import print_data
@@ -17,7 +17,6 @@ from claimctl.commands.install.components import (
     DEFAULT_IMAGE,
     FOLDERS,
     Choice,
-    ManifestsMissing,
     as_list,
     as_yaml,
     chosen,
@@ -62,10 +61,7 @@ def _is_duration(text: str) -> bool:
 def print_choice(choice: Choice, output: Output) -> None:
     """Print the manifests of a choice: as a stream in YAML, and as a List in other formats.
     CommandFailed if this installation of claimctl has none."""
-    try:
-        documents = chosen(choice)
-    except ManifestsMissing as missing:
-        raise CommandFailed(str(missing)) from missing
+    documents = chosen(choice)
     if output == Output.YAML:
         typer.echo(as_yaml(documents), nl=False)
     else:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from claimctl import __version__
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.rescheduling import Rescheduling, containers, filled_in
 from claimctl.wire.base import Object
 
@@ -49,10 +50,6 @@ RESCHEDULER_FOLDERS = {
     "rescheduler-loop": "deploy/rescheduler/loop",
 }
 """The folders of the parts of ``claimctl reschedule``, which ``Choice.rescheduling`` chooses."""
-
-
-class ManifestsMissing(Exception):
-    """The package has no manifests. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ def _root() -> Traversable:
     repository = Path(__file__).parents[3]
     if (repository / "crds").is_dir() and (repository / "deploy").is_dir():
         return repository
-    raise ManifestsMissing("this installation of claimctl has no manifests: install its wheel")
+    raise CommandFailed("this installation of claimctl has no manifests: install its wheel")
 
 
 def _with_image(document: Object, image: str) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import NotFound, NotServed
@@ -15,10 +16,6 @@ MANAGER = "claimctl-install"
 """The field manager of the installation."""
 HELM_RELEASE = "meta.helm.sh/release-name"
 HELM_NAMESPACE = "meta.helm.sh/release-namespace"
-
-
-class NotOurs(Exception):
-    """Something else has installed claimctl in the cluster. The text is one line."""
 
 
 class Objects:
@@ -59,12 +56,12 @@ def name_of(document: Object) -> str:
 
 
 def check_helm(existing: Object, verb: str) -> None:
-    """Raise NotOurs if a Helm release owns the object. ``verb`` is what helm does instead, such as
-    uninstall."""
+    """Raise CommandFailed if a Helm release owns the object. ``verb`` is what helm does instead,
+    such as uninstall."""
     annotations = existing["metadata"].get("annotations") or {}
     release, namespace = annotations.get(HELM_RELEASE), annotations.get(HELM_NAMESPACE, "")
     if release is not None:
-        raise NotOurs(
+        raise CommandFailed(
             f"the Helm release {release} in namespace {namespace} has installed claimctl: "
             f"use helm {verb} {release} -n {namespace}"
         )

@@ -10,8 +10,8 @@ from claimctl.wire.base import Object
 
 
 async def present(objects: Objects, namespace: str) -> list[Object]:
-    """claimctl's objects that are there, in the order in which they go. NotOurs if a Helm release
-    owns one of them. ``namespace`` is that of the controller."""
+    """claimctl's objects that are there, in the order in which they go. CommandFailed if a Helm
+    release owns one of them. ``namespace`` is that of the controller."""
     there = []
     for document in in_order_of_deletion(every_document(namespace)):
         existing = await objects.find(document)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import ScannedClaim, WatchTimes
 from claimctl.commands.orphans.reclaim import Reclaim
@@ -33,7 +34,7 @@ from claimctl.commands.uninstall.judge import (
 )
 from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import scan
-from claimctl.commands.uninstall.successor import NoSuccessor, Successor
+from claimctl.commands.uninstall.successor import Successor
 from claimctl.commands.uninstall.writes import UninstallWriter
 from claimctl.controller.dialect.probe import Detection, DialectProbe
 from claimctl.controller.manager import Manager
@@ -131,7 +132,7 @@ class Uninstall:
 
         Raises:
             NoSuchNamespace: a namespace of the scope does not exist.
-            NoSuccessor: no controller runs, and the caller may not do its work.
+            CommandFailed: no controller runs, and the caller may not do its work.
             KubeError: a request failed.
         """
         await require_namespaces(self._client, self._wanted.namespaces)
@@ -263,7 +264,7 @@ class Uninstall:
     # -- a controller of our own, and orphans
 
     async def _succeed(self) -> None:
-        """Start a controller of our own, which takes the Lease when that has run out. NoSuccessor
+        """Start a controller of our own, which takes the Lease when that has run out. CommandFailed
         if the caller lacks a right that a controller needs."""
         if self._successor.running:
             return
@@ -271,7 +272,7 @@ class Uninstall:
         groups = DIALECTS[detection.dialect].groups
         lacking = await missing_rights(self._client, binding=detection.needs_binding, groups=groups)
         if lacking:
-            raise NoSuccessor(
+            raise CommandFailed(
                 "no controller runs, and you may not do its work: not permitted: "
                 f"{listed(lacking, most=len(lacking))}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.downgrade.plans import controller_runs
 from claimctl.kube.client import Changed, Client
 from claimctl.reservation.facts.pods import is_done
@@ -19,10 +20,6 @@ WITHOUT_REPLICAS: dict[str, Any] = {"spec": {"replicas": 0}}
 _POLL_SECONDS = 0.5
 
 
-class StillRuns(Exception):
-    """A controller goes on although its Deployment has no replicas. The text is one line."""
-
-
 async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
     """Scale the controller's Deployment to 0, and wait until no controller holds its Lease.
 
@@ -30,7 +27,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
         False if there is no such Deployment.
 
     Raises:
-        StillRuns: a controller still holds its Lease after ``STOP_SECONDS``.
+        CommandFailed: a controller still holds its Lease after ``STOP_SECONDS``.
         KubeError: the caller may not patch the Deployment, or a request failed.
     """
     if not await patch_if_there(client, DEPLOYMENTS, CONTROLLER, namespace, WITHOUT_REPLICAS):
@@ -38,7 +35,7 @@ async def stop_controller(client: Client, clock: Clock, namespace: str) -> bool:
     end = clock.monotonic() + STOP_SECONDS
     while await controller_runs(client, clock):
         if clock.monotonic() >= end:
-            raise StillRuns(
+            raise CommandFailed(
                 f"the Deployment {namespace}/{CONTROLLER} has no replicas, but a controller still "
                 f"holds its Lease after {STOP_SECONDS:g} s: look for another controller"
             )
@@ -70,7 +67,7 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         False if neither a CronJob nor a Deployment is there.
 
     Raises:
-        StillRuns: a pod still runs after ``RESCHEDULER_SECONDS``.
+        CommandFailed: a pod still runs after ``RESCHEDULER_SECONDS``.
         KubeError: the caller may not patch one of them, or a request failed.
     """
     cron_job = await patch_if_there(client, CRONJOBS, RESCHEDULER, namespace, _SUSPENDED)
@@ -87,7 +84,7 @@ async def stop_rescheduler(client: Client, clock: Clock, namespace: str) -> bool
         if not running:
             return True
         if clock.monotonic() >= end:
-            raise StillRuns(
+            raise CommandFailed(
                 f"the pod {namespace}/{running[0]} of claimctl reschedule still runs after "
                 f"{RESCHEDULER_SECONDS:g} s: delete it, and run this command again"
             )

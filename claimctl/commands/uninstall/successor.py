@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.controller.dialect.probe import DialectUnknown
 from claimctl.controller.manager import Manager, NotSynced
 from claimctl.controller.preflight import NotReady
 from claimctl.kube.leases import LeadershipLost
-
-
-class NoSuccessor(Exception):
-    """The command cannot do the controller's work. The message is one line."""
 
 
 class Successor:
@@ -41,8 +38,8 @@ class Successor:
         self._task = asyncio.create_task(manager.run(self._stop), name="successor")
 
     def check(self) -> None:
-        """Forget a controller that has lost the Lease; ``start`` starts another one. NoSuccessor if
-        it could not start; KubeError if a request at its start failed."""
+        """Forget a controller that has lost the Lease; ``start`` starts another one. CommandFailed
+        if it could not start; KubeError if a request at its start failed."""
         if self._task is None or not self._task.done():
             return
         task, self._task, self._manager = self._task, None, None
@@ -52,7 +49,7 @@ class Successor:
             return
         except (NotReady, NotSynced, DialectUnknown) as error:
             text = f"no controller runs, and this command cannot do its work: {error}"
-            raise NoSuccessor(text) from error
+            raise CommandFailed(text) from error
 
     async def close(self) -> None:
         """Stop the controller in order, so that its Lease is free at once."""

@@ -10,21 +10,19 @@ from functools import partial
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
+from claimctl.cli.errors import ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import resource_name
 from claimctl.cli.output import Table, columns, render
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.install.components import ManifestsMissing
-from claimctl.commands.install.objects import NotOurs, Objects, name_of
+from claimctl.commands.install.objects import Objects, name_of
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
 from claimctl.commands.uninstall.deletion import present
 from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
-from claimctl.commands.uninstall.stopping import StillRuns, stop_controller, stop_rescheduler
-from claimctl.commands.uninstall.successor import NoSuccessor
+from claimctl.commands.uninstall.stopping import stop_controller, stop_rescheduler
 from claimctl.controller.manager import Manager
 from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import NoSuchNamespace
@@ -103,10 +101,7 @@ def uninstall(access: Access, wanted: UninstallWanted, output: Output, mode: Mod
             await _tell_installed(objects, namespace)
         return exit_code(result)
 
-    try:
-        return in_session(access, work)
-    except (NotOurs, ManifestsMissing) as error:
-        raise CommandFailed(str(error)) from error
+    return in_session(access, work)
 
 
 async def _tell_installed(objects: Objects, namespace: str) -> None:
@@ -127,8 +122,6 @@ async def _carry_out(session: Session, wanted: UninstallWanted, *, write: bool) 
             return await (run.run() if write else run.look())
     except NoSuchNamespace as missing:
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
-    except NoSuccessor as error:
-        raise CommandFailed(str(error)) from error
 
 
 async def _stop(
@@ -136,12 +129,9 @@ async def _stop(
 ) -> UninstallResult:
     """Stop claimctl's own pods, and take out what users have reserved in the meantime."""
     namespace = wanted.settings.lease_namespace
-    try:
-        if await stop_rescheduler(session.client, session.clock, namespace):
-            _tell("claimctl reschedule is stopped")
-        stopped = await stop_controller(session.client, session.clock, namespace)
-    except StillRuns as error:
-        raise CommandFailed(str(error)) from error
+    if await stop_rescheduler(session.client, session.clock, namespace):
+        _tell("claimctl reschedule is stopped")
+    stopped = await stop_controller(session.client, session.clock, namespace)
     _tell("the controller is stopped" if stopped else "no controller is installed")
     after = await _carry_out(session, wanted, write=True)
     after.removed[:0] = before.removed

@@ -12,17 +12,17 @@ import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.apply import (
     Applied,
     ApplyOutcome,
     Installer,
-    InstallFailed,
     available,
     version_of,
     why_waiting,
 )
 from claimctl.commands.install.components import BASE, Choice, chosen
-from claimctl.commands.install.objects import MANAGER, NotOurs
+from claimctl.commands.install.objects import MANAGER
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient
@@ -100,7 +100,7 @@ async def test_fields_of_others_stay(world: World) -> None:
 
 async def test_a_second_namespace_is_refused(world: World) -> None:
     await world.install(documents())
-    with pytest.raises(NotOurs, match=r"is installed in namespace claimctl-system already"):
+    with pytest.raises(CommandFailed, match=r"is installed in namespace claimctl-system already"):
         await world.install(documents(namespace="gpus"))
 
 
@@ -108,7 +108,7 @@ async def test_what_helm_installed_is_left_to_helm(world: World) -> None:
     await world.install(documents())
     notes = {"meta.helm.sh/release-name": "c", "meta.helm.sh/release-namespace": "gpus"}
     await world.client.patch(DEPLOYMENT, *WHERE, {"metadata": {"annotations": notes}})
-    with pytest.raises(NotOurs, match="use helm upgrade c -n gpus"):
+    with pytest.raises(CommandFailed, match="use helm upgrade c -n gpus"):
         await world.install(documents())
 
 
@@ -117,7 +117,7 @@ async def test_older_crds_do_not_replace_newer_ones(world: World) -> None:
     for each in newer:
         each["metadata"]["labels"]["app.kubernetes.io/version"] = "99.1.0"
     await world.install(newer)
-    with pytest.raises(NotOurs, match=r"comes from claimctl 99.1.0, and this is claimctl"):
+    with pytest.raises(CommandFailed, match=r"comes from claimctl 99.1.0, and this is claimctl"):
         await world.install(documents("crds"))
     assert await world.install(newer) == {ApplyOutcome.UNCHANGED}
 
@@ -128,7 +128,7 @@ async def test_a_kind_that_is_not_served_is_named(world: World) -> None:
         "kind": "PodMonitor",
         "metadata": {"name": "m", "namespace": "default"},
     }
-    with pytest.raises(InstallFailed, match="PodMonitor is not served by this cluster: install"):
+    with pytest.raises(CommandFailed, match="PodMonitor is not served by this cluster: install"):
         await world.install([monitor])
 
 
@@ -137,7 +137,7 @@ async def test_a_refusal_names_the_object(world: World) -> None:
     deployment = next(each for each in wrong if each["kind"] == "Deployment")
     deployment["spec"]["replicas"] = -1
     with pytest.raises(
-        InstallFailed, match=r"Deployment claimctl-system/claimctl-controller: .*-1"
+        CommandFailed, match=r"Deployment claimctl-system/claimctl-controller: .*-1"
     ):
         await world.install(wrong)
 
@@ -147,7 +147,7 @@ async def test_a_controller_that_finds_no_node_is_told_when_the_time_is_over(wor
     deployment = next(each for each in wrong if each["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such"}
     await world.install(wrong)
-    with pytest.raises(InstallFailed, match=r"is not available within 5 s: pod claimctl-contr.*: "):
+    with pytest.raises(CommandFailed, match=r"is not available within 5 s: pod claimctl-contr.*: "):
         await world.installer.wait(wrong, 5)
 
 

@@ -9,13 +9,13 @@ import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.apply import Installer
 from claimctl.commands.install.components import BASE, Choice, chosen, every_document
 from claimctl.commands.install.objects import (
     HELM_NAMESPACE,
     HELM_RELEASE,
     MANAGER,
-    NotOurs,
     Objects,
 )
 from claimctl.commands.uninstall.deletion import in_order_of_deletion, present
@@ -65,7 +65,7 @@ async def test_what_helm_installed_is_left_to_helm(cluster: Cluster) -> None:
     client = await install(cluster, *BASE)
     notes = {"metadata": {"annotations": {HELM_RELEASE: "c", HELM_NAMESPACE: "gpus"}}}
     await client.patch(("apps/v1", "Deployment"), PLACE, "claimctl-controller", notes)
-    with pytest.raises(NotOurs, match="use helm uninstall c -n gpus"):
+    with pytest.raises(CommandFailed, match="use helm uninstall c -n gpus"):
         await present(Objects(cluster.transport(), cluster.clock), PLACE)
 
 

@@ -11,10 +11,10 @@ from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 from kube_in_process.storage.requests import Fault, FaultPoint
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.uninstall.stopping import (
     CONTROLLER,
     STOP_SECONDS,
-    StillRuns,
     stop_controller,
 )
 from claimctl.kube.client import Client
@@ -103,7 +103,7 @@ async def test_a_controller_that_goes_on_is_reported(world: World) -> None:
     await world.install()
     leader = asyncio.create_task(world.lead())
     await world.leads.wait()
-    with pytest.raises(StillRuns, match=f"still holds its Lease after {STOP_SECONDS:g} s"):
+    with pytest.raises(CommandFailed, match=f"still holds its Lease after {STOP_SECONDS:g} s"):
         await stop_controller(world.client, world.clock, HERE)
     world.steps_down.set()
     await leader

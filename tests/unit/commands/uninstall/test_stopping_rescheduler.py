@@ -10,6 +10,7 @@ import pytest
 from kube_in_process.cluster import Cluster
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.components import Choice, chosen
 from claimctl.commands.install.rescheduling import Rescheduling, pod_spec
 from claimctl.commands.uninstall.stopping import (
@@ -17,7 +18,6 @@ from claimctl.commands.uninstall.stopping import (
     LABELS,
     RESCHEDULER,
     RESCHEDULER_SECONDS,
-    StillRuns,
     stop_rescheduler,
 )
 from claimctl.kube.client import Client
@@ -114,6 +114,6 @@ async def test_a_pod_that_goes_on_is_named(world: World) -> None:
     await world.until(["Running"])
     world.cluster.admin.patch("jobs", HERE, "now", {"metadata": {"ownerReferences": None}})
     with pytest.raises(
-        StillRuns, match=rf"claimctl-system/now-\w+ .*after {RESCHEDULER_SECONDS:g} s"
+        CommandFailed, match=rf"claimctl-system/now-\w+ .*after {RESCHEDULER_SECONDS:g} s"
     ):
         await stop_rescheduler(world.client, world.clock, HERE)

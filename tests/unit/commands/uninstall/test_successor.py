@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from claimctl.commands.uninstall.successor import NoSuccessor, Successor
+from claimctl.cli.errors import CommandFailed
+from claimctl.commands.uninstall.successor import Successor
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import NotReady
 from claimctl.kube.leases import LeadershipLost
@@ -60,6 +61,6 @@ async def test_another_one_is_started_after_the_lease_was_lost() -> None:
 async def test_a_controller_that_cannot_start_ends_the_command() -> None:
     tried = started(Successor(), Fake(NotReady("not permitted: list nodes")))
     await asyncio.sleep(0)
-    with pytest.raises(NoSuccessor, match="cannot do its work: not permitted: list nodes"):
+    with pytest.raises(CommandFailed, match="cannot do its work: not permitted: list nodes"):
         tried.check()
     await tried.close()
