@@ -11,17 +11,14 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from claimctl.cli.durations import seconds
-from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption
+from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, named
 
 REQUEST_SECONDS = 30.0
 NO_LIMIT = "0"
 
 
-def _text(flag: str, metavar: str, help_: str) -> Any:
-    return Annotated[
-        str,
-        typer.Option(flag, metavar=metavar, help=f"{help_} [default: none]", hidden=True),
-    ]
+def _text(usage: str, help_: str) -> Any:
+    return Annotated[str, named(usage, help_, "none", hidden=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +46,12 @@ DEFAULT = Access()
 _FLAGS: dict[str, Any] = {
     "kubeconfig": KubeconfigOption,
     "context": ContextOption,
-    "cluster": _text("--cluster", "NAME", "Cluster in the kubeconfig, besides the context's."),
-    "user": _text("--user", "NAME", "User in the kubeconfig, besides the context's."),
-    "server": Annotated[
-        str,
-        typer.Option(
-            "--server", "-s", metavar="URL", help="The API server. [default: none]", hidden=True
-        ),
-    ],
-    "token": _text("--token", "TOKEN", "Bearer token for the API server."),
+    "cluster": _text("--cluster NAME", "Cluster in the kubeconfig, besides the context's."),
+    "user": _text("--user NAME", "User in the kubeconfig, besides the context's."),
+    "server": _text("--server -s URL", "The API server."),
+    "token": _text("--token TOKEN", "Bearer token for the API server."),
     "certificate_authority": _text(
-        "--certificate-authority", "FILE", "Certificates (PEM) to trust the server by."
+        "--certificate-authority FILE", "Certificates (PEM) to trust the server by."
     ),
     "insecure_skip_tls_verify": Annotated[
         bool,
@@ -69,25 +61,24 @@ _FLAGS: dict[str, Any] = {
             hidden=True,
         ),
     ],
-    "tls_server_name": _text("--tls-server-name", "NAME", "The name in the server's certificate."),
+    "tls_server_name": _text("--tls-server-name NAME", "The name in the server's certificate."),
     "as_user": AsOption,
     "as_groups": Annotated[
         list[str] | None,
-        typer.Option(
-            "--as-group",
-            metavar="GROUP",
-            help="Group to impersonate, with --as; may be repeated. [default: none]",
+        named(
+            "--as-group GROUP",
+            "Group to impersonate, with --as; may be repeated.",
+            "none",
             hidden=True,
         ),
     ],
-    "as_uid": _text("--as-uid", "UID", "UID to impersonate, with --as."),
+    "as_uid": _text("--as-uid UID", "UID to impersonate, with --as."),
     "request_timeout": Annotated[
         str,
-        typer.Option(
-            "--request-timeout",
-            metavar="DURATION",
-            callback=seconds,
-            help="How long a request may take, with its repetitions; 0: no limit.",
+        named(
+            "--request-timeout DURATION",
+            "How long a request may take, with its repetitions; 0: no limit.",
+            check=seconds,
             hidden=True,
         ),
     ],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -48,55 +49,56 @@ def place_of(namespace: str | None, *, all_namespaces: bool) -> str | None:
     return "" if all_namespaces else namespace
 
 
+def switch(flags: str, help_: str) -> Any:
+    """An option that is off until it is given. Its names are words of ``flags``."""
+    return typer.Option(*flags.split(), help=f"{help_} [default: off]")
+
+
+def named(
+    usage: str,
+    help_: str,
+    default: str = "",
+    *,
+    check: Callable[..., object] | None = None,
+    hidden: bool = False,
+) -> Any:
+    """An option with a value, or one that may be repeated.
+
+    Args:
+        usage: its names and the word for its value, such as ``--namespace -n NAME``.
+        default: what happens without the option, where its value does not say that.
+        check: gets the value, and returns it; BadParameter if it cannot be used.
+    """
+    *flags, metavar = usage.split()
+    text = f"{help_} [default: {default}]" if default else help_
+    return typer.Option(*flags, metavar=metavar, help=text, callback=check, hidden=hidden)
+
+
 ClaimArgument = Annotated[
     str,
     typer.Argument(metavar="CLAIM", help="The claim: NAME or claim/NAME.", callback=claim_name),
 ]
 KubeconfigOption = Annotated[
     str | None,
-    typer.Option(
-        "--kubeconfig",
-        metavar="FILE",
-        help="The kubeconfig. [default: $KUBECONFIG, else ~/.kube/config]",
+    named(
+        "--kubeconfig FILE",
+        "The kubeconfig.",
+        "$KUBECONFIG, else ~/.kube/config",
         hidden=True,
     ),
 ]
 ContextOption = Annotated[
     str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Context in the kubeconfig. [default: the current one]",
-        hidden=True,
-    ),
+    named("--context NAME", "Context in the kubeconfig.", "the current one", hidden=True),
 ]
-AsOption = Annotated[
-    str | None,
-    typer.Option("--as", metavar="USER", help="User to impersonate. [default: none]", hidden=True),
-]
+AsOption = Annotated[str | None, named("--as USER", "User to impersonate.", "none", hidden=True)]
 NamespaceOption = Annotated[
     str | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAME",
-        help="The namespace. [default: that of the context]",
-        callback=namespace_name,
-    ),
+    named("--namespace -n NAME", "The namespace.", "that of the context", check=namespace_name),
 ]
-AllNamespacesOption = Annotated[
-    bool, typer.Option("--all-namespaces", "-A", help="Use all namespaces. [default: off]")
-]
+AllNamespacesOption = Annotated[bool, switch("--all-namespaces -A", "Use all namespaces.")]
 SelectorOption = Annotated[
-    str,
-    typer.Option(
-        "--selector", "-l", metavar="LABELS", help="Label selector, like app=train. [default: none]"
-    ),
+    str, named("--selector -l LABELS", "Label selector, like app=train.", "none")
 ]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be done; write nothing. [default: off]")
-]
-WatchOption = Annotated[
-    bool,
-    typer.Option("--watch", "-w", help="Print again after changes, until Ctrl-C. [default: off]"),
-]
+DryRunOption = Annotated[bool, switch("--dry-run", "Print what would be done; write nothing.")]
+WatchOption = Annotated[bool, switch("--watch -w", "Print again after changes, until Ctrl-C.")]

@@ -15,7 +15,9 @@ from claimctl.cli.options import (
     SelectorOption,
     WatchOption,
     claim_names,
+    named,
     place_of,
+    switch,
 )
 
 SORTABLE = ("name", "state", "devices", "node", "holders", "retention", "age", "consumers")
@@ -40,12 +42,11 @@ EXAMPLES = (
 
 SortOption = Annotated[
     str,
-    typer.Option(
-        "--sort-by",
-        metavar="COLUMN",
-        help="Sort by this column: name, state, devices, node, holders, retention, age or "
-        "consumers. [default: by name]",
-        callback=sort_option,
+    named(
+        "--sort-by COLUMN",
+        "Sort by this column: name, state, devices, node, holders, retention, age or consumers.",
+        "by name",
+        check=sort_option,
     ),
 ]
 
@@ -68,15 +69,13 @@ def command(  # noqa: PLR0913 - one parameter per flag
     sort_by: SortOption = "",
     idle: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--idle",
-            help="Show only claims whose devices are held while no pod uses them: since when, "
-            "until when, and which pods wait for devices of the same classes. [default: off]",
+            "Show only claims whose devices are held while no pod uses them: since when, until "
+            "when, and which pods wait for devices of the same classes.",
         ),
     ] = False,
-    no_headers: Annotated[
-        bool, typer.Option("--no-headers", help="Print no titles of columns. [default: off]")
-    ] = False,
+    no_headers: Annotated[bool, switch("--no-headers", "Print no titles of columns.")] = False,
     access: Access = DEFAULT,
 ) -> int:
     """List claims with their state, devices, nodes, holders and retention."""

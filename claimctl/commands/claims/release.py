@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import ClaimArgument, DryRunOption, NamespaceOption
+from claimctl.cli.options import ClaimArgument, DryRunOption, NamespaceOption, named, switch
 
 EXAMPLES = (
     "claimctl release train-slice --dry-run  # what would happen, and what blocks it",
@@ -26,22 +24,16 @@ def command(  # noqa: PLR0913 - one parameter per flag
     claim: ClaimArgument,
     namespace: NamespaceOption = None,
     dry_run: DryRunOption = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the devices are free. [default: off]")
-    ] = False,
+    wait: Annotated[bool, switch("--wait", "Wait until the devices are free.")] = False,
     cancel: Annotated[
-        bool,
-        typer.Option(
-            "--cancel", help="Withdraw a request that has not been met yet. [default: off]"
-        ),
+        bool, switch("--cancel", "Withdraw a request that has not been met yet.")
     ] = False,
     node_is_off: Annotated[
         str,
-        typer.Option(
-            "--node-is-off",
-            metavar="NODE",
-            help="State that this node is off: pods that vanished from it count no more. Asks for "
-            "no release.",
+        named(
+            "--node-is-off NODE",
+            "State that this node is off: pods that vanished from it count no more. Asks for no "
+            "release.",
         ),
     ] = "",
     timeout: Annotated[

@@ -12,7 +12,7 @@ from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.objects import parse
-from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names
+from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names, named
 
 EXAMPLES = (
     "claimctl reserve deploy/train --dry-run # what would be written, and which claims it reaches",
@@ -41,11 +41,11 @@ def command(  # noqa: PLR0913 - one parameter per flag
     namespace: NamespaceOption = None,
     claims: Annotated[
         list[str] | None,
-        typer.Option(
-            "--claim",
-            metavar="NAME",
-            help="A claim to reserve; may be repeated. [default: all that the pod template names]",
-            callback=claim_names,
+        named(
+            "--claim NAME",
+            "A claim to reserve; may be repeated.",
+            "all that the pod template names",
+            check=claim_names,
         ),
     ] = None,
     retention: Annotated[

@@ -9,7 +9,14 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.durations import duration_option
-from claimctl.cli.options import AsOption, ContextOption, KubeconfigOption, namespace_names
+from claimctl.cli.options import (
+    AsOption,
+    ContextOption,
+    KubeconfigOption,
+    named,
+    namespace_names,
+    switch,
+)
 from claimctl.cli.timing import (
     BindingOption,
     DeadReferenceOption,
@@ -33,20 +40,19 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     as_user: AsOption = None,
     identity: Annotated[
         str,
-        typer.Option(
-            "--identity",
-            metavar="NAME",
-            help="Unique identity of this process in the Lease. "
-            "[default: host name and a random part]",
+        named(
+            "--identity NAME",
+            "Unique identity of this process in the Lease.",
+            "host name and a random part",
         ),
     ] = "",
     pod_uid: Annotated[
         str,
-        typer.Option(
-            "--pod-uid",
-            metavar="UID",
-            help="UID of the pod in which this runs as the only controller. After a restart of its "
-            "container, it takes the Lease over from its predecessor at once. [default: none]",
+        named(
+            "--pod-uid UID",
+            "UID of the pod in which this runs as the only controller. After a restart of its "
+            "container, it takes the Lease over from its predecessor at once.",
+            "none",
         ),
     ] = "",
     leader_elect: Annotated[
@@ -56,13 +62,10 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         ),
     ] = True,
     lease_namespace: Annotated[
-        str, typer.Option("--lease-namespace", metavar="NAME", help="Namespace of the Lease.")
+        str, named("--lease-namespace NAME", "Namespace of the Lease.")
     ] = "claimctl-system",
     lease_name: Annotated[
-        str,
-        typer.Option(
-            "--lease-name", metavar="NAME", help="Name of the Lease that the replicas share."
-        ),
+        str, named("--lease-name NAME", "Name of the Lease that the replicas share.")
     ] = "claimctl-controller",
     lease_seconds: Annotated[
         float,
@@ -75,12 +78,12 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = 15.0,
     namespaces: Annotated[
         list[str] | None,
-        typer.Option(
-            "--namespace",
-            metavar="NAME",
-            help="Hold claims in this namespace only; may be repeated. Then DowngradePlans are "
-            "not carried out. [default: all namespaces]",
-            callback=namespace_names,
+        named(
+            "--namespace NAME",
+            "Hold claims in this namespace only; may be repeated. Then DowngradePlans are not "
+            "carried out.",
+            "all namespaces",
+            check=namespace_names,
         ),
     ] = None,
     dialect: Annotated[
@@ -97,11 +100,10 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     dead_reference_seconds: DeadReferenceOption = None,
     known_scheduler: Annotated[
         list[str] | None,
-        typer.Option(
-            "--known-scheduler",
-            metavar="NAME",
-            help="schedulerName of a scheduler without Permit plugins; may be repeated. "
-            "[default: default-scheduler]",
+        named(
+            "--known-scheduler NAME",
+            "schedulerName of a scheduler without Permit plugins; may be repeated.",
+            "default-scheduler",
         ),
     ] = None,
     list_ahead: Annotated[
@@ -122,9 +124,9 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = True,
     allow_template_injection: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--allow-template-injection",
-            help="Add a PodGroup to pod templates that ask for it by annotation. [default: off]",
+            "Add a PodGroup to pod templates that ask for it by annotation.",
         ),
     ] = False,
     workers: Annotated[
@@ -148,26 +150,19 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     ] = 10.0,
     bind_address: Annotated[
         str,
-        typer.Option(
-            "--bind-address",
-            metavar="HOST:PORT",
-            help="Address of health and metrics; '' serves none.",
-        ),
+        named("--bind-address HOST:PORT", "Address of health and metrics; '' serves none."),
     ] = ":8080",
     tls_cert_file: Annotated[
         Path | None,
-        typer.Option(
-            "--tls-cert-file",
-            metavar="FILE",
-            help="Certificate (PEM) with which health and metrics are served by HTTPS; the file "
-            "may be replaced. [default: none, plain HTTP]",
+        named(
+            "--tls-cert-file FILE",
+            "Certificate (PEM) with which health and metrics are served by HTTPS; the file may be "
+            "replaced.",
+            "none, plain HTTP",
         ),
     ] = None,
     tls_private_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-private-key-file", metavar="FILE", help="Its key (PEM). [default: none]"
-        ),
+        Path | None, named("--tls-private-key-file FILE", "Its key (PEM).", "none")
     ] = None,
     log_format: Annotated[
         Format, typer.Option("--log-format", help="Format of the log.")
@@ -175,9 +170,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
     log_level: Annotated[
         Level, typer.Option("--log-level", help="Lowest level that is logged.")
     ] = Level.INFO,
-    trace_console: Annotated[
-        bool, typer.Option("--trace-console", help="Print spans on stderr. [default: off]")
-    ] = False,
+    trace_console: Annotated[bool, switch("--trace-console", "Print spans on stderr.")] = False,
 ) -> int:
     """Run the controller: hold claims for workloads and release them when the workloads end."""
     from claimctl.commands.controller.work import run_controller

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import UsageError
-from claimctl.cli.options import AllNamespacesOption, NamespaceOption, place_of
+from claimctl.cli.options import AllNamespacesOption, NamespaceOption, named, place_of
 
 EXAMPLES = (
     "claimctl doctor report -n ml",
@@ -24,12 +22,7 @@ def command(
     all_namespaces: AllNamespacesOption = False,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE",
-            help="The bundle to write, a new file. [default: claimctl-report-TIME.zip]",
-        ),
+        named("--file -f FILE", "The bundle to write, a new file.", "claimctl-report-TIME.zip"),
     ] = None,
     access: Access = DEFAULT,
 ) -> int:

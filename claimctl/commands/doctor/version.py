@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import FactsOption, Output
+from claimctl.cli.options import switch
 
 EXAMPLES = (
     "claimctl doctor version",
@@ -18,9 +17,7 @@ EXAMPLES = (
 
 @connecting
 def command(
-    client: Annotated[
-        bool, typer.Option("--client", help="Ask no cluster. [default: off]")
-    ] = False,
+    client: Annotated[bool, switch("--client", "Ask no cluster.")] = False,
     output: FactsOption = Output.TABLE,
     access: Access = DEFAULT,
 ) -> int:

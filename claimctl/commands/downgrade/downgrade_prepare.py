@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import DryRunOption, SelectorOption, namespace_names
+from claimctl.cli.options import DryRunOption, SelectorOption, named, namespace_names
 from claimctl.commands.downgrade.flags import ParallelismOption, TimeoutOption
 
 NamespacesOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAME",
-        help="A namespace whose claims are expanded; may be repeated. [default: all namespaces]",
-        callback=namespace_names,
+    named(
+        "--namespace -n NAME",
+        "A namespace whose claims are expanded; may be repeated.",
+        "all namespaces",
+        check=namespace_names,
     ),
 ]
 SkipOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--skip",
-        metavar="NAMESPACE/CLAIM",
-        help="A claim that stays as it is; may be repeated. Its pods may fail once the feature is "
-        "off. [default: none]",
+    named(
+        "--skip NAMESPACE/CLAIM",
+        "A claim that stays as it is; may be repeated. Its pods may fail once the feature is off.",
+        "none",
     ),
 ]
 

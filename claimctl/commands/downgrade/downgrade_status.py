@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
+from claimctl.cli.options import named, switch
 
 SwitchedOffOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--switched-off",
-        metavar="COMPONENT",
-        help="You have switched the feature off there: api-server, scheduler, "
-        "kube-controller-manager or kubelets; may be repeated. Use it where the cluster does not "
-        "show it. [default: only what the cluster shows]",
+    named(
+        "--switched-off COMPONENT",
+        "You have switched the feature off there: api-server, scheduler, kube-controller-manager "
+        "or kubelets; may be repeated. Use it where the cluster does not show it.",
+        "only what the cluster shows",
     ),
 ]
 WatchOption = Annotated[
-    bool,
-    typer.Option(
-        "--watch",
-        "-w",
-        help="Print again after each change, until the last step is done. [default: off]",
-    ),
+    bool, switch("--watch -w", "Print again after each change, until the last step is done.")
 ]
 
 

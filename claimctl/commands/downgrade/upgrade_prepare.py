@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import DryRunOption
+from claimctl.cli.options import DryRunOption, named
 from claimctl.commands.downgrade.flags import ParallelismOption, TimeoutOption
 
 ToOption = Annotated[
     str,
-    typer.Option(
-        "--to",
-        metavar="VERSION",
-        help="The Kubernetes version to upgrade to: 1.37, which drops the PodGroups of 1.36.",
+    named(
+        "--to VERSION",
+        "The Kubernetes version to upgrade to: 1.37, which drops the PodGroups of 1.36.",
     ),
 ]
 

@@ -11,7 +11,7 @@ from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, output_option
-from claimctl.cli.options import DryRunOption, namespace_name
+from claimctl.cli.options import DryRunOption, named, namespace_name, switch
 
 EXAMPLES = (
     "claimctl install --image registry.example.com/claimctl:0.1.0 --dry-run -o yaml",
@@ -23,49 +23,43 @@ EXAMPLES = (
 
 ComponentOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--component",
-        metavar="NAME",
-        help="Part of the installation; may be repeated: crds, rbac, controller, base (these "
-        "three), monitoring, network-policy, admission-policy, pod-deletion, limits, "
-        "workloads or avoidance. [default: base]",
+    named(
+        "--component NAME",
+        "Part of the installation; may be repeated: crds, rbac, controller, base (these three), "
+        "monitoring, network-policy, admission-policy, pod-deletion, limits, workloads or "
+        "avoidance.",
+        "base",
     ),
 ]
 InstallNamespaceOption = Annotated[
     str,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAME",
-        help="Namespace of the controller.",
-        callback=namespace_name,
-    ),
+    named("--namespace -n NAME", "Namespace of the controller.", check=namespace_name),
 ]
 RunbookOption = Annotated[
     str,
-    typer.Option(
-        "--runbook-url",
-        metavar="URL",
-        help="Where you keep docs/runbooks/alerts, for the component monitoring: a URL in which "
-        "{alert} stands for the name of an alert. [default: alerts name the page without a link]",
+    named(
+        "--runbook-url URL",
+        "Where you keep docs/runbooks/alerts, for the component monitoring: a URL in which {alert} "
+        "stands for the name of an alert.",
+        "alerts name the page without a link",
     ),
 ]
 RescheduleOption = Annotated[
     Path | None,
-    typer.Option(
-        "--reschedule",
-        metavar="FILE",
-        help="Also run claimctl reschedule in the cluster, with this policy file. Without --evict "
-        "its runs only say what they would do. [default: none]",
+    named(
+        "--reschedule FILE",
+        "Also run claimctl reschedule in the cluster, with this policy file. Without --evict its "
+        "runs only say what they would do.",
+        "none",
     ),
 ]
 ScheduleOption = Annotated[
     str,
-    typer.Option(
-        "--reschedule-schedule",
-        metavar="SCHEDULE",
-        help="When to reschedule. A schedule in cron's form makes a CronJob. A duration such as 5m "
-        "makes a Deployment, which pauses for this time after each run. [default: */30 * * * *]",
+    named(
+        "--reschedule-schedule SCHEDULE",
+        "When to reschedule. A schedule in cron's form makes a CronJob. A duration such as 5m "
+        "makes a Deployment, which pauses for this time after each run.",
+        "*/30 * * * *",
     ),
 ]
 EvictOption = Annotated[
@@ -82,16 +76,14 @@ def command(  # noqa: PLR0913 - one parameter per flag
     namespace: InstallNamespaceOption = "claimctl-system",
     image: Annotated[
         str,
-        typer.Option(
-            "--image",
-            metavar="IMAGE",
-            help="Image of the controller, in a registry that the cluster can pull from. Needed "
-            "for the component controller and for --reschedule. [default: none]",
+        named(
+            "--image IMAGE",
+            "Image of the controller, in a registry that the cluster can pull from. Needed for the "
+            "component controller and for --reschedule.",
+            "none",
         ),
     ] = "",
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until the controller is available. [default: off]")
-    ] = False,
+    wait: Annotated[bool, switch("--wait", "Wait until the controller is available.")] = False,
     timeout: Annotated[
         float, duration_option("--timeout", "How long --wait waits.", least=1)
     ] = Seconds(120),

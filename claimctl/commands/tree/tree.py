@@ -9,7 +9,7 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import Output, output_option
 from claimctl.cli.objects import CLAIM, NODE, POD, WORKLOADS, parse
-from claimctl.cli.options import NamespaceOption
+from claimctl.cli.options import NamespaceOption, switch
 
 EXAMPLES = (
     "claimctl tree                           # everything in the namespace",
@@ -28,9 +28,7 @@ def command(
         ),
     ] = None,
     namespace: NamespaceOption = None,
-    pods: Annotated[
-        bool, typer.Option("--pods", help="Show each pod, however many there are. [default: off]")
-    ] = False,
+    pods: Annotated[bool, switch("--pods", "Show each pod, however many there are.")] = False,
     output: Annotated[
         Output, output_option("table", "wide", "mermaid", "dot", "name")
     ] = Output.TABLE,

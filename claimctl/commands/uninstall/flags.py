@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.durations import Seconds, duration_option
-from claimctl.cli.options import namespace_name, namespace_names
+from claimctl.cli.options import named, namespace_name, namespace_names
 
 NamespacesOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--namespace",
-        "-n",
-        metavar="NAME",
-        help="A namespace that claimctl is taken out of; may be repeated. [default: all "
-        "namespaces]",
-        callback=namespace_names,
+    named(
+        "--namespace -n NAME",
+        "A namespace that claimctl is taken out of; may be repeated.",
+        "all namespaces",
+        check=namespace_names,
     ),
 ]
 TimeoutOption = Annotated[
@@ -31,10 +27,9 @@ TimeoutOption = Annotated[
 TIMEOUT = Seconds(900)
 LeaseNamespaceOption = Annotated[
     str,
-    typer.Option(
-        "--lease-namespace",
-        metavar="NAME",
-        help="Namespace of the controller and of its Lease.",
-        callback=namespace_name,
+    named(
+        "--lease-namespace NAME",
+        "Namespace of the controller and of its Lease.",
+        check=namespace_name,
     ),
 ]

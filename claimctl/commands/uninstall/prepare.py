@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import DryRunOption
+from claimctl.cli.options import DryRunOption, switch
 from claimctl.cli.timing import (
     BindingOption,
     GraceOption,
@@ -39,11 +37,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
     dry_run: DryRunOption = False,
     stop: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--stop-controller",
-            help="When nothing is left, scale the controller to 0, stop claimctl reschedule in the "
-            "cluster, and look once more: from then on nothing makes another hold or taint. "
-            "[default: off]",
+            "When nothing is left, scale the controller to 0, stop claimctl reschedule in the "
+            "cluster, and look once more: from then on nothing makes another hold or taint.",
         ),
     ] = False,
     timeout: TimeoutOption = TIMEOUT,
