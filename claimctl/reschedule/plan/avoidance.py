@@ -81,36 +81,36 @@ def complaints(
         until = [past.until for past in entry.avoided if past.node in entry.nodes]
         if entry.braked:
             late = due is None or due + NEGLECTED < now
-            removal = (
+            runs = (
                 "no run has removed the gate in time" if late else "runs let one through at times"
             )
-            yield entry, f"nodes reject its pods, so new pods are gated, and {removal}"
+            yield entry, f"nodes reject its pods, so new pods are gated, and {runs}"
         elif entry.nodes and all(time is None or time + NEGLECTED < now for time in until):
-            yield (
-                entry,
-                f"its pods avoid {', '.join(entry.nodes)} longer than they should: no run ends it",
-            )
+            names = ", ".join(entry.nodes)
+            yield entry, f"its pods avoid {names} longer than they should: no run ends it"
+
+
+def _early(entry: RecordedAvoidance) -> Counter[str]:
+    """How many pods each node refused before it was last avoided."""
+    since = {past.node: past.since for past in entry.avoided}
+    return Counter(
+        refusal.node
+        for refusal in entry.refusals
+        if (start := since.get(refusal.node)) and refusal.at and refusal.at <= start
+    )
 
 
 def refusers(entry: RecordedAvoidance, now: datetime) -> tuple[str, ...]:
     """The nodes that have refused enough pods and are not avoided now, sorted."""
-    since = {past.node: past.since for past in entry.avoided}
-    counts: Counter[str] = Counter()
-    for refusal in entry.refusals:
-        start = since.get(refusal.node)
-        counts[refusal.node] += start is None or (refusal.at is not None and refusal.at > start)
-    closed = set(in_force(entry, now))
+    counts = Counter(refusal.node for refusal in entry.refusals) - _early(entry)
+    closed = in_force(entry, now)
     return tuple(sorted(n for n, count in counts.items() if count >= ENOUGH and n not in closed))
 
 
 def in_spite(entry: RecordedAvoidance) -> int:
     """How many refusals avoidances did not prevent. Of many by one node before it is avoided,
     ``ENOUGH`` count."""
-    since = {past.node: past.since for past in entry.avoided}
-    early: Counter[str] = Counter()
-    for refusal in entry.refusals:
-        start = since.get(refusal.node)
-        early[refusal.node] += bool(start and refusal.at and refusal.at <= start)
+    early = _early(entry)
     later = len(entry.refusals) - early.total()
     return later + sum(min(count, ENOUGH) for count in early.values())
 
@@ -123,9 +123,8 @@ def avoiding(
     past = of_node(entry, node)
     times = past.times if past is not None else 0
     until = now if once else now + min(FIRST * (1 << min(times, 10)), LONGEST)
-    new = RecordedAvoidedNode(
-        node=node, seen=seen, times=times + (not once), since=now, until=until
-    )
+    times += not once
+    new = RecordedAvoidedNode(node=node, seen=seen, times=times, since=now, until=until)
     others = [past for past in entry.avoided if past.node != node]
     # what is in force is forgotten last
     others.sort(key=lambda past: (_lasts(past, now), past.since or now))
@@ -134,13 +133,11 @@ def avoiding(
 
 def ended(entry: RecordedAvoidance, node: str, now: datetime) -> RecordedAvoidance:
     """The entry with the avoidance of a node ended before its time."""
-    return replace(
-        entry,
-        avoided=tuple(
-            replace(past, until=now) if past.node == node and _lasts(past, now) else past
-            for past in entry.avoided
-        ),
+    avoided = (
+        replace(past, until=now) if past.node == node and _lasts(past, now) else past
+        for past in entry.avoided
     )
+    return replace(entry, avoided=tuple(avoided))
 
 
 def without_outdated(

@@ -6,10 +6,11 @@ allows now and does not count on pods becoming ready again during the run.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from claimctl.reschedule.plan.facts import is_ready
+from claimctl.reschedule.plan.pod_terms import Corner, corners, corners_of
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.scheduling import DisruptionBudget
@@ -19,7 +20,6 @@ from claimctl.wire.unreadable import Unreadable
 
 ALWAYS_ALLOW = "AlwaysAllow"
 _KIND = "PodDisruptionBudget"
-_Key = tuple[str, str, str]
 
 
 class Budgets:
@@ -28,26 +28,21 @@ class Budgets:
     def __init__(
         self, budgets: Iterable[DisruptionBudget], unreadable: Iterable[Unreadable] = ()
     ) -> None:
-        self._by_label: dict[_Key, list[DisruptionBudget]] = {}
-        """By namespace and one label that the selector asks for."""
-        self._others: dict[str, list[DisruptionBudget]] = {}
+        self._by_corner: dict[Corner, list[DisruptionBudget]] = defaultdict(list)
         self._spent: Counter[tuple[str, str]] = Counter()
         self._unreadable = [problem for problem in unreadable if problem.resource.kind == _KIND]
-        for budget in sorted(budgets, key=_name):
-            namespace, selector = budget.metadata.namespace, budget.spec.selector
-            if wanted := selector.match_labels if selector else None:
-                key, value = min(wanted.items())
-                self._by_label.setdefault((namespace, key, value), []).append(budget)
-            else:
-                self._others.setdefault(namespace, []).append(budget)
+        for budget in sorted(budgets, key=lambda budget: budget.metadata.key):
+            for corner in corners(frozenset({budget.metadata.namespace}), budget.spec.selector):
+                self._by_corner[corner].append(budget)
 
     def of(self, pod: WorldPod) -> list[DisruptionBudget]:
         """The budgets that select the pod."""
-        near = list(self._others.get(pod.namespace, ()))
-        if self._by_label:
-            for key, value in pod.labels.items():
-                near += self._by_label.get((pod.namespace, key, value), ())
-        return [budget for budget in near if selects(budget.spec.selector, pod.labels)]
+        return [
+            budget
+            for corner in corners_of(pod.namespace, pod.labels)
+            for budget in self._by_corner.get(corner, ())
+            if selects(budget.spec.selector, pod.labels)
+        ]
 
     def obstacle(self, pods: Sequence[WorldPod]) -> Obstacle | None:
         """Why the evictions of all these pods together would be refused."""
@@ -69,7 +64,7 @@ class Budgets:
     ) -> Obstacle | None:
         if not _charges(budget, pod):
             return None
-        name = _name(budget)
+        name = budget.metadata.key
         if budget.status.observed_generation < budget.metadata.generation:
             detail = f"{_KIND} {name[1]} has changed and is not counted yet"
             return Obstacle(Ground.BUDGET_NOT_OBSERVED, detail)
@@ -84,11 +79,7 @@ class Budgets:
         """Count the eviction of the pod."""
         for budget in self.of(pod):
             if _charges(budget, pod):
-                self._spent[_name(budget)] += 1
-
-
-def _name(budget: DisruptionBudget) -> tuple[str, str]:
-    return budget.metadata.namespace, budget.metadata.name
+                self._spent[budget.metadata.key] += 1
 
 
 def _counts(pod: WorldPod) -> bool:

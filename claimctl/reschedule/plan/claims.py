@@ -15,7 +15,7 @@ from enum import StrEnum
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.published import DeviceId
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.shapes.devices import ClaimTemplate, DeviceClaim, SchedulingClaim
+from claimctl.reschedule.shapes.devices import DeviceClaim, SchedulingClaim
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, is_bound, is_done
 from claimctl.reservation.facts.references import (
@@ -46,7 +46,7 @@ class KnownClaim:
 
     @property
     def key(self) -> ClaimKey:
-        return self.claim.metadata.namespace, self.claim.metadata.name
+        return self.claim.metadata.key
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class Claims:
         for made in sorted(observed.reservations, key=lambda known: known.metadata.name):
             reservations[made.metadata.namespace, made.spec.resource_claim_name] += (made,)
         self._claims = {
-            (key := (claim.metadata.namespace, claim.metadata.name)): KnownClaim(
+            (key := claim.metadata.key): KnownClaim(
                 claim,
                 frozenset(consumers.get(key, ())),
                 reservations[key],
@@ -153,10 +153,7 @@ class Claims:
             )
             for claim in observed.claims
         }
-        self._templates: dict[ClaimKey, ClaimTemplate] = {
-            (claim_template.metadata.namespace, claim_template.metadata.name): claim_template
-            for claim_template in observed.claim_templates
-        }
+        self._templates = {template.metadata.key: template for template in observed.claim_templates}
 
     def all(self) -> Iterator[KnownClaim]:
         yield from self._claims.values()

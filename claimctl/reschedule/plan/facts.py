@@ -33,7 +33,7 @@ def reference(pod: SchedulingPod) -> PodRef:
 
 def by_name(pod: SchedulingPod) -> tuple[str, str, str]:
     """Namespace, name and UID: the order in which pods are looked at."""
-    return pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
+    return *pod.metadata.key, pod.metadata.uid
 
 
 def created_at(pod: SchedulingPod) -> float:

@@ -163,7 +163,7 @@ def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:
 
 class Volumes:
     def __init__(self, claims: Iterable[VolumeClaim], volumes: Iterable[PersistentVolume]) -> None:
-        self._claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
+        self._claims = {claim.metadata.key: claim for claim in claims}
         self._volumes = {volume.metadata.name: volume for volume in volumes}
 
     def claims_of(self, pod: SchedulingPod) -> Iterator[VolumeClaim | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from claimctl.reschedule.shapes import devices, scheduling
@@ -36,14 +36,6 @@ class ActingController:
 
     since: datetime | None = None
     detail: str = "there is no Lease of claimctl's controller"
-
-    def against_release(self, created: datetime | None, grace: timedelta, now: datetime) -> bool:
-        """Whether pods of a claim may have vanished before this leader watched.
-
-        It then waits for ``grace`` before it gives the claim up, although no pod is left.
-        """
-        since = self.since
-        return since is not None and now < since + grace and (created is None or created <= since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

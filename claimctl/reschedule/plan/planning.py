@@ -67,9 +67,9 @@ def plan_with(
     ]
     for profile, protected in zip(policy.profiles, protections, strict=True):
         for strategy in profile.deschedule:
-            _apply(run, policy, Context(strategy.name, profile, protected), strategy, observed)
+            _apply(run, policy, Context(strategy.name, profile, protected), strategy)
     if not policy.names(policies.UnplaceablePods):
-        stop_avoiding(run, observed)
+        stop_avoiding(run)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
@@ -78,7 +78,7 @@ def plan_with(
                 low = strategy if isinstance(strategy, policies.LowNodeUtilization) else None
                 limit = low.eviction_limits.node if low else None
                 context = Context(strategy.name, profile, protected, limit)
-                _apply(run, policy, context, strategy, observed)
+                _apply(run, policy, context, strategy)
     skipped = sorted(run.skipped.values(), key=lambda skip: (skip.pod.namespace, skip.pod.name))
     return Plan(
         made_at=observed.now,
@@ -144,6 +144,7 @@ def _run(
     by_devices = frozenset(name for name in (*named, *implicit) if name)
     fitter = Fitter(world, volumes, by_devices)
     return Run(
+        observed=observed,
         world=world,
         predictor=Predictor(world, fitter, devices),
         devices=devices,
@@ -171,24 +172,19 @@ def _threshold(observed: Observed, wanted: policies.PriorityThreshold | None) ->
 
 
 def _apply(
-    run: Run,
-    policy: policies.Policy,
-    context: Context,
-    strategy: policies.Strategy,
-    observed: Observed,
+    run: Run, policy: policies.Policy, context: Context, strategy: policies.Strategy
 ) -> None:
     match strategy:
         case policies.RemoveDuplicates():
             remove_duplicates(run, context, strategy)
         case policies.LowNodeUtilization():
-            balance_usage(
-                run, context, strategy, keep_spread=policy.names(policies.RemoveDuplicates)
-            )
+            spread = policy.names(policies.RemoveDuplicates)
+            balance_usage(run, context, strategy, keep_spread=spread)
         case policies.CriticalPods():
-            rescue_critical(run, context, strategy, observed)
+            rescue_critical(run, context, strategy)
         case policies.DeferredResizes():
-            make_room_for_resizes(run, context, strategy, observed)
+            make_room_for_resizes(run, context, strategy)
         case policies.UnplaceablePods():
-            place_elsewhere(run, context, strategy, observed)
+            place_elsewhere(run, context, strategy)
         case policies.LeaveBadNodes():
             leave_bad_nodes(run, context)

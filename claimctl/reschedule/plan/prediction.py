@@ -64,12 +64,10 @@ class Predictor:
             gone := self._landing(pod, source, closed=closed), Obstacle
         ):
             return gone
-        self._next, mark = first, self.world.mark()
-        self.world.add(pod.ending(), source)
-        try:
+        self._next = first
+        with self.world.trial():
+            self.world.add(pod.ending(), source)
             return self._landing(pod, source, closed=closed)
-        finally:
-            self.world.rollback(mark)
 
     def node_of(self, pod: WorldPod, source: str) -> str:
         """The same node, asked for once more; '' if the replacement would return."""

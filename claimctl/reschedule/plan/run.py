@@ -12,6 +12,7 @@ from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.facts import facts_of, reference
 from claimctl.reschedule.plan.inventory import Inventory
 from claimctl.reschedule.plan.ledger import Ledger
+from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import (
     AvoidStep,
@@ -54,6 +55,7 @@ class Context:
 
 @dataclass(slots=True)
 class Run:
+    observed: Observed
     world: World
     predictor: Predictor
     devices: Inventory
@@ -125,7 +127,7 @@ class Run:
         steps = self._place(unit, pods, pod, accept)
         if isinstance(steps, Obstacle):
             return steps
-        self._choose(unit, steps, pod, context, why, waits=self._waits(steps))
+        self._choose(unit, steps, pod, context, why)
         return None
 
     def members(self, unit: Unit) -> list[WorldPod]:
@@ -198,12 +200,13 @@ class Run:
     ) -> Obstacle | None:
         """Why the move of a pod is no gain on another node that the scheduler may take."""
         for name in names:
-            pod, mark = steps[0].pod, self.world.mark()
-            self.world.remove(pod)
-            self.world.add(pod, name)
-            other = Relocation(pod, steps[0].source, name)
-            obstacle = self.ledger.returns(pod, other.source, name) or accept([other])
-            self.world.rollback(mark)
+            pod, source = steps[0].pod, steps[0].source
+            with self.world.trial():
+                self.world.remove(pod)
+                self.world.add(pod, name)
+                obstacle = self.ledger.returns(pod, source, name) or accept(
+                    [Relocation(pod, source, name)]
+                )
             if obstacle is not None:
                 return obstacle
         return None
@@ -220,20 +223,19 @@ class Run:
         unknown = any(claim_names(past.pod.pod) for past in (step, *late))
         if others or unknown or len(self._made) > MOST_AT_ONCE or len(late) > MOST_LATE:
             return True
-        mark = world.mark()
-        world.remove(step.pod)
-        for past in self._made:
-            if past in late:
-                world.remove(past.pod)
-            world.add(past.pod.ending(), past.source)
-        node = self.predictor.node_of(step.pod, step.source)
-        world.rollback(mark)
+        with world.trial():
+            world.remove(step.pod)
+            for past in self._made:
+                if past in late:
+                    world.remove(past.pod)
+                world.add(past.pod.ending(), past.source)
+            node = self.predictor.node_of(step.pod, step.source)
         if node != step.destination:
             return True
         for past in late:
-            world.remove(past.pod)
-            node = self.predictor.node_of(past.pod, past.source)
-            world.rollback(mark)
+            with world.trial():
+                world.remove(past.pod)
+                node = self.predictor.node_of(past.pod, past.source)
             owner = past.pod.pod.metadata.controller()
             if not node or (node != past.destination and (not owner or owner.kind != "Job")):
                 return True
@@ -246,10 +248,10 @@ class Run:
         first: WorldPod,
         context: Context,
         why: str,
-        *,
-        waits: bool,
     ) -> None:
+        waits = self._waits(steps)
         source = next(step.source for step in steps if step.pod is first)
+        closes = source if unit.close_source else ""
         if unit.close_source:
             self.taints.append(
                 TaintStep(
@@ -262,7 +264,6 @@ class Run:
             )
         self.reallocations += unit.reallocate
         for step in steps:
-            closes = source if unit.close_source else ""
             self.chosen(step, context, why, unit=unit.id, closes=closes, waits=waits)
         self._made += steps
 
@@ -281,16 +282,9 @@ class Run:
         self.budgets.spend(pod)
         self.ledger.count(context.strategy, pod, step.source, step.destination)
         move = self._move(pod.pod, context, why)
-        self.moves.append(
-            replace(
-                move,
-                pod=replace(move.pod, node=step.source),
-                destination=step.destination,
-                unit=unit,
-                closes=closes,
-                waits=waits,
-            )
-        )
+        place = replace(move.pod, node=step.source)
+        move = replace(move, pod=place, destination=step.destination, unit=unit)
+        self.moves.append(replace(move, closes=closes, waits=waits))
 
     def _move(self, pod: SchedulingPod, context: Context, why: str) -> Move:
         """Write down that the pod leaves its node."""

@@ -57,11 +57,8 @@ class Spreading:
     constraints: Sequence[TopologySpreadConstraint]
     wanted: NodeWishes
 
-    def checks(self) -> tuple[SpreadCheck, ...]:
-        """The constraints as hard ones."""
-        return tuple(map(self._check, self.constraints))
-
-    def _check(self, constraint: TopologySpreadConstraint) -> SpreadCheck:
+    def check(self, constraint: TopologySpreadConstraint) -> SpreadCheck:
+        """A constraint as a hard one."""
         numbers = self.counts(constraint)
         enough = len(numbers) >= (constraint.min_domains or 1)
         return SpreadCheck(
@@ -107,7 +104,7 @@ def checks_of(world: World, pod: WorldPod, wanted: NodeWishes) -> tuple[SpreadCh
     """The checks of the hard constraints of an incoming pod."""
     constraints = pod.pod.spec.topology_spread_constraints
     hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == HARD]
-    return Spreading(world, pod, hard, wanted).checks()
+    return tuple(map(Spreading(world, pod, hard, wanted).check, hard))
 
 
 def selector_of(constraint: TopologySpreadConstraint, pod: WorldPod) -> LabelSelector | None:

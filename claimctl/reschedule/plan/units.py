@@ -65,9 +65,7 @@ class ClaimUnits:
             for plan in observed.downgrade_plans
             if not plan.metadata.deleting and plan.spec.action != RESTORE
         ]
-        self._groups = {
-            (group.metadata.namespace, group.metadata.name): group for group in observed.pod_groups
-        }
+        self._groups = {group.metadata.key: group for group in observed.pod_groups}
         self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
         for pod in sorted(observed.pods, key=by_name):
             group = shares_group(pod)
@@ -231,14 +229,20 @@ class ClaimUnits:
 def against_controller(
     controller: ActingController, claim: KnownClaim, now: datetime
 ) -> Obstacle | None:
-    """Why the controller would not give a held claim up as soon as its pods are gone."""
+    """Why the controller would not give a held claim up as soon as its pods are gone.
+
+    Pods of the claim may have vanished before a new leader watched. Then it waits for the grace.
+    """
     if controller.since is None:
         return Obstacle(Ground.CONTROLLER_AWAY, controller.detail)
     seconds = max(reservation.spec.fixed_grace_seconds for reservation in claim.reservations)
-    grace, created = timedelta(seconds=seconds), claim.claim.metadata.creation_timestamp
-    if not controller.against_release(created, grace, now):
+    end, created = (
+        controller.since + timedelta(seconds=seconds),
+        claim.claim.metadata.creation_timestamp,
+    )
+    if now >= end or (created is not None and created > controller.since):
         return None
-    until = (controller.since + grace).isoformat(timespec="seconds")
+    until = end.isoformat(timespec="seconds")
     text = f"the controller leads since a moment, and gives claim {claim.name} up only at {until}"
     return Obstacle(Ground.CONTROLLER_IS_NEW, text)
 

@@ -7,6 +7,7 @@ changes back to a ``mark``. All orders are stable, so that the same cluster give
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -144,10 +145,8 @@ class World:
         namespaces: Mapping[str, Mapping[str, str]],
         doubtful: Iterable[str] = (),
     ) -> None:
-        self.nodes: dict[str, WorldNode] = {
-            node.metadata.name: _node(node)
-            for node in sorted(nodes, key=lambda node: node.metadata.name)
-        }
+        ordered = sorted(nodes, key=lambda node: node.metadata.name)
+        self.nodes: dict[str, WorldNode] = {node.metadata.name: _node(node) for node in ordered}
         for name in doubtful:
             if name in self.nodes:
                 self.nodes[name].closed = "a pod there cannot be read"
@@ -171,7 +170,7 @@ class World:
         self._wishes = PodTerms()
         self._journal: list[Callable[[], None]] = []
         self._shared: dict[tuple[object, ...], Mapping[str, int]] = {}
-        for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
+        for pod in sorted(pods, key=lambda pod: pod.metadata.key):
             if (room := room_of(pod)) in self.nodes:
                 self.add(self.seen(pod), room)
         self._journal.clear()
@@ -189,8 +188,8 @@ class World:
         owner = meta.controller()
         group: GroupKey | None = None
         if owner is not None and not meta.deleting:
-            images = sorted(container.image for container in pod.spec.containers)
-            group = meta.namespace, owner.uid, tuple(images)
+            images = tuple(sorted(container.image for container in pod.spec.containers))
+            group = meta.namespace, owner.uid, images
         return WorldPod(
             pod=pod,
             uid=meta.uid,
@@ -214,6 +213,15 @@ class World:
             undo()
             self._journal.pop()
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What is changed inside is taken back at the end."""
+        mark = self.mark()
+        try:
+            yield
+        finally:
+            self.rollback(mark)
+
     def add(self, pod: WorldPod, node: str) -> None:
         """The pod is on the node from now on."""
         self._change(pod, node, 1)
@@ -232,22 +240,16 @@ class World:
             node.left[resource] = node.left.get(resource, 0) - sign * number
         node.scored[0] += sign * pod.scored[0]
         node.scored[1] += sign * pod.scored[1]
-        maps = (
-            node.pods,
-            self.pods,
-            self._by_namespace.setdefault(pod.namespace, {}),
-            self.by_owner.setdefault(pod.owner_uid, {}),
-        )
-        for known in maps:
+        of_namespace = self._by_namespace.setdefault(pod.namespace, {})
+        of_owner = self.by_owner.setdefault(pod.owner_uid, {})
+        for known in (node.pods, self.pods, of_namespace, of_owner):
             if sign > 0:
                 known[pod.uid] = pod
             else:
                 del known[pod.uid]
-        if ports := host_ports(pod.pod):
-            if sign > 0:
-                node.ports[pod.uid] = ports
-            else:
-                del node.ports[pod.uid]
+        node.ports.pop(pod.uid, None)
+        if sign > 0 and (ports := host_ports(pod.pod)):
+            node.ports[pod.uid] = ports
         pod.node = name if sign > 0 else ""
         if pod.group is not None:
             count(self.groups.setdefault(pod.group, {}), name, sign)

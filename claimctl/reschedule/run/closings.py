@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.records import NoRecord
@@ -37,7 +37,7 @@ class Closings:
         if taint is None:
             return True
         if taint.pod is not None and await self.taints.is_placed(taint.pod):
-            group.leave(None, Ground.CHANGED, f"{taint.pod} needs no room any more")
+            group.leave(Obstacle(Ground.CHANGED, f"{taint.pod} needs no room any more"))
             return False
         pod = taint.pod or group.first
         try:
@@ -45,17 +45,18 @@ class Closings:
             victims = [move.pod.uid for move in group.moves]
             closed, entry = await self.taints.close(taint, pod, victims)
         except NoRecord as error:
-            group.leave(None, Ground.FAILED, f"{error}; without a record no node is tainted")
+            why = f"{error}; without a record no node is tainted"
+            group.leave(Obstacle(Ground.FAILED, why))
             return False
         except Forbidden as error:
-            group.leave(None, Ground.FAILED, f"the node cannot be closed: {error}")
+            group.leave(Obstacle(Ground.FAILED, f"the node cannot be closed: {error}"))
             return False
         if closed in (Closed.OURS, Closed.FOREIGN):
             self.open.append(Closing(entry, group))
             self.signs.tainted(entry, closed)
             return True
         detail = f"node {taint.node} is gone" if closed is Closed.CHANGED else "it is in use"
-        group.leave(None, Ground.CHANGED, f"the node cannot be closed: {detail}")
+        group.leave(Obstacle(Ground.CHANGED, f"the node cannot be closed: {detail}"))
         return False
 
     def delay(self, group: MoveGroup) -> bool:

@@ -11,7 +11,7 @@ from claimctl.kube import errors
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.facts import facts_of
 from claimctl.reschedule.plan.plan import Facts, Move, PodRef
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
 
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
@@ -31,15 +31,8 @@ class Refused:
     unsure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The pod is left alone for good."""
-
-    reason: Ground
-    detail: str
-
-
-Answer = Evicted | Refused | Left
+Answer = Evicted | Refused | Obstacle
+"""An ``Obstacle`` is for good: the pod is left alone."""
 
 
 async def present(client: Client, pod: PodRef) -> SchedulingPod | None:
@@ -49,16 +42,16 @@ async def present(client: Client, pod: PodRef) -> SchedulingPod | None:
     return known if stays else None
 
 
-async def look(client: Client, move: Move, *, unsure: bool = False) -> Left | Evicted | None:
+async def look(client: Client, move: Move, *, unsure: bool = False) -> Obstacle | Evicted | None:
     """Whether the pod is as the plan saw it: then None. ``unsure``: an earlier eviction had no
     answer. If the pod is going now, it was accepted."""
     pod = await client.find(SCHEDULING_PODS, move.pod.name, move.pod.namespace)
     if pod is None:
-        return Evicted() if unsure else Left(Ground.CHANGED, "the pod is gone")
+        return Evicted() if unsure else Obstacle(Ground.CHANGED, "the pod is gone")
     if unsure and (pod.metadata.deleting or pod.metadata.uid != move.pod.uid):
         return Evicted()
     changes = difference(pod, move)
-    return Left(Ground.CHANGED, changes) if changes else None
+    return Obstacle(Ground.CHANGED, changes) if changes else None
 
 
 def difference(pod: SchedulingPod, move: Move) -> str:
@@ -91,17 +84,17 @@ async def evict(
     except (errors.Forbidden, errors.Unauthorized):
         raise
     except errors.NotFound:
-        return Left(Ground.CHANGED, "the pod is gone")
+        return Obstacle(Ground.CHANGED, "the pod is gone")
     except errors.Conflict:
-        return Left(Ground.CHANGED, "another pod has the name now")
+        return Obstacle(Ground.CHANGED, "another pod has the name now")
     except errors.TooManyRequests as error:
         return Refused(Ground.REFUSED, error.message)
     except (errors.Unreachable, errors.RequestTimeout) as error:
         return Refused(Ground.FAILED, str(error), unsure=not dry_run)
     except errors.ServerError as error:
         if _TWO_BUDGETS in error.message:
-            return Left(Ground.TWO_BUDGETS, error.message)
+            return Obstacle(Ground.TWO_BUDGETS, error.message)
         return Refused(Ground.FAILED, str(error), unsure=not dry_run)
     except errors.ApiError as error:
-        return Left(Ground.FAILED, str(error))
+        return Obstacle(Ground.FAILED, str(error))
     return Evicted()

@@ -20,11 +20,11 @@ from claimctl.kube.parallel import wait_any
 from claimctl.kube.retry import Backoff
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run import reallocating, rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.closings import Closings
-from claimctl.reschedule.run.evicting import Answer, Evicted, Left, Refused, evict, look
+from claimctl.reschedule.run.evicting import Answer, Evicted, Refused, evict, look
 from claimctl.reschedule.run.groups import MoveGroup, groups_of, has_its_turn
 from claimctl.reschedule.run.judging import Judgement
 from claimctl.reschedule.run.landings import Landings
@@ -72,6 +72,9 @@ class Execution:
     Args:
         urgent: when set, no further group begins, and no replacement is waited for.
         stop: when set, the write in hand is finished, the taints go, and the run ends.
+        overtaken: whether avoidances were written since the plan was made: then those of the plan
+            are not.
+        judge_again: makes the plan anew, from what the pods are like now.
     """
 
     client: Client
@@ -83,12 +86,10 @@ class Execution:
     rng: Random
     stop: asyncio.Event
     urgent: asyncio.Event
-    lease_namespace: str = "claimctl-system"
-    overtaken: Callable[[], bool] = lambda: False
-    """Whether avoidances were written since the plan was made: then those of the plan are not."""
+    lease_namespace: str
+    overtaken: Callable[[], bool]
+    judge_again: Callable[[], Awaitable[Plan]]
     report: RunReport = field(init=False)
-    judge_again: Callable[[], Awaitable[Plan]] | None = None
-    """Makes the plan anew, from what the pods are like now."""
     _pods: PodWatch = field(init=False)
     _landings: Landings = field(init=False)
     _judgement: Judgement = field(init=False)
@@ -145,9 +146,10 @@ class Execution:
         except NoRecord as error:
             why = f"{error}; without a record no pod is kept off a node"
             self.report.notes.append(why)
-            return self._without_unplaceable(groups, Ground.FAILED, why)
+            return self._without_unplaceable(groups, Obstacle(Ground.FAILED, why))
         if steps and self.overtaken():
-            return self._without_unplaceable(groups)
+            why = "another pod was refused meanwhile"
+            return self._without_unplaceable(groups, Obstacle(Ground.CHANGED, why))
         for step in steps:
             self.signs.avoided(step)
         for asked in self.plan.reallocations:
@@ -161,19 +163,13 @@ class Execution:
             await avoiding.release(release.pod)
         return groups
 
-    def _without_unplaceable(
-        self,
-        groups: list[MoveGroup],
-        reason: Ground = Ground.CHANGED,
-        why: str = "another pod was refused meanwhile",
-    ) -> list[MoveGroup]:
+    def _without_unplaceable(self, groups: list[MoveGroup], why: Obstacle) -> list[MoveGroup]:
         """Leave the groups that rely on avoidances; the others."""
-        name = UnplaceablePods().name
+        others = [group for group in groups if group.moves[0].strategy != UnplaceablePods.name]
         for group in groups:
-            if group.moves[0].strategy == name:
-                group.leave(None, reason, why)
-                self._tell(group)
-        return [group for group in groups if group.moves[0].strategy != name]
+            if group not in others:
+                self._leave(group, why)
+        return others
 
     async def _execute(self, groups: Sequence[MoveGroup]) -> list[MoveGroup]:
         """Try the groups; those that are left were not finished in time."""
@@ -213,8 +209,7 @@ class Execution:
         """Leave a group that the cluster as it is now does not call for."""
         why = await self._judgement.against(group)
         if why:
-            group.leave(None, Ground.CHANGED, why)
-            self._tell(group)
+            self._leave(group, Obstacle(Ground.CHANGED, why))
         return bool(why)
 
     def _is_blocked(self, group: MoveGroup) -> bool:
@@ -222,16 +217,15 @@ class Execution:
         not wait for the replacements of other victims."""
         if group.rescues or self._landings.stuck.isdisjoint(group.workloads()):
             return False
-        detail = "an earlier replacement of the workload has no node"
-        group.leave(None, Ground.REPLACEMENT_PENDING, detail)
-        self._tell(group)
+        why = "an earlier replacement of the workload has no node"
+        self._leave(group, Obstacle(Ground.REPLACEMENT_PENDING, why))
         return True
 
     async def _attempt(self, group: MoveGroup) -> bool:
         """Try a group once; whether it is finished, in one way or the other."""
         with self.signs.step(group):
             for step in group.steps:
-                answer = await look(self.client, step.move, unsure=_uid(step) in group.unsure)
+                answer = await look(self.client, step.move, unsure=step.uid in group.unsure)
                 if isinstance(answer, Evicted):
                     await self._note_eviction(group, step)
                 elif answer is not None:
@@ -240,13 +234,14 @@ class Execution:
                 # before the evictions: the controller then lists no replacement in the claim, and
                 # releases it as soon as the last pod is done
                 for reallocation in group.reallocations:
-                    await self._ask(reallocation, group.taint.value if group.taint else "")
+                    value = group.taint.value if group.taint else reallocating.FOR_AVOIDANCE
+                    await self._ask(reallocation, value)
                 await self._evict_all(group)
             return self._is_finished(group)
 
     async def _ask(self, reallocation: Reallocation, taint: str) -> None:
-        self._asked.append((reallocation, taint or reallocating.FOR_AVOIDANCE))
-        self.report.notes += await reallocating.ask(self.client, *self._asked[-1])
+        self._asked.append((reallocation, taint))
+        self.report.notes += await reallocating.ask(self.client, reallocation, taint)
 
     async def _is_prepared(self, group: MoveGroup) -> bool:
         """Whether the pods may be evicted now. It writes first what an eviction needs."""
@@ -254,7 +249,7 @@ class Execution:
             self.client, group.reallocations, self.lease_namespace, self.clock.now()
         )
         if left is not None:
-            group.leave(None, left.reason, left.detail)
+            group.leave(left)
             return False
         if group.is_unit and not await self._is_allowed(group):
             return False
@@ -273,17 +268,15 @@ class Execution:
 
     async def _begin_round(self, group: MoveGroup) -> bool:
         """Note the round of a resize; False if the resize waits no longer."""
-        if group.resize is None:
-            return True
         if await self._waits_no_longer(group):
             return False
-        if not group.noted:
+        if group.resize is not None and not group.noted:
             step, now = group.resize, self.clock.now()
             try:
                 await self.records.change(lambda status: rounds.with_round(status, step, now))
             except NoRecord as error:
                 why = f"{error}; without a record no pod is evicted for a resize"
-                group.leave(None, Ground.FAILED, why)
+                group.leave(Obstacle(Ground.FAILED, why))
                 return False
             group.noted = True
         return True
@@ -292,7 +285,7 @@ class Execution:
         """Leave the rest of a group alone whose resize needs no room any more."""
         left = await rounds.look(self.client, group.resize) if group.resize is not None else None
         if left is not None:
-            group.leave(None, left.reason, left.detail)
+            group.leave(left)
         return left is not None
 
     async def _evict_all(self, group: MoveGroup) -> None:
@@ -304,7 +297,7 @@ class Execution:
                 if isinstance(answer, Evicted):
                     break
                 self._note(group, step, answer)
-                if isinstance(answer, Left) or not group.is_unit:
+                if isinstance(answer, Obstacle) or not group.is_unit:
                     return
                 # a unit is finished before anything else begins
                 while self.clock.monotonic() < group.retry_at and not self._is_over():
@@ -313,7 +306,7 @@ class Execution:
                     return
 
     async def _evict(self, group: MoveGroup, step: MoveStep) -> Answer:
-        if _uid(step) in group.unsure:
+        if step.uid in group.unsure:
             seen = await look(self.client, step.move, unsure=True)
             if isinstance(seen, Evicted):
                 await self._note_eviction(group, step)
@@ -334,30 +327,29 @@ class Execution:
             self.signs.finish(step)
             return
         await self._landings.prepare(step.move)
-        taint = group.taint
-        within = taint.timeout_seconds if taint is not None else self.settings.landing
+        within = group.taint.timeout_seconds if group.taint else self.settings.landing
         self._landings.begin(step.move, within)
         self._memory.evicted(step)
         self.signs.finish(step)
 
     def _note(self, group: MoveGroup, step: MoveStep, answer: Answer) -> None:
         """Keep why a step was not done, and when it may be tried again."""
-        if isinstance(answer, Left):
+        if isinstance(answer, Obstacle):
             self._left(group, step, answer)
         elif isinstance(answer, Refused):
             if answer.unsure:
-                group.unsure.add(_uid(step))
+                group.unsure.add(step.uid)
             step.reason, step.detail = answer.reason, answer.detail
             group.tries += 1
             pause = self.settings.retry.delay(group.tries, self.rng)
             group.retry_at = self.clock.monotonic() + pause
 
-    def _left(self, group: MoveGroup, step: MoveStep, answer: Left) -> bool:
+    def _left(self, group: MoveGroup, step: MoveStep, why: Obstacle) -> bool:
         if group.started and group.is_unit:
             self._partly(group)
-            step.detail = answer.detail
+            step.detail = why.detail
         else:
-            group.leave(step, answer.reason, answer.detail)
+            group.leave(why, step)
         return True
 
     def _is_finished(self, group: MoveGroup) -> bool:
@@ -378,7 +370,8 @@ class Execution:
         for step in group.steps:
             if step.result is not Result.EVICTED:
                 why = step.detail or "another pod of the unit was refused"
-                step.leave(Ground.PARTLY_EVICTED, f"{evicted} of the unit are evicted: {why}")
+                detail = f"{evicted} of the unit are evicted: {why}"
+                step.leave(Obstacle(Ground.PARTLY_EVICTED, detail))
         self._halted = "a unit is evicted in part"
 
     def _give_up(self, group: MoveGroup) -> None:
@@ -387,13 +380,16 @@ class Execution:
             self._partly(group)
         refused = next((step for step in group.steps if step.reason is not None), None)
         if refused is not None and refused.reason is not None:
-            group.leave(refused, refused.reason, refused.detail)
+            self._leave(group, Obstacle(refused.reason, refused.detail), refused)
         elif self.stop.is_set():
-            group.leave(None, Ground.INTERRUPTED, "the run was interrupted")
+            self._leave(group, Obstacle(Ground.INTERRUPTED, "the run was interrupted"))
         else:
             urgent = "a critical pod needs room first" if self.urgent.is_set() else ""
             why = self._halted or urgent or "the deadline of the run is over"
-            group.leave(None, Ground.DEADLINE, why)
+            self._leave(group, Obstacle(Ground.DEADLINE, why))
+
+    def _leave(self, group: MoveGroup, why: Obstacle, cause: MoveStep | None = None) -> None:
+        group.leave(why, cause)
         self._tell(group)
 
     def _tell(self, group: MoveGroup) -> None:
@@ -421,7 +417,7 @@ class Execution:
     def _note_outcomes(self) -> None:
         by_uid = {flight.move.pod.uid: flight for flight in self._landings.flights}
         for step in self.report.steps:
-            flight = by_uid.get(_uid(step))
+            flight = by_uid.get(step.uid)
             if flight is not None and not flight.open:
                 step.outcome, step.landed = flight.outcome, flight.landed
 
@@ -465,7 +461,3 @@ class Execution:
                 self.report.notes.append(
                     "taints are left: 'claimctl reschedule --release-taints' removes them"
                 )
-
-
-def _uid(step: MoveStep) -> str:
-    return step.move.pod.uid

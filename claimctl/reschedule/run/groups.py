@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
 from claimctl.reschedule.plan.prediction import AT_ONCE
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.steps import MoveStep, Result
 
@@ -88,18 +88,17 @@ class MoveGroup:
         owners = (move.owner for move in self.moves)
         return Counter(owner.workload_uid for owner in owners if owner is not None)
 
-    def leave(self, cause: MoveStep | None, reason: Ground, detail: str) -> None:
-        """Leave all pods alone that were not evicted, because of one of them."""
+    def leave(self, why: Obstacle, cause: MoveStep | None = None) -> None:
+        """Leave all pods alone that were not evicted, because of one of them or of all."""
+        of_others = why
+        if cause is not None and why.reason is Ground.CHANGED:
+            # nothing was refused: the work is done, or not wanted any more
+            of_others = Obstacle(Ground.CHANGED, f"{cause.move.pod}: {why.detail}")
+        elif cause is not None:
+            of_others = Obstacle(Ground.UNIT, f"{cause.move.pod}: {why.reason}: {why.detail}")
         for step in self.steps:
-            if step.result is Result.EVICTED:
-                continue
-            if cause is None or step is cause:
-                step.leave(reason, detail)
-            elif reason is Ground.CHANGED:
-                # nothing was refused: the work is done, or not wanted any more
-                step.leave(reason, f"{cause.move.pod}: {detail}")
-            else:
-                step.leave(Ground.UNIT, f"{cause.move.pod}: {reason}: {detail}")
+            if step.result is not Result.EVICTED:
+                step.leave(why if step is cause else of_others)
 
 
 def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:
@@ -159,6 +158,5 @@ def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
 
 def _has_landed(group: MoveGroup, landings: Landings) -> bool:
     return not any(
-        step.result is Result.PLANNED or landings.is_under_way(step.move.pod.uid)
-        for step in group.steps
+        step.result is Result.PLANNED or landings.is_under_way(step.uid) for step in group.steps
     )

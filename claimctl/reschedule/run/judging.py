@@ -43,8 +43,8 @@ def _place(move: Move) -> _Place:
 class Judgement:
     landings: Landings
     report: RunReport
-    plan_again: Callable[[], Awaitable[Plan]] | None
-    """Makes the plan anew; None: every move is made as planned."""
+    plan_again: Callable[[], Awaitable[Plan]]
+    """Makes the plan anew."""
     _known: int = 0
     """How many surprises the last plan knows of."""
     _uids: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Judgement:
     async def against(self, group: MoveGroup) -> str:
         """Why the cluster as it is now does not call for the group; '' if it does."""
         surprises = self._surprises()
-        if self.plan_again is None or not surprises or not self._concerns(group):
+        if not surprises or not self._concerns(group):
             return ""
         if surprises > self._known:
             plan = await self.plan_again()
@@ -82,7 +82,7 @@ class Judgement:
     def _surprises(self) -> int:
         """Replacements that went elsewhere, and pods that changed before their turn."""
         changed = sum(
-            step.reason is Ground.CHANGED and step.move.pod.uid not in self._left
+            step.reason is Ground.CHANGED and step.uid not in self._left
             for step in self.report.steps
         )
         return self.landings.surprises() + changed

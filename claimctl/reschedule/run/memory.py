@@ -40,7 +40,7 @@ class MoveMemory:
     _missing: bool = False
 
     def evicted(self, step: MoveStep) -> None:
-        self._at[step.move.pod.uid] = self.clock.now()
+        self._at[step.uid] = self.clock.now()
 
     async def begin(self) -> None:
         """Make sure, before the first eviction, that the moves can be remembered. Otherwise each
@@ -61,16 +61,9 @@ class MoveMemory:
         if self._missing or not self._at or not due:
             return
         self._kept = now
-        outcomes = {
-            step.move.pod.uid: step.outcome or MoveOutcome.UNDER_WAY
-            for step in self.report.steps
-            if step.move.pod.uid in self._at
-        }
-        news = [
-            step
-            for step in self.report.steps
-            if (uid := step.move.pod.uid) in outcomes and self._written.get(uid) != outcomes[uid]
-        ]
+        evicted = [step for step in self.report.steps if step.uid in self._at]
+        outcomes = {step.uid: step.outcome or MoveOutcome.UNDER_WAY for step in evicted}
+        news = [step for step in evicted if self._written.get(step.uid) != outcomes[step.uid]]
         try:
             await self.records.change(lambda status: self._changed(status, news, last=last))
         except NoRecord as error:

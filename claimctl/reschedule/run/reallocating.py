@@ -12,8 +12,7 @@ from typing import Any
 
 from claimctl.kube.client import Changed, Client
 from claimctl.reschedule.plan.plan import Reallocation
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.evicting import Left
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.neighbors import read_controller
 from claimctl.wire.reservations import (
     REALLOCATE_ANNOTATION,
@@ -29,16 +28,16 @@ _Annotations = dict[str, str | None]
 
 async def against_reallocations(
     client: Client, wanted: Collection[Reallocation], namespace: str, now: datetime
-) -> Left | None:
+) -> Obstacle | None:
     """Why the controller that the plan counts on would not give these claims up. It has its Lease
     in ``namespace``."""
     if not wanted:
         return None
     controller = await read_controller(client, namespace, now)
     if controller.since is None:
-        return Left(Ground.CONTROLLER_AWAY, controller.detail)
+        return Obstacle(Ground.CONTROLLER_AWAY, controller.detail)
     if any(asked.leader_since != controller.since for asked in wanted):
-        return Left(Ground.CHANGED, "another controller leads since the plan was made")
+        return Obstacle(Ground.CHANGED, "another controller leads since the plan was made")
     return None
 
 

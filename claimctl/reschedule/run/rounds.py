@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.plan import PodRef, ResizeStep
-from claimctl.reschedule.plan.reasons import Ground
-from claimctl.reschedule.run.evicting import Left, present
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
+from claimctl.reschedule.run.evicting import present
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import Help, HelpState, Result
 from claimctl.reschedule.shapes.records import (
@@ -28,15 +28,15 @@ from claimctl.reschedule.shapes.records import (
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 
 
-async def look(client: Client, step: ResizeStep) -> Left | None:
+async def look(client: Client, step: ResizeStep) -> Obstacle | None:
     """Whether the resize still waits as the plan saw it: then None."""
     pod = await present(client, step.pod)
     if pod is None:
-        return Left(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
+        return Obstacle(Ground.CHANGED, f"{step.pod}, which was to grow, is gone")
     if pod.metadata.generation != step.generation:
-        return Left(Ground.CHANGED, f"{step.pod} wants another size now")
+        return Obstacle(Ground.CHANGED, f"{step.pod} wants another size now")
     if deferred(pod) is None:
-        return Left(Ground.CHANGED, f"the resize of {step.pod} waits no longer")
+        return Obstacle(Ground.CHANGED, f"the resize of {step.pod} waits no longer")
     return None
 
 

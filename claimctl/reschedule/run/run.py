@@ -15,6 +15,7 @@ from claimctl.kube.errors import KubeError
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import Policy, UnplaceablePods
+from claimctl.reschedule.plan.reasons import Obstacle
 from claimctl.reschedule.run import rounds
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.evicting import Evicted, evict, look
@@ -176,7 +177,7 @@ class Runner:
                 if isinstance(answer, Evicted):
                     step.result = Result.ALLOWED
                 else:
-                    step.leave(answer.reason, answer.detail)
+                    step.leave(Obstacle(answer.reason, answer.detail))
         except KubeError as error:
             report.failure = str(error)
         return report

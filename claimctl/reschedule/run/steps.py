@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef
-from claimctl.reschedule.plan.reasons import Ground
+from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.records import MoveOutcome
 
 
@@ -31,8 +31,12 @@ class MoveStep:
     landed: str = ""
     outcome: MoveOutcome | None = None
 
-    def leave(self, reason: Ground, detail: str) -> None:
-        self.result, self.reason, self.detail = Result.LEFT, reason, detail
+    @property
+    def uid(self) -> str:
+        return self.move.pod.uid
+
+    def leave(self, why: Obstacle) -> None:
+        self.result, self.reason, self.detail = Result.LEFT, why.reason, why.detail
 
 
 class HelpState(StrEnum):

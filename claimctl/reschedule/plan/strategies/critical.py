@@ -24,7 +24,6 @@ from msgspec.structs import replace as with_unit
 from claimctl.reschedule.plan.facts import by_name, is_critical, is_critical_by_priority, reference
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.inventory import Placement
-from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
 from claimctl.reschedule.plan.plan import TaintStep
 from claimctl.reschedule.plan.policy import (
@@ -52,12 +51,12 @@ RETAKEN = timedelta(seconds=30)
 """So long after the death of a process, its attempt is ended by another one."""
 
 
-def rescue_critical(run: Run, context: Context, wanted: CriticalPods, observed: Observed) -> None:
+def rescue_critical(run: Run, context: Context, wanted: CriticalPods) -> None:
     """Plan room for each critical pod that waits, one after the other."""
-    for pod in sorted(observed.pods, key=by_name):
+    for pod in sorted(run.observed.pods, key=by_name):
         since = waiting_since(pod, wanted, context.protections.schedulers)
-        if since and (observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
-            rescue = _Rescue(run, context, wanted, observed, pod)
+        if since and (run.observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
+            rescue = _Rescue(run, context, wanted, pod)
             obstacle = rescue.obstacle() or rescue.make_room()
             if obstacle is not None:
                 run.skip(pod, context, obstacle)
@@ -81,9 +80,8 @@ less, the better. Disruption budgets are never violated."""
 
 def _loss(*victims: Victim) -> _Loss:
     pods = pods_of(victims)
-    claims = {
-        (asked.namespace, asked.claim) for victim in victims for asked in victim.unit.reallocate
-    }
+    asked = (asked for victim in victims for asked in victim.unit.reallocate)
+    claims = {(reallocation.namespace, reallocation.claim) for reallocation in asked}
     created = [pod.pod.metadata.creation_timestamp for pod in pods]
     return (
         max(victim.priority for victim in victims),
@@ -98,23 +96,15 @@ class _Rescue:
     """The room for one pod."""
 
     def __init__(
-        self,
-        run: Run,
-        context: Context,
-        wanted: CriticalPods,
-        observed: Observed,
-        pod: SchedulingPod,
+        self, run: Run, context: Context, wanted: CriticalPods, pod: SchedulingPod
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
-        self._record, self._now = observed.record, observed.now
+        self._record, self._now = run.observed.record, run.observed.now
         self._pod, self._name = run.world.seen(pod), str(reference(pod))
         self._real = is_critical_by_priority(pod)
         self._priority = (pod.spec.priority or 0) if self._real else CRITICAL_PRIORITY
-        self._taint = Taint(
-            key=CRITICAL_TAINT,
-            value=TAINT_VALUE_PREFIX + pod.metadata.uid,
-            effect="NoSchedule",
-        )
+        value = TAINT_VALUE_PREFIX + pod.metadata.uid
+        self._taint = Taint(key=CRITICAL_TAINT, value=value, effect="NoSchedule")
         self._protected: Obstacle | None = None
         """Which pods stay that would have to leave the first node on which the pod would fit."""
         self._taken: list[str] = []
@@ -128,10 +118,8 @@ class _Rescue:
         pod = self._pod.pod
         if obstacle := self._against_attempt(pod.metadata.uid):
             return obstacle
-        if pod.status.nominated_node_name:
-            return Obstacle(
-                Ground.SCHEDULER_PREEMPTS, f"it is nominated for {pod.status.nominated_node_name}"
-            )
+        if node := pod.status.nominated_node_name:
+            return Obstacle(Ground.SCHEDULER_PREEMPTS, f"it is nominated for {node}")
         if self._scheduler_preempts() and not (pod.spec.resource_claims or claim_names(pod)):
             return Obstacle(Ground.SCHEDULER_PREEMPTS, "it lacks no devices")
         if not admits((self._taint,), pod.spec.tolerations):
@@ -237,13 +225,10 @@ class _Rescue:
             return False
         if not isinstance(self._run.devices.place(self._pod.pod, node.name), Placement):
             return False
-        mark = self._run.world.mark()
-        for pod in self._lower(node):
-            self._run.world.remove(pod)
-        try:
+        with self._run.world.trial():
+            for pod in self._lower(node):
+                self._run.world.remove(pod)
             return not self._run.predictor.fitter.of(self._pod).problem(node)
-        finally:
-            self._run.world.rollback(mark)
 
     def _lower(self, node: WorldNode) -> list[WorldPod]:
         """The pods of lower priority on the node."""
@@ -273,18 +258,15 @@ class _Rescue:
         if self._fits_without(node, [Victim(all_of_them, tuple(pods))]):
             counts = Counter(str(obstacle.reason) for obstacle in obstacles).most_common()
             reasons = ", ".join(f"{count} {reason}" for reason, count in counts)
-            first = next(
-                obstacle.detail for obstacle in obstacles if obstacle.reason == counts[0][0]
-            )
-            detail = f" ({first})" if first else ""
+            of_first = (other.detail for other in obstacles if other.reason == counts[0][0])
+            detail = f" ({first})" if (first := next(of_first)) else ""
             self._protected = Obstacle(Ground.VICTIMS_STAY, f"on {node.name}: {reasons}{detail}")
 
     def _fits_without(self, node: WorldNode, victims: Sequence[Victim]) -> bool:
-        mark = self._run.world.mark()
         try:
-            return isinstance(self._placed_without(node, victims), Placement)
+            with self._run.world.trial():
+                return isinstance(self._placed_without(node, victims), Placement)
         finally:
-            self._run.world.rollback(mark)
             self._run.devices.undo()
 
     def _placed_without(self, node: WorldNode, victims: Sequence[Victim]) -> Placement | Obstacle:

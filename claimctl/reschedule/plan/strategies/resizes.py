@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from claimctl.reschedule.plan.facts import reference
 from claimctl.reschedule.plan.kubelet import Account, Waiting, account, deferred
-from claimctl.reschedule.plan.observed import Gate, Observed
+from claimctl.reschedule.plan.observed import Gate
 from claimctl.reschedule.plan.plan import ResizeStep
 from claimctl.reschedule.plan.policy import CRITICAL_PRIORITY, DeferredResizes, StandBack
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
@@ -31,9 +31,7 @@ SKEW = timedelta(minutes=1)
 """A round that lies further in the future was noted by another clock, and is old."""
 
 
-def make_room_for_resizes(
-    run: Run, context: Context, wanted: DeferredResizes, observed: Observed
-) -> None:
+def make_room_for_resizes(run: Run, context: Context, wanted: DeferredResizes) -> None:
     """Plan room for the resizes that wait, node by node, in the order of the kubelet."""
     for node in run.world.nodes.values():
         resized = [pod.pod for pod in node.pods.values() if deferred(pod.pod) is not None]
@@ -46,7 +44,7 @@ def make_room_for_resizes(
                 run.skip(pod, context, Obstacle(Ground.UNREADABLE, str(error)))
             continue
         for waiting_pod in waiting:
-            room = _Room(run, context, wanted, observed, node, waiting_pod)
+            room = _Room(run, context, wanted, node, waiting_pod)
             obstacle = room.obstacle() or room.make()
             if obstacle is not None:
                 run.skip(waiting_pod.pod.pod, context, obstacle)
@@ -87,12 +85,11 @@ class _Room:
         run: Run,
         context: Context,
         wanted: DeferredResizes,
-        observed: Observed,
         node: WorldNode,
         waiting: Waiting,
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
-        self._observed, self._node, self._waiting = observed, node, waiting
+        self._observed, self._node, self._waiting = run.observed, node, waiting
         self._pod = waiting.pod
         # earlier resizes of this plan have changed the node
         self._account: Account = account(node)

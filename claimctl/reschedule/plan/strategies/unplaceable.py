@@ -7,7 +7,7 @@ place; a held claim that pins it is given up by the controller.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -43,22 +43,19 @@ _LISTED = frozenset({"ReplicaSet", "Job"})
 """The kinds of owners of which all are known."""
 
 
-def place_elsewhere(
-    run: Run, context: Context, wanted: UnplaceablePods, observed: Observed
-) -> None:
+def place_elsewhere(run: Run, context: Context, wanted: UnplaceablePods) -> None:
     """Plan what is done about refused and stuck pods, owner by owner."""
-    _Placing(run, context, wanted, observed).all()
+    _Placing(run, context, wanted).all()
 
 
-def stop_avoiding(run: Run, observed: Observed) -> None:
+def stop_avoiding(run: Run) -> None:
     """Undo everything for a policy that does not ask for the strategy any more."""
-    for entry in observed.record.avoidances:
+    for entry in run.observed.record.avoidances:
         run.avoidances.append(AvoidStep(entry=RecordedAvoidance(owner_uid=entry.owner_uid)))
-    for pod in sorted(observed.pods, key=by_name):
+    why = "the policy does not name UnplaceablePods"
+    for pod in sorted(run.observed.pods, key=by_name):
         if is_braked(pod) and not pod.metadata.deleting:
-            run.releases.append(
-                Release(pod=reference(pod), why="the policy does not name UnplaceablePods")
-            )
+            run.releases.append(Release(pod=reference(pod), why=why))
 
 
 @dataclass(slots=True)
@@ -78,16 +75,14 @@ class _Owner:
 
 
 class _Placing:
-    def __init__(
-        self, run: Run, context: Context, wanted: UnplaceablePods, observed: Observed
-    ) -> None:
+    def __init__(self, run: Run, context: Context, wanted: UnplaceablePods) -> None:
         self._run, self._context, self._wanted = run, context, wanted
+        observed = run.observed
         self._now, self._admission = observed.now, observed.admission
         self._window = timedelta(seconds=wanted.budget.window_seconds)
         self._digests = avoidance.digests_of(observed.nodes, observed.slices)
         self._evictor = replace(context.profile.evictor, move_held_claims=MoveHeldClaims.WHOLE_UNIT)
-        entries = observed.record.avoidances
-        self._before = {entry.owner_uid: entry for entry in entries}
+        self._before = {entry.owner_uid: entry for entry in observed.record.avoidances}
         self._owners = self._known_owners(observed)
 
     def _known_owners(self, observed: Observed) -> dict[str, _Owner]:
@@ -174,7 +169,8 @@ class _Placing:
             return False
         count = len(owner.entry.refusals)
         text = f"{counted(count, 'pod')} refused within {self._wanted.budget.window_seconds:g} s"
-        if not self._wanted.brake or not self._admission or not self._acts():
+        acts = self._admission and self._wanted.avoid in (Avoid.AUTO, Avoid.ADMISSION)
+        if not self._wanted.brake or not acts:
             why = "brake is off" if not self._wanted.brake else _NOT_INSTALLED
             self._note(owner, f"{text}; new pods are still made: {why}")
             return False
@@ -190,14 +186,10 @@ class _Placing:
             for pod in owner.pods:
                 stray = is_braked(pod) and not owner.entry.braked and not pod.metadata.deleting
                 if stray and pod.metadata.uid not in chosen:
-                    release = Release(pod=reference(pod), why="the owner is not braked")
-                    self._run.releases.append(release)
+                    why = "the owner is not braked"
+                    self._run.releases.append(Release(pod=reference(pod), why=why))
 
     # avoidance
-
-    def _acts(self) -> bool:
-        """Whether pods can be kept off by the admission policy."""
-        return self._wanted.avoid in (Avoid.AUTO, Avoid.ADMISSION) and self._admission
 
     def _may_avoid(self) -> bool:
         if self._wanted.avoid is Avoid.ADMISSION:
@@ -387,8 +379,7 @@ class _Placing:
 
     def _remember(self) -> None:
         for uid in sorted(self._before.keys() - self._owners.keys()):
-            gone = RecordedAvoidance(owner_uid=uid)
-            self._run.avoidances.append(AvoidStep(entry=gone))
+            self._run.avoidances.append(AvoidStep(entry=RecordedAvoidance(owner_uid=uid)))
         for uid, owner in self._owners.items():
             nodes = avoidance.in_force(owner.entry, self._now)
             owner.entry = with_fields(owner.entry, nodes=() if owner.entry.braked else nodes)
@@ -405,24 +396,22 @@ class _Placing:
     def _taints(self, owner: _Owner) -> Iterator[TaintStep]:
         if not owner.entry.nodes or not self._needs_taints(owner):
             return
-        for avoided_node in owner.entry.avoided:
-            node = self._run.world.nodes.get(avoided_node.node)
-            sample = next((p for p in owner.pods if p.spec.node_name == avoided_node.node), None)
-            open_ = node is not None and not any(
-                taint.key == AVOID_TAINT for taint in node.node.spec.taints
-            )
-            if node is None or sample is None or not open_ or avoided_node.until is None:
+        for past in owner.entry.avoided:
+            node = self._run.world.nodes.get(past.node)
+            sample = next((pod for pod in owner.pods if pod.spec.node_name == past.node), None)
+            if node is None or sample is None or past.until is None:
                 continue
-            if avoided_node.node in owner.entry.nodes:
+            tainted = any(taint.key == AVOID_TAINT for taint in node.node.spec.taints)
+            if past.node in owner.entry.nodes and not tainted:
                 yield TaintStep(
-                    node=avoided_node.node,
+                    node=past.node,
                     node_uid=node.node.metadata.uid,
                     key=AVOID_TAINT,
                     value=TAINT_VALUE_PREFIX + owner.entry.owner_uid,
                     effect=PREFER_NO_SCHEDULE,
                     unit="",
                     pod=reference(sample),
-                    timeout_seconds=(avoided_node.until - self._now).total_seconds(),
+                    timeout_seconds=(past.until - self._now).total_seconds(),
                 )
 
     def _needs_taints(self, owner: _Owner) -> bool:
@@ -453,10 +442,8 @@ class _Placing:
 
     def _suspect(self) -> None:
         """Name the nodes that several owners avoid: their kubelet may be out of order."""
-        counts: dict[str, int] = defaultdict(int)
-        for owner in self._owners.values():
-            for name in {recorded.node for recorded in owner.entry.refusals}:
-                counts[name] += 1
+        refusals = (owner.entry.refusals for owner in self._owners.values())
+        counts = Counter(name for refused in refusals for name in {past.node for past in refused})
         for name, count in sorted(counts.items()):
             if count >= _SUSPECT:
                 self._run.note(self._context, f"{name} refused pods of {count} owners")
