@@ -143,8 +143,8 @@ class KindReader:
         kind = await self.state((ref.api_group, ref.kind))
         if kind.problem or kind.resource is None:
             return unknown_state(kind.rule, kind.problem), kind.resource
-        held_for = reservation.status.reserved_for
-        recorded, workload = held_for.uid if held_for is not None else "", None
+        reference = reservation.status.reserved_for
+        recorded, workload = reference.uid if reference is not None else "", None
         makers, left = frozenset[str](), None
         try:
             live = await self._client.get(kind.resource, ref.name, namespace)
@@ -154,7 +154,8 @@ class KindReader:
             pass
         except (Forbidden, UnreadableObject) as error:
             return unknown_state(kind.rule, str(error)), kind.resource
-        state = custom_state(kind.rule, workload, makers, recorded, confirmed=True)
+        held_for = (recorded, reservation.metadata.uid)
+        state = custom_state(kind.rule, workload, makers, held_for, confirmed=True)
         root = state.uid or recorded
         if state.is_over and root and kind.rule.children:
             claim = (

@@ -259,7 +259,8 @@ class Snapshots:
             makers = frozenset(
                 chain[0].uid for chain in chains if uid in {owner.uid for owner in chain}
             )
-        state = custom_state(kind.rule, workload, makers, recorded, confirmed=known)
+        held_for = (recorded, reservation.metadata.uid)
+        state = custom_state(kind.rule, workload, makers, held_for, confirmed=known)
         left = findings.children.get(state.uid or recorded)
         return with_children(kind.rule, state, recorded, left)
 

@@ -11,7 +11,7 @@ from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
-from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, Workload
+from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, RESERVATION, Workload
 from tests.e2e.commands import Cluster, cluster
 from tests.e2e.next_steps import follow
 from tests.e2e.printed import pattern, printed_commands
@@ -19,6 +19,7 @@ from tests.e2e.printed import pattern, printed_commands
 pytestmark = [pytest.mark.alone, pytest.mark.real_time(120)]
 
 TRAIN = Workload("ml", "train", "slice", 2)
+EVAL = Workload("ml", "eval-gpu", "eval-gpu")
 RESERVED = Workload("ml", "train", "slice", 2, reserve=True)
 BYSTANDER = Workload("prod", "other", "beside", 1)
 SCARCE = ClusterOptions(
@@ -26,6 +27,7 @@ SCARCE = ClusterOptions(
 )
 """Two devices: one for the bystander."""
 RELEASE = "claimctl release slice -n ml"
+SUSPEND = """kubectl -n ml patch job/train --type=merge -p '{"spec":{"suspend":true}}'"""
 TIMEOUT = "claimctl.io/idle-timeout-seconds"
 
 
@@ -202,6 +204,14 @@ async def _single(acts: Acts) -> None:
     await acts.stage.user.create(body)
 
 
+async def _of_single_pod(_: Cluster, acts: Acts) -> None:
+    """A ClaimReservation that names itself holds the claim of a pod without a workload."""
+    await acts.claim_made("ml", "eval-gpu")
+    await acts.stage.user.create(objects.reservation(EVAL, RESERVATION))
+    await _single(acts)
+    await acts.recorded(EVAL)
+
+
 async def _pod_without_claim(_: Cluster, acts: Acts) -> None:
     await _single(acts)
 
@@ -218,8 +228,15 @@ STATES = (
         "a claim of a Job",
         _job,
         "claimctl explain slice -n ml",
-        ("""kubectl -n ml patch job/train -p '{"spec":{"suspend":true}}'""", RELEASE),
+        (SUSPEND, RELEASE),
         _is_free,
+    ),
+    State(
+        "a claim of a pod that no workload makes",
+        _of_single_pod,
+        "claimctl explain eval-gpu -n ml",
+        ("kubectl -n ml delete pod eval", "claimctl release eval-gpu -n ml"),
+        lambda _, acts: acts.allocation(EVAL) is None,
     ),
     State(
         "a claim that is held idle",
@@ -384,7 +401,6 @@ NO_STATE = {
     "claimctl reschedule lets one through at a time": "a sentence",
     "claimctl upgrade status": "played by the runbook of the upgrade",
     "kubectl -n claimctl-system get pods": "only looks; the test's controller is no pod",
-    "kubectl -n {} delete pod {}": "no state has a pod that only its deletion helps",
     "kubectl -n {} delete resourceclaim {}": "no state has a claim that nothing holds",
     "kubectl -n {} describe claimreservation {}": "explain ends with exit code 1",
     "kubectl -n {} describe pod {}": "only looks; no state has a pod that waits without a rival",

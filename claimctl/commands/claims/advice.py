@@ -11,14 +11,20 @@ from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import to_create
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
+from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase
-from claimctl.wire.reservations import WorkloadRef
+from claimctl.reservation.kinds.shipped import shipped_rules
 
 UNREADABLE = (
     "Correct or delete the object that cannot be read; if a newer version wrote it, upgrade "
     "claimctl."
 )
 _REASONS = frozenset(Reason)
+_SUSPENDING = {
+    "self.spec.suspend": '{"spec":{"suspend":true}}',
+    "self.spec.runPolicy.suspend": '{"spec":{"runPolicy":{"suspend":true}}}',
+}
+"""Fields by which rules say that a workload is idle, with the patch that sets each."""
 
 
 def advice(explanation: Explanation) -> tuple[str, ...]:
@@ -112,9 +118,12 @@ def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str
         return
     namespace, active = explanation.view.namespace, False
     for retention in explanation.assessment.retentions:
-        if retention.held.workload.phase is WorkloadPhase.ACTIVE:
+        held = retention.held
+        # a ClaimReservation that names itself makes no pods
+        of_itself = held.workload.uid == held.reservation.metadata.uid
+        if held.workload.phase is WorkloadPhase.ACTIVE and not of_itself:
             active = True
-            yield to_stop(namespace, retention.held.reservation.spec.workload_ref)
+            yield to_stop(namespace, held)
     if not active:
         using = explanation.view.consumers
         everyone = (*using.bound.values(), *using.pending.values())
@@ -123,15 +132,22 @@ def _to_end_use(explanation: Explanation, reasons: list[Reason]) -> Iterator[str
             yield f"Wait for its pods, or delete them: kubectl -n {namespace} delete pod {pods}"
 
 
-def to_stop(namespace: str, ref: WorkloadRef) -> str:
+def to_stop(namespace: str, held: Held) -> str:
     """How a user makes a workload want no pods."""
-    if ref.kind == "Job":
-        patch = """'{"spec":{"suspend":true}}'"""
-        return (
-            f"Suspend the Job, or delete it: kubectl -n {namespace} patch job/{ref.name} -p {patch}"
-        )
-    command = f"kubectl -n {namespace} scale {ref.kind.lower()}/{ref.name} --replicas=0"
-    return f"Scale the workload to 0, or delete it: {command}"
+    ref = held.reservation.spec.workload_ref
+    name = f"{held.served_as}.{ref.api_group}" if held.served_as else ref.kind.lower()
+    name = f"{name}/{ref.name}"
+    rule = held.workload.rule or shipped_rules().get((ref.api_group, ref.kind))
+    idle = rule.idle if rule is not None else ""
+    for field, patch in _SUSPENDING.items():
+        if field in idle:
+            command = f"kubectl -n {namespace} patch {name} --type=merge -p '{patch}'"
+            return f"Suspend the {ref.kind}, or delete it: {command}"
+    if "self.spec.replicas" in idle:
+        command = f"kubectl -n {namespace} scale {name} --replicas=0"
+        return f"Scale the {ref.kind} to 0, or delete it: {command}"
+    command = f"kubectl -n {namespace} get {name}"
+    return f"End the {ref.kind} as its kind has it, or delete it: {command}"
 
 
 def to_release(explanation: Explanation) -> str:
@@ -151,8 +167,7 @@ def _if_well(explanation: Explanation) -> Iterator[str]:
             yield f"To free its devices: {to_release(explanation)}"
         else:
             ends = _to_end_use(explanation, list(_reasons(explanation)))
-            commands = (line.split(": ", 1)[1] for line in ends)
-            yield from (f"To free its devices, end its pods: {command}" for command in commands)
+            yield from (f"To free its devices: {line[0].lower()}{line[1:]}" for line in ends)
             if any(_stays_idle(retention) for retention in explanation.assessment.retentions):
                 yield f"Then free them at once: {to_release(explanation)}"
     elif view.workloads:

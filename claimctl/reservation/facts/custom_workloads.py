@@ -20,7 +20,7 @@ def custom_state(
     rule: Rule,
     workload: JudgedWorkload | None,
     makers: frozenset[str],
-    recorded: str,
+    held_for: tuple[str, ...],
     *,
     confirmed: bool,
 ) -> WorkloadState:
@@ -29,7 +29,8 @@ def custom_state(
     Args:
         workload: None if there is none under the name.
         makers: the UIDs of the direct controllers of the pods that are under it and name the claim.
-        recorded: the UID of the incarnation for which the claim is held, or ''.
+        held_for: the UIDs for which the claim is held also before a pod names it: of the
+            incarnation that holds it, and of the reservation, which may name itself.
         confirmed: whether a live read has shown the workload, or that it is gone.
     """
     if workload is None:
@@ -38,7 +39,7 @@ def custom_state(
     return replace(
         observe(workload, ""),
         confirmed=confirmed,
-        names_claim=bool(makers) or recorded == workload.metadata.uid,
+        names_claim=bool(makers) or workload.metadata.uid in held_for,
         pod_owners=makers,
     )
 

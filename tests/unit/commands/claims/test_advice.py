@@ -10,7 +10,14 @@ from claimctl.commands.claims.advice import advice, to_stop, workload_advice
 from claimctl.commands.claims.claim_text import lines
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_explanation import explain_workload
-from claimctl.wire.reservations import RELEASE_ANNOTATION, WorkloadRef
+from claimctl.reservation.facts.snapshot import Held
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.wire.reservations import (
+    RELEASE_ANNOTATION,
+    ClaimReservation,
+    ClaimReservationSpec,
+    WorkloadRef,
+)
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.waiting import asks
 
@@ -45,7 +52,8 @@ async def test_pods_that_no_workload_wants_are_named_in_the_command() -> None:
     server.reservation(status=server.held_status(reference))
     assert advice(await explained(server)) == (
         "Nothing is wrong.",
-        "To free its devices, end its pods: kubectl -n ml delete pod a b c d e f g",
+        "To free its devices: wait for its pods, or delete them: "
+        "kubectl -n ml delete pod a b c d e f g",
         "Then free them at once: claimctl release slice -n ml",
     )
     release = {"metadata": {"annotations": {RELEASE_ANNOTATION: uid_of(server)}}}
@@ -158,9 +166,39 @@ async def test_an_idle_time_says_when_it_ends() -> None:
     assert line.endswith("released after 60 s without pods; 30s left, until 12:00:30Z")
 
 
-def test_a_job_is_suspended_and_a_set_is_scaled() -> None:
-    job = WorkloadRef(api_group="batch", kind="Job", name="once")
-    sets = WorkloadRef(api_group="apps", kind="StatefulSet", name="shard")
-    patch = """kubectl -n ml patch job/once -p '{"spec":{"suspend":true}}'"""
-    assert to_stop("ml", job).endswith(f": {patch}")
-    assert to_stop("ml", sets).endswith(": kubectl -n ml scale statefulset/shard --replicas=0")
+async def test_a_pod_that_vanished_says_until_when_it_counts() -> None:
+    server = Server.started()
+    reference = server.deployment(replicas=0)
+    server.claim("slice", reference)
+    ghost = {"uid": "a", "name": "train-a", "nodeName": "n1", "since": "2026-03-01T11:59:00Z"}
+    status = server.held_status(reference) | {"forceDeletedPods": [ghost]}
+    server.reservation(status=status, forceDeletedPodGraceSeconds=300, idleTimeoutSeconds=0)
+    (line,) = [line for line in lines(await explained(server)) if "ForceDeletedPods" in line]
+    assert "train-a" in line
+    assert "n1" in line
+    assert "for 300 s (until 2026-03-01T12:04:00Z by the controller's clock, 4m left)" in line
+
+
+SUSPEND = """--type=merge -p '{"spec":{"suspend":true}}'"""
+SUSPEND_POLICY = """--type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}'"""
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "command"),
+    [
+        ("batch", "Job", f"patch job/train {SUSPEND}"),
+        ("apps", "StatefulSet", "scale statefulset/train --replicas=0"),
+        ("jobset.x-k8s.io", "JobSet", f"patch jobsets.jobset.x-k8s.io/train {SUSPEND}"),
+        ("kubeflow.org", "MPIJob", f"patch mpijobs.kubeflow.org/train {SUSPEND_POLICY}"),
+        ("grove.io", "PodCliqueSet", "scale podcliquesets.grove.io/train --replicas=0"),
+        # nothing is done to an object of which nobody has said how it ends
+        ("kubevirt.io", "VirtualMachine", "get virtualmachines.kubevirt.io/train"),
+        ("acme.example", "Gang", "get gangs.acme.example/train"),
+    ],
+)
+def test_a_workload_is_stopped_as_its_kind_has_it(group: str, kind: str, command: str) -> None:
+    ref = WorkloadRef(api_group=group, kind=kind, name="train")
+    made = ClaimReservation(spec=ClaimReservationSpec(workload_ref=ref))
+    plural = f"{kind.lower()}s" if "." in group else ""
+    held = Held(made, WorkloadState(WorkloadPhase.ACTIVE), served_as=plural)
+    assert to_stop("ml", held).endswith(f": kubectl -n ml {command}")

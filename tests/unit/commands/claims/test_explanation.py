@@ -46,7 +46,8 @@ async def test_a_held_claim_names_its_holder_and_what_would_let_it_go() -> None:
         "  ConsumersLeft: 1 pod uses the claim: a",
         "What to do:",
         "  Nothing is wrong.",
-        "  To free its devices, end its pods: kubectl -n ml scale deployment/train --replicas=0",
+        "  To free its devices: scale the Deployment to 0, or delete it: "
+        "kubectl -n ml scale deployment/train --replicas=0",
         "  Then free them at once: claimctl release slice -n ml",
     ]
 

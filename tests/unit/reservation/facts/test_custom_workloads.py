@@ -27,9 +27,9 @@ RULE = Rule(
 )
 
 
-def state(status: bytes, makers: frozenset[str] = frozenset(), recorded: str = "") -> WorkloadState:
+def state(status: bytes, makers: frozenset[str] = frozenset(), held_for: str = "") -> WorkloadState:
     gang = CustomWorkload(metadata=ObjectMeta(uid="u"), status=msgspec.Raw(status))
-    return custom_state(RULE, judged(gang, RULE), makers, recorded, confirmed=True)
+    return custom_state(RULE, judged(gang, RULE), makers, (held_for,), confirmed=True)
 
 
 def test_a_rule_that_says_nothing_leaves_the_state_unknown() -> None:
@@ -38,12 +38,12 @@ def test_a_rule_that_says_nothing_leaves_the_state_unknown() -> None:
     assert not unknown_state(RULE, "no right").ended
 
 
-def test_the_claim_is_used_through_pods_or_by_the_record() -> None:
+def test_the_claim_is_used_through_pods_or_by_what_holds_it() -> None:
     running = b'{"phase": "Running"}'
     assert not state(running).names_claim
     assert state(running, makers=frozenset({"job"})).names_claim
-    assert state(running, recorded="u").names_claim
-    assert not state(running, recorded="another").names_claim
+    assert state(running, held_for="u").names_claim
+    assert not state(running, held_for="another").names_claim
 
 
 def test_a_workload_has_ended_only_when_a_list_has_shown_that_no_child_is_left() -> None:
@@ -56,8 +56,8 @@ def test_a_workload_has_ended_only_when_a_list_has_shown_that_no_child_is_left()
 
 
 def test_a_workload_that_is_missing_is_gone_only_if_a_live_read_says_so() -> None:
-    assert custom_state(RULE, None, frozenset(), "", confirmed=False).phase is WorkloadPhase.UNSEEN
-    gone = custom_state(RULE, None, frozenset(), "u", confirmed=True)
+    assert custom_state(RULE, None, frozenset(), (), confirmed=False).phase is WorkloadPhase.UNSEEN
+    gone = custom_state(RULE, None, frozenset(), ("u",), confirmed=True)
     assert gone.phase is WorkloadPhase.ABSENT
     assert not with_children(RULE, gone, "u", None).ended
 
@@ -85,7 +85,7 @@ def test_whatever_a_status_says_only_a_sure_end_without_children_is_an_end(
     meta = ObjectMeta(uid="u", generation=generation)
     gang = CustomWorkload(metadata=meta, status=msgspec.Raw(encode(status)))
     workload = judged(gang, RULE) if there else None
-    workload_state = custom_state(RULE, workload, frozenset({"job"}), recorded, confirmed=True)
+    workload_state = custom_state(RULE, workload, frozenset({"job"}), (recorded,), confirmed=True)
     seen = with_children(RULE, workload_state, recorded, left)
     observed = status.get("observedGeneration")
     behind = isinstance(observed, int) and observed < generation
