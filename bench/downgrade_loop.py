@@ -10,9 +10,9 @@ import sys
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.parallel import in_parallel
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
+from claimctl.parallel import in_parallel
 from claimctl.wire.resources import PODS, RESOURCECLAIMS
 
 AT_ONCE = 8
@@ -38,12 +38,7 @@ async def list_pods(client: Client, number: int) -> None:
         for each in pods.items
     ]
     await client.merge_patch(
-        RESOURCECLAIMS,
-        claim.metadata.name,
-        {"status": {"reservedFor": listed}},
-        "work",
-        resource_version=claim.metadata.resource_version,
-        subresource="status",
+        RESOURCECLAIMS, claim.metadata, {"status": {"reservedFor": listed}}, subresource="status"
     )
 
 

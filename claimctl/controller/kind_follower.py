@@ -125,13 +125,7 @@ class KindFollower:
             body = {"status": to_plain(status)}
             with suppress(Conflict, NotFound):
                 try:
-                    await self._client.merge_patch(
-                        WORKLOADKINDS,
-                        meta.name,
-                        body,
-                        resource_version=meta.resource_version,
-                        subresource="status",
-                    )
+                    await self._client.merge_patch(WORKLOADKINDS, meta, body, subresource="status")
                 except Forbidden as error:
                     # a controller of some namespaces has no right to write outside them
                     if not self._forbidden:

@@ -21,7 +21,6 @@ from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings, Investigator
 from claimctl.controller.observations.observations import Observations
 from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
-from claimctl.kube.cache import HasMetadata
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
 from claimctl.reservation.facts.custom_workloads import (
@@ -42,6 +41,7 @@ from claimctl.reservation.facts.workloads import (
 from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.claims import ResourceClaim
+from claimctl.wire.meta import HasMetadata
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation

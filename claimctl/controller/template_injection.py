@@ -91,11 +91,7 @@ class Injector:
         spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": group}}}}
         try:
             written = await self._client.merge_patch(
-                WORKLOADS[key.api_group, key.kind],
-                key.name,
-                {"spec": spec},
-                key.namespace,
-                resource_version=workload.metadata.resource_version,
+                WORKLOADS[key.api_group, key.kind], workload.metadata, {"spec": spec}
             )
         except Conflict:
             return False

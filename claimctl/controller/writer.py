@@ -64,15 +64,14 @@ class Writer:
             TemplateMissing: the template of the claim does not exist.
             KubeError: the request failed in another way.
         """
-        claim, name, namespace = snapshot.claim, snapshot.name, snapshot.namespace
+        claim = snapshot.claim
         match write:
             case WriteList(present=(_, *_)):
                 # whatever version the claim has now, if its list is the one that was decided on
                 assert claim is not None
                 replacement = list_replacement(write.present, write.reserved_for)
-                uid = claim.metadata.uid
                 patched = await self._client.json_patch(
-                    _CLAIMS, name, replacement, namespace, uid=uid, subresource="status"
+                    _CLAIMS, claim.metadata, replacement, subresource="status"
                 )
                 return patched.metadata
             case WriteList():
@@ -85,19 +84,16 @@ class Writer:
             case RemoveClaimFinalizer():
                 # with the version, so that a claim that was allocated again keeps its finalizer
                 assert claim is not None
+                assert claim.metadata.resource_version == write.resource_version
                 body = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
-                version = write.resource_version
-                freed = await self._client.merge_patch(
-                    _CLAIMS, name, body, namespace, resource_version=version
-                )
+                freed = await self._client.merge_patch(_CLAIMS, claim.metadata, body)
                 return freed.metadata
             case CreateClaim():
                 return await self._create(write)
             case DeleteClaim():
-                version = write.resource_version
-                await self._client.delete(
-                    RESOURCECLAIMS, name, namespace, uid=write.uid, resource_version=version
-                )
+                assert claim is not None
+                assert claim.metadata.resource_version == write.resource_version
+                await self._client.delete_as_read(RESOURCECLAIMS, claim.metadata)
                 return None
             case WriteStatus():
                 body = status_patch(write.reservation.status, write.status)
@@ -130,14 +126,7 @@ class Writer:
         self, reservation: ClaimReservation, body: Mapping[str, Any], subresource: str = ""
     ) -> ObjectMeta:
         meta = reservation.metadata
-        written = await self._client.merge_patch(
-            _RESERVATIONS,
-            meta.name,
-            body,
-            meta.namespace,
-            resource_version=meta.resource_version,
-            subresource=subresource,
-        )
+        written = await self._client.merge_patch(_RESERVATIONS, meta, body, subresource=subresource)
         return written.metadata
 
 

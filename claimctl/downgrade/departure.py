@@ -17,7 +17,7 @@ from claimctl.downgrade.expander import Expander
 from claimctl.downgrade.expansion import workload_references
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.run import ATTEMPTS, PlanRun, unskipped
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.podgroups import PodGroup
 

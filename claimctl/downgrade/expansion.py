@@ -9,7 +9,7 @@ workload reference of another writer stays unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,13 +21,13 @@ from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
-    left_ahead,
+    listed_ahead,
     uids_written_by,
 )
 from claimctl.reservation.facts.unreadable import claims_named
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlanSpec
+from claimctl.wire.reservations import ClaimReservation, DowngradedClaim, DowngradePlanSpec
 from claimctl.wire.resources import RESOURCECLAIMS, Resource, read_as
 from claimctl.wire.unreadable import Unreadable
 
@@ -329,3 +329,33 @@ def scale_command(claim: ResourceClaim) -> str:
 def names_of(references: Iterable[Reference]) -> str:
     """The references for people, like ``deployments/train, jobs/tune``."""
     return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)
+
+
+def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[str]:
+    """UIDs of the pods that claimctl listed ahead in a claim without its hold: nobody takes their
+    entries out.
+
+    Listing ahead never concerns a pod of a PodGroup, or an allocation that admits any pod. There
+    only a downgrade lists pending pods, and these entries have to stay.
+
+    Args:
+        pending: the pending pods by UID.
+    """
+    allocation = claim.status.allocation
+    if allocation is None or allocation.reserved_for_any_pod:
+        return frozenset()
+    alone = {uid for uid, pod in pending.items() if pod.spec.scheduling_group is None}
+    return listed_ahead(claim, alone)
+
+
+def uids_on_record(
+    claim: ResourceClaim, reservations: Iterable[ClaimReservation]
+) -> frozenset[str]:
+    """UIDs of the references that statuses of reservations record for this claim (by its UID)."""
+    return frozenset(
+        reservation.status.reserved_for.uid
+        for reservation in reservations
+        if reservation.status.reserved_for is not None
+        and reservation.metadata.namespace == claim.metadata.namespace
+        and reservation.status.claim_uid == claim.metadata.uid
+    )

@@ -61,9 +61,8 @@ class PlanLedger:
         try:
             self.plan = await self._client.merge_patch(
                 DOWNGRADEPLANS,
-                meta.name,
+                meta,
                 {"status": merge_diff(to_plain(self.plan.status), to_plain(status))},
-                resource_version=meta.resource_version,
                 subresource="status",
             )
         except Conflict:

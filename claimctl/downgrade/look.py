@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from claimctl.downgrade.crossing import OLD, read_old_objects
-from claimctl.downgrade.expansion import claims_under, workload_references
+from claimctl.downgrade.expansion import claims_under, uids_on_record, workload_references
 from claimctl.downgrade.plans import PlanRefused, find
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.sightings import Component, Sighting, newest, sightings
@@ -25,7 +25,7 @@ from claimctl.downgrade.standing import (
 )
 from claimctl.downgrade.status import ComponentName, Kubelet, Look
 from claimctl.kube.client import Client
-from claimctl.reservation.facts.references import is_pod_group, uids_on_record
+from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan

@@ -133,9 +133,7 @@ async def end(client: Client) -> None:
     if plan.status.phase != PlanPhase.RESTORED or plan.spec.action != RESTORE:
         raise overtaken
     try:
-        await client.delete(
-            DOWNGRADEPLANS, meta.name, uid=meta.uid, resource_version=meta.resource_version
-        )
+        await client.delete_as_read(DOWNGRADEPLANS, meta)
     except Conflict:
         raise overtaken from None
 
@@ -159,9 +157,8 @@ async def _next_run(
         return plan
     return await client.merge_patch(
         DOWNGRADEPLANS,
-        plan.metadata.name,
+        plan.metadata,
         {"spec": patch} if patch else {"status": {"phase": ""}},
-        resource_version=plan.metadata.resource_version,
         subresource="" if patch else "status",
     )
 

@@ -23,7 +23,7 @@ import msgspec
 
 from claimctl.downgrade.departure import Departure
 from claimctl.downgrade.expander import Attempt, Expander
-from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded
+from claimctl.downgrade.expansion import Unchanged, claims_under, expand_recorded, uids_on_record
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.pods import PodsOfClaims, with_pods
 from claimctl.downgrade.records import (
@@ -46,8 +46,8 @@ from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, unskipp
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
-from claimctl.kube.parallel import in_parallel
-from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_on_record
+from claimctl.parallel import in_parallel
+from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.label_selectors import parse, selects

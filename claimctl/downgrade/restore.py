@@ -26,7 +26,7 @@ from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_l
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery, UnknownKind
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradePlan, DowngradePlanStatus

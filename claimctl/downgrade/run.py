@@ -13,7 +13,7 @@ from claimctl.downgrade.scope import parallelism
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
 from claimctl.wire.resources import RESOURCECLAIMS

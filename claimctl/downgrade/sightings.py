@@ -18,7 +18,6 @@ from enum import StrEnum
 from claimctl.reservation.facts.references import (
     is_pod,
     is_pod_group,
-    last_write_of,
     uids_written_by,
 )
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -92,8 +91,18 @@ def _of_allocation(claim: ResourceClaim) -> Iterator[Sighting]:
     yield Sighting(Component.SCHEDULER, on, when, _name_of(claim), what)
 
 
+def _last_write_of(claim: ResourceClaim, manager: str) -> datetime | None:
+    """When the field manager last added to or changed the claim's status, by managedFields."""
+    times = (
+        entry.time
+        for entry in claim.metadata.managed_fields
+        if entry.manager == manager and entry.subresource == "status" and entry.time is not None
+    )
+    return max(times, default=None)
+
+
 def _of_groups(claim: ResourceClaim, component: Component) -> Iterator[Sighting]:
-    when = last_write_of(claim, component)
+    when = _last_write_of(claim, component)
     written = uids_written_by(claim, component)
     listed = [
         entry for entry in claim.status.reserved_for if is_pod_group(entry) and entry.uid in written

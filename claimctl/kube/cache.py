@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
 from claimctl.kube.codec import Listing, WatchEvent
 from claimctl.telemetry.face import Metric, Telemetry
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import HasMetadata
 from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock
 from claimctl.wire.unreadable import Unreadable
@@ -28,11 +28,6 @@ MINUTE = 60.0
 
 Key = tuple[str, str]
 """Namespace and name."""
-
-
-class HasMetadata(Protocol):
-    @property
-    def metadata(self) -> ObjectMeta: ...
 
 
 T = TypeVar("T", bound=HasMetadata)

@@ -39,12 +39,7 @@ async def change_list(
     """
     meta, status = claim.metadata, changes(claim.status.reserved_for, wanted)
     return await client.merge_status(
-        resource,
-        meta.name,
-        {"allocation": None, **status} if deallocate else status,
-        meta.namespace,
-        resource_version=meta.resource_version,
-        dry_run=dry_run,
+        resource, meta, {"allocation": None, **status} if deallocate else status, dry_run=dry_run
     )
 
 

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from enum import StrEnum
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,7 +36,7 @@ from claimctl.kube.request import (
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.meta import HasMetadata, ObjectMeta
 from claimctl.wire.resources import PODS, Resource
 from claimctl.wire.seams import Clock, Query, Transport
 from claimctl.wire.unreadable import Unreadable
@@ -60,12 +60,7 @@ class Changed(StrEnum):
     WRITTEN = "Written"
 
 
-class _Object(Protocol):
-    @property
-    def metadata(self) -> ObjectMeta: ...
-
-
-W = TypeVar("W", bound=_Object)
+W = TypeVar("W", bound=HasMetadata)
 
 
 class Client:
@@ -293,21 +288,19 @@ class Client:
     async def merge_patch(
         self,
         resource: Resource[T],
-        name: str,
+        meta: ObjectMeta,
         patch: Mapping[str, Any],
-        namespace: str = "",
         *,
-        resource_version: str,
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """Change the fields in ``patch`` if the object still has ``resource_version``.
+        """Change the fields in ``patch`` if the object still has the version of ``meta``.
 
         Raises:
             Conflict: the object has another version; read it and decide again.
         """
-        body, where = _under(resource_version, name, patch), (namespace, name, subresource)
-        return await self._patch(resource, where, MERGE_PATCH, body, self._write_query(dry_run))
+        body, query = _under(meta, patch), self._write_query(dry_run)
+        return await self._patch(resource, meta, subresource, MERGE_PATCH, body, query)
 
     async def change(
         self,
@@ -333,14 +326,7 @@ class Client:
                 patch = change(present)
                 if not patch:
                     return Changed.SAME
-                await self.merge_patch(
-                    resource,
-                    name,
-                    patch,
-                    namespace,
-                    resource_version=present.metadata.resource_version,
-                    subresource=subresource,
-                )
+                await self.merge_patch(resource, present.metadata, patch, subresource=subresource)
             except NotFound:
                 return Changed.GONE
             except Conflict:
@@ -355,36 +341,31 @@ class Client:
     async def merge_status(
         self,
         resource: Resource[T],
-        name: str,
+        meta: ObjectMeta,
         status: Mapping[str, Any],
-        namespace: str = "",
         *,
-        resource_version: str,
         dry_run: bool = False,
     ) -> T:
         """The same for a built-in kind's status, by a strategic merge patch.
 
         Such a patch merges lists by their keys, and may delete single entries.
         """
-        where, query = (namespace, name, "status"), self._write_query(dry_run)
-        body = _under(resource_version, name, {"status": status})
-        return await self._patch(resource, where, STRATEGIC_MERGE_PATCH, body, query)
+        body, query = _under(meta, {"status": status}), self._write_query(dry_run)
+        return await self._patch(resource, meta, "status", STRATEGIC_MERGE_PATCH, body, query)
 
     async def apply(self, resource: Resource[T], body: Object, *, dry_run: bool = False) -> T:
         """Apply a manifest on the server's side; fields of other managers become this client's."""
-        meta = body["metadata"]
-        where = meta.get("namespace") or "default", meta["name"]
+        given = body["metadata"]
+        meta = ObjectMeta(name=given["name"], namespace=given.get("namespace") or "default")
         query = (*self._write_query(dry_run), ("force", "true"))
-        return await self._patch(resource, where, APPLY_PATCH, encode(body), query)
+        return await self._patch(resource, meta, "", APPLY_PATCH, encode(body), query)
 
     async def json_patch(
         self,
         resource: Resource[T],
-        name: str,
+        meta: ObjectMeta,
         operations: Sequence[Mapping[str, Any]],
-        namespace: str = "",
         *,
-        uid: str,
         subresource: str = "",
     ) -> T:
         """Change an object by a JSON patch (RFC 6902). Its ``test`` operations are preconditions.
@@ -393,17 +374,17 @@ class Client:
         applies the patch again by itself, so only the tested values have to be the same.
 
         Args:
+            meta: names the object, with the UID that it must have.
             operations: tests of all that the change was decided on, and the change.
-            uid: the UID that the object must have.
 
         Raises:
             Conflict: a test failed, or the object as it is now does not take the change; read it
                 and decide again.
         """
-        tested = [{"op": "test", "path": "/metadata/uid", "value": uid}, *operations]
-        where, query = (namespace, name, subresource), self._write_query(dry_run=False)
+        tested = [{"op": "test", "path": "/metadata/uid", "value": meta.uid}, *operations]
+        body, query = encode(tested), self._write_query(dry_run=False)
         try:
-            return await self._patch(resource, where, JSON_PATCH, encode(tested), query)
+            return await self._patch(resource, meta, subresource, JSON_PATCH, body, query)
         except Invalid as error:
             # the server tells a failed test from a change that it refuses by a text alone
             raise Conflict(
@@ -437,6 +418,11 @@ class Client:
             options["preconditions"] = preconditions
         call = self._call("DELETE", resource, namespace, name, body=encode(options))
         await self._sender.send(call)
+
+    async def delete_as_read(self, resource: Resource[Any], meta: ObjectMeta) -> None:
+        """The same for an object that still has the UID and the version of ``meta``."""
+        uid, version = meta.uid, meta.resource_version
+        await self.delete(resource, meta.name, meta.namespace, uid=uid, resource_version=version)
 
     async def evict(
         self,
@@ -525,9 +511,16 @@ class Client:
             raise BadAnswer(call.method, call.path, message=message) from error
 
     async def _patch(
-        self, resource: Resource[T], where: Sequence[str], kind: str, body: bytes, query: Query
+        self,
+        resource: Resource[T],
+        meta: ObjectMeta,
+        subresource: str,
+        kind: str,
+        body: bytes,
+        query: Query,
     ) -> T:
-        """``where``: namespace, name and subresource; ``kind``: the content type of the patch."""
+        """``kind``: the content type of the patch."""
+        where = (meta.namespace, meta.name, subresource)
         call = self._call("PATCH", resource, *where, query=query, body=body)
         call = replace(call, headers={"content-type": kind})
         return self._decode(call, resource, await self._sender.send(call))
@@ -547,11 +540,11 @@ class Client:
         return (manager, ("dryRun", "All")) if dry_run else (manager,)
 
 
-def _under(resource_version: str, name: str, patch: Mapping[str, Any]) -> bytes:
+def _under(meta: ObjectMeta, patch: Mapping[str, Any]) -> bytes:
     """A patch for an object of this version only."""
-    if not resource_version:
-        raise BadRequest("PATCH", name, message="a write needs a resourceVersion")
-    metadata = {**patch.get("metadata", {}), "resourceVersion": resource_version}
+    if not meta.resource_version:
+        raise BadRequest("PATCH", meta.name, message="a write needs a resourceVersion")
+    metadata = {**patch.get("metadata", {}), "resourceVersion": meta.resource_version}
     return encode({**patch, "metadata": metadata})
 
 

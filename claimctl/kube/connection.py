@@ -1,21 +1,43 @@
-"""How to reach an API server as one user, and how a pod reaches its own."""
+"""How to reach an API server as one user: its address, the credentials, and TLS."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Protocol
 
-from claimctl.kube.auth import Auth, StaticAuth, TokenFileAuth
-from claimctl.kube.errors import ConfigError
 from claimctl.kube.tls import Pem, Tls
 
-_POD_HOST, _POD_PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
-_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_NAMESPACE_FILE = f"{_SERVICE_ACCOUNT}/namespace"
-_TOKEN_FILE = f"{_SERVICE_ACCOUNT}/token"
-_AUTHORITY_FILE = f"{_SERVICE_ACCOUNT}/ca.crt"
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The value of the Authorization header, and a client certificate if a plugin returned one."""
+
+    authorization: str = field(default="", repr=False)
+    certificate: Pem | None = None
+    key: Pem | None = field(default=None, repr=False)
+
+
+class Auth(Protocol):
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        """Return credentials, fresh ones if possible.
+
+        Args:
+            rejected: credentials that the server has refused.
+
+        Raises:
+            ConfigError: there are no credentials.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StaticAuth:
+    """Credentials that the kubeconfig contains."""
+
+    fixed: Credentials = Credentials()
+
+    async def credentials(self, rejected: Credentials | None = None) -> Credentials:
+        return self.fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +63,3 @@ class Connection:
     headers: tuple[tuple[str, str], ...] = ()
     server_name: str = ""
     proxy: str = ""
-
-
-def in_cluster() -> Connection | None:
-    """The connection of a pod by its ServiceAccount; None outside of pods.
-
-    Raises:
-        ConfigError: the pod has no token or no port of the server.
-    """
-    host, port = os.environ.get(_POD_HOST), os.environ.get(_POD_PORT, "")
-    if not host:
-        return None
-    if not port:
-        raise ConfigError(f"in-cluster: {_POD_PORT} is not set, although {_POD_HOST} is")
-    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    try:
-        Path(_TOKEN_FILE).read_bytes()
-        authority = Path(_AUTHORITY_FILE).read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"in-cluster: {error.filename}: {error.strerror}. Is the service account token mounted?"
-        ) from error
-    namespace = "default"
-    with suppress(OSError):
-        namespace = Path(_NAMESPACE_FILE).read_text(encoding="utf-8").strip() or namespace
-    tls = Tls(authority=Pem(authority, f"in-cluster: {_AUTHORITY_FILE}"))
-    tls.context()
-    return Connection(
-        server=server,
-        auth=TokenFileAuth(_TOKEN_FILE, "in-cluster"),
-        tls=tls,
-        namespace=namespace,
-        source="in-cluster",
-    )

@@ -228,9 +228,7 @@ class EventRecorder:
 
     async def _patch(self, stored: Event, series: _Series, count: int) -> Event:
         patch, meta = {"series": to_plain(series.repeats(count))}, stored.metadata
-        return await self._client.merge_patch(
-            EVENTS, meta.name, patch, meta.namespace, resource_version=meta.resource_version
-        )
+        return await self._client.merge_patch(EVENTS, meta, patch)
 
     async def _create(self, identity: _Identity, series: _Series, count: int) -> Event:
         event = self._event(identity, series, count)

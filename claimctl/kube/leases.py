@@ -321,13 +321,11 @@ class LeaderElection:
     ) -> Lease:
         return await self._client.merge_patch(
             LEASES,
-            self._settings.name,
+            lease.metadata,
             {
                 **({"metadata": {"annotations": dict(annotations)}} if annotations else {}),
                 "spec": to_plain(spec),
             },
-            self._settings.namespace,
-            resource_version=lease.metadata.resource_version,
         )
 
     def _spec(self, acquired: str, transitions: int) -> LeaseSpec:

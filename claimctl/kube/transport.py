@@ -17,8 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
-from claimctl.kube.auth import Credentials
-from claimctl.kube.connection import Connection
+from claimctl.kube.connection import Connection, Credentials
 from claimctl.kube.errors import (
     BadAnswer,
     ConfigError,

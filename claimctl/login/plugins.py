@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from claimctl.kube.auth import Credentials
+from claimctl.kube.connection import Credentials
 from claimctl.kube.errors import ConfigError
 from claimctl.kube.tls import Pem
 from claimctl.login.kubeconfig import Entry

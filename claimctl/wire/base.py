@@ -20,6 +20,10 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """An immutable piece of a Kubernetes object; field names are camelCase on the wire."""
 
 
+class Present(Wire, frozen=True, kw_only=True):
+    """An object of which claimctl needs to know only that it is there."""
+
+
 EMPTY = msgspec.Raw(b"{}")
 """The value of an undecoded object that is absent."""
 

@@ -11,7 +11,7 @@ import msgspec
 from claimctl.wire.base import EMPTY, Wire, decode, null_is_empty
 from claimctl.wire.limits import REQUIRED, ObjectName, Uid
 from claimctl.wire.meta import Condition, ManagedObjectMeta, ObjectHeader, ObjectMeta
-from claimctl.wire.nodes import Toleration
+from claimctl.wire.nodes import Taint, Toleration
 
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """The scheduler adds this finalizer before it allocates. Whatever deallocates removes it."""
@@ -137,27 +137,19 @@ class ResourceClaimTemplate(ObjectHeader, frozen=True, kw_only=True):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceTaint(Wire, frozen=True, kw_only=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class BasicDevice(Wire, frozen=True, kw_only=True):
     """The fields that v1beta1 has below ``basic`` and later versions in the device itself."""
 
-    taints: tuple[DeviceTaint, ...] | None = None
+    taints: tuple[Taint, ...] | None = None
     binding_conditions: tuple[str, ...] | None = None
 
 
-class Device(Wire, frozen=True, kw_only=True):
+class Device(BasicDevice, frozen=True, kw_only=True):
     name: str = ""
-    taints: tuple[DeviceTaint, ...] | None = None
-    binding_conditions: tuple[str, ...] | None = None
     basic: BasicDevice | None = None
 
     @property
-    def all_taints(self) -> tuple[DeviceTaint, ...]:
+    def all_taints(self) -> tuple[Taint, ...]:
         """The taints, in either version."""
         return self.taints or (self.basic.taints if self.basic else None) or ()
 

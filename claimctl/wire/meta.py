@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -67,6 +67,11 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
     def controller(self) -> OwnerReference | None:
         """The owner with ``controller: true``; the API allows at most one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
 
 
 class ManagedObjectMeta(ObjectMeta, frozen=True, kw_only=True):

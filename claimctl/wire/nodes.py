@@ -11,6 +11,8 @@ from claimctl.wire.meta import Condition, ObjectHeader
 
 
 class Taint(Wire, frozen=True, kw_only=True):
+    """A taint of a node or of a device."""
+
     key: str = ""
     value: str = ""
     effect: str = ""

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from claimctl.wire.claims import (
-    DeviceTaint,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-)
+from claimctl.wire.claims import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from claimctl.wire.nodes import Node, Taint, Toleration
 
 
@@ -64,7 +59,7 @@ def taints_of(node: Node) -> tuple[Taint, ...]:
     return (*node.spec.taints, CORDON) if node.spec.unschedulable else node.spec.taints
 
 
-def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Toleration]) -> bool:
+def admits(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> bool:
     """Whether the tolerations tolerate every taint that blocks scheduling."""
     known = tuple(tolerations)
     return all(
@@ -74,7 +69,7 @@ def admits(taints: Iterable[Taint | DeviceTaint], tolerations: Iterable[Tolerati
     )
 
 
-def tolerates(toleration: Toleration, taint: Taint | DeviceTaint) -> bool:
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Whether the toleration is for this taint, whatever the taint's effect."""
     if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
         return False

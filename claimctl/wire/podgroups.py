@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from claimctl.wire.base import Wire
+from claimctl.wire.base import Present, Wire
 from claimctl.wire.meta import ObjectHeader
+from claimctl.wire.pods import PodResourceClaim
 from claimctl.wire.reservations import MANAGED_LABEL
 
 MAX_CLAIMS = 4
 """The most claims that a PodGroup may have."""
 
 
-class PodGroupResourceClaim(Wire, frozen=True, kw_only=True):
-    """A claim of the group. A pod shares it if its own entry has the same name and source."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class GangPolicy(Wire, frozen=True, kw_only=True):
-    """Present if pods of the group are bound only together. claimctl does not need the number."""
-
-
 class SchedulingPolicy(Wire, frozen=True, kw_only=True):
-    gang: GangPolicy | None = None
+    gang: Present | None = None
+    """Set if pods of the group are bound only together."""
 
 
 class PodGroupSpec(Wire, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    """A pod shares a claim of the group if its own entry has the same name and source."""
 
 
 class PodGroup(ObjectHeader, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.wire.base import Wire
+from claimctl.wire.base import Present, Wire
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import Condition, ObjectHeader, ObjectMeta
 from claimctl.wire.nodes import Toleration
@@ -18,14 +18,10 @@ class PodSchedulingGroup(Wire, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
 
-class PersistentVolumeClaimSource(Wire, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim or an ephemeral volume. claimctl does not need its name."""
-
-
 class Volume(Wire, frozen=True, kw_only=True):
     name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimSource | None = None
-    ephemeral: PersistentVolumeClaimSource | None = None
+    persistent_volume_claim: Present | None = None
+    ephemeral: Present | None = None
 
     @property
     def may_be_unbound(self) -> bool:
@@ -33,22 +29,16 @@ class Volume(Wire, frozen=True, kw_only=True):
         return self.persistent_volume_claim is not None or self.ephemeral is not None
 
 
-class PodSchedulingGate(Wire, frozen=True, kw_only=True):
-    """Schedulers leave a pod alone that has a gate. claimctl does not need the gate's name."""
-
-
-class PodWorkloadReference(Wire, frozen=True, kw_only=True):
-    """The reference to a group in Kubernetes 1.35, where groups share no claims."""
-
-
 class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
-    workload_ref: PodWorkloadReference | None = None
+    workload_ref: Present | None = None
+    """The reference to a group in Kubernetes 1.35, where groups share no claims."""
     tolerations: tuple[Toleration, ...] = ()
     scheduler_name: str = ""
-    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_gates: tuple[Present, ...] = ()
+    """Schedulers leave a pod alone that has a gate."""
     volumes: tuple[Volume, ...] = ()
     termination_grace_period_seconds: int | None = None
 
@@ -59,17 +49,9 @@ class PodSpec(Wire, frozen=True, kw_only=True):
         return (group.pod_group_name or "") if group is not None else ""
 
 
-class ContainerRunning(Wire, frozen=True, kw_only=True):
-    """Present if the container runs. claimctl does not need its times."""
-
-
-class ContainerTerminated(Wire, frozen=True, kw_only=True):
-    """Present if the container has ended."""
-
-
 class ContainerState(Wire, frozen=True, kw_only=True):
-    running: ContainerRunning | None = None
-    terminated: ContainerTerminated | None = None
+    running: Present | None = None
+    terminated: Present | None = None
 
 
 class ContainerStatus(Wire, frozen=True, kw_only=True):

@@ -25,7 +25,6 @@ from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire import pods as wire_pods
 from claimctl.wire.claims import (
     Device,
-    DeviceTaint,
     Reference,
     ResourceClaim,
     ResourcePool,
@@ -33,6 +32,7 @@ from claimctl.wire.claims import (
     ResourceSliceSpec,
 )
 from claimctl.wire.meta import OwnerReference
+from claimctl.wire.nodes import Taint
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import (
     FINALIZER,
@@ -77,7 +77,7 @@ _GROUPS = tuple(builders.group_ref(uid=f"uid-group-{number}") for number in rang
 OTHER_CLAIMS = {"fabric": builders.claim(allocated=False)}
 """A claim that pods may name, too, and that is yet to be allocated."""
 _FABRIC = wire_pods.PodResourceClaim(name="fabric", resource_claim_name="fabric")
-_TAINT = DeviceTaint(key="gpu.example.com/broken", effect="NoExecute")
+_TAINT = Taint(key="gpu.example.com/broken", effect="NoExecute")
 _TAINTED = (
     ResourceSlice(
         spec=ResourceSliceSpec(

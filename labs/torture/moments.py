@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kube_in_process.storage.requests import Fault, FaultPoint
 
 from claimctl.kube.client import Client
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import RESOURCECLAIMS
 from labs.torture.drivers import results_of
 from labs.torture.testbed import BINDING, Testbed
@@ -161,10 +162,10 @@ async def list_ahead(testbed: Testbed) -> None:
     client = Client(testbed.cluster.transport(CONTROLLER_USER), testbed.cluster.clock)
     await client.merge_patch(
         RESOURCECLAIMS,
-        "slice",
+        ObjectMeta(
+            name="slice", namespace=NAMESPACE, resource_version=claim["metadata"]["resourceVersion"]
+        ),
         {"status": {"reservedFor": [*listed, *new]}},
-        NAMESPACE,
-        resource_version=claim["metadata"]["resourceVersion"],
         subresource="status",
     )
 

@@ -25,7 +25,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import AlreadyExists, Conflict, NotFound
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.meta import ObjectHeader, find_condition
+from claimctl.wire.meta import ObjectHeader, ObjectMeta, find_condition
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import (
@@ -148,7 +148,9 @@ class Stage:
             version = (await self.client.get(resource, name, NAMESPACE)).metadata.resource_version
             with suppress(Conflict):
                 await self.client.merge_patch(
-                    resource, name, patch, NAMESPACE, resource_version=version
+                    resource,
+                    ObjectMeta(name=name, namespace=NAMESPACE, resource_version=version),
+                    patch,
                 )
                 return
 
@@ -172,10 +174,8 @@ class Stage:
         meta = (await self.client.get(resource, name, NAMESPACE)).metadata
         await self.client.merge_patch(
             resource,
-            name,
+            ObjectMeta(name=name, namespace=NAMESPACE, resource_version=meta.resource_version),
             patch,
-            NAMESPACE,
-            resource_version=meta.resource_version,
             subresource="status",
         )
 

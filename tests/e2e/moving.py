@@ -194,7 +194,9 @@ async def set_taints(stage: Stage, node: str, *taints: dict[str, str]) -> None:
         version = (await stage.client.get(NODES, node)).metadata.resource_version
         try:
             await stage.client.merge_patch(
-                NODES, node, {"spec": {"taints": list(taints)}}, resource_version=version
+                NODES,
+                ObjectMeta(name=node, resource_version=version),
+                {"spec": {"taints": list(taints)}},
             )
         except Conflict:
             continue

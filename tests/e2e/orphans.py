@@ -197,10 +197,8 @@ async def waiting_ahead(
     others = [to_plain(each) for each in now.status.reserved_for]
     await ours.merge_patch(
         RESOURCECLAIMS,
-        claim,
+        now.metadata,
         {"status": {"reservedFor": [*others, await reference(stage, "waiting"), *ahead]}},
-        now.metadata.namespace,
-        resource_version=now.metadata.resource_version,
         subresource="status",
     )
     await foreign(stage, claim, *others, *ahead)

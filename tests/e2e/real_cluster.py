@@ -13,10 +13,9 @@ from typing import Any
 from kube_in_process.options import Authorization, ClusterOptions, Preset
 from kube_in_process.storage.store import Revision
 
-from claimctl.kube.auth import Credentials, StaticAuth
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.connection import Connection
+from claimctl.kube.connection import Connection, Credentials, StaticAuth
 from claimctl.kube.errors import from_answer
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection

@@ -6,6 +6,7 @@ from typing import Any
 
 from claimctl.kube.client import Client
 from claimctl.wire.base import to_plain
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
@@ -41,10 +42,8 @@ async def list_ahead(stage: Stage, claim: str = "slice", by: str = "claimctl") -
     meta = found.metadata
     await client.merge_patch(
         RESOURCECLAIMS,
-        claim,
+        ObjectMeta(name=claim, namespace=meta.namespace, resource_version=meta.resource_version),
         {"status": {"reservedFor": listed}},
-        meta.namespace,
-        resource_version=meta.resource_version,
         subresource="status",
     )
 

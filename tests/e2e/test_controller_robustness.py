@@ -125,13 +125,7 @@ async def test_a_controller_that_loses_its_lease_stands_by_and_leads_again(stage
     manager = await stage.started()
     await held(stage)
     lease = await stage.client.get(LEASES, "claimctl-controller", "claimctl-system")
-    await stage.client.merge_patch(
-        LEASES,
-        "claimctl-controller",
-        {"spec": {"holderIdentity": "thief"}},
-        "claimctl-system",
-        resource_version=lease.metadata.resource_version,
-    )
+    await stage.client.merge_patch(LEASES, lease.metadata, {"spec": {"holderIdentity": "thief"}})
 
     async def leads(wanted: bool) -> bool:
         return manager.leading == wanted

@@ -26,7 +26,6 @@ from tests.e2e import manifests
 from tests.e2e.harness import (
     HOLD_134,
     HOLD_136,
-    NAMESPACE,
     NATIVE,
     PODGROUP_136,
     Stage,
@@ -216,12 +215,7 @@ async def grouped_job(stage: Stage) -> None:
     claim = await stage.claim()
     listed = [*map(to_plain, claim.status.reserved_for), old]
     await stage.client.merge_patch(
-        RESOURCECLAIMS,
-        "slice",
-        {"status": {"reservedFor": listed}},
-        NAMESPACE,
-        resource_version=claim.metadata.resource_version,
-        subresource="status",
+        RESOURCECLAIMS, claim.metadata, {"status": {"reservedFor": listed}}, subresource="status"
     )
     await stage.until_listed("podgroups/train", "jobs/train")
     await stage.site.resume("resourceclaim-controller")

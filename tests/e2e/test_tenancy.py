@@ -61,14 +61,7 @@ async def test_only_the_controller_writes_a_status(tmp_path: Path, user: str) ->
         for resource, seen in targets:
             meta = seen.metadata
             with pytest.raises(Forbidden):
-                await made.client(user).merge_patch(
-                    resource,
-                    meta.name,
-                    empty,
-                    NAMESPACE,
-                    resource_version=meta.resource_version,
-                    subresource="status",
-                )
+                await made.client(user).merge_patch(resource, meta, empty, subresource="status")
 
 
 @pytest.mark.parametrize("user", ["view", "edit", "nobody"])

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
+from claimctl.wire.base import Present
 from claimctl.wire.claims import (
     AllocationResult,
     DeviceAllocationResult,
@@ -29,21 +30,12 @@ from claimctl.wire.meta import (
     OwnerReference,
 )
 from claimctl.wire.nodes import Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint
-from claimctl.wire.podgroups import (
-    GangPolicy,
-    PodGroup,
-    PodGroupResourceClaim,
-    PodGroupSpec,
-    SchedulingPolicy,
-)
+from claimctl.wire.podgroups import PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.pods import (
-    ContainerRunning,
     ContainerState,
     ContainerStatus,
-    PersistentVolumeClaimSource,
     Pod,
     PodResourceClaim,
-    PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
     PodStatus,
@@ -88,7 +80,7 @@ def pod(  # noqa: PLR0913 - each says one thing about a pod
                 last_transition_time=unschedulable_at,
             ),
         )
-    state = ContainerState(running=ContainerRunning() if running else None)
+    state = ContainerState(running=Present() if running else None)
     return Pod(
         metadata=ObjectMeta(
             name=name,
@@ -119,7 +111,7 @@ def pending(name: str, *, unschedulable_at: datetime | None = None, group: str =
 
 def gated(made: Pod) -> Pod:
     """The pod with a scheduling gate."""
-    return replace(made, spec=replace(made.spec, scheduling_gates=(PodSchedulingGate(),)))
+    return replace(made, spec=replace(made.spec, scheduling_gates=(Present(),)))
 
 
 def failed(made: Pod) -> Pod:
@@ -138,7 +130,7 @@ def owned(made: Pod, uid: str = "uid-set") -> Pod:
 
 def slow(made: Pod, *, scheduler: str = "", volume: bool = False) -> Pod:
     """The pod with another scheduler, or with a PersistentVolumeClaim."""
-    source = PersistentVolumeClaimSource()
+    source = Present()
     volumes = (Volume(name="data", persistent_volume_claim=source),) if volume else ()
     return replace(made, spec=replace(made.spec, scheduler_name=scheduler, volumes=volumes))
 
@@ -186,9 +178,9 @@ def pod_group(
             deletion_timestamp=NOW if deleting else None,
         ),
         spec=PodGroupSpec(
-            scheduling_policy=SchedulingPolicy(gang=GangPolicy() if gang else None),
+            scheduling_policy=SchedulingPolicy(gang=Present() if gang else None),
             resource_claims=tuple(
-                PodGroupResourceClaim(name="c", resource_claim_name=claim)
+                PodResourceClaim(name="c", resource_claim_name=claim)
                 for claim in claims or (CLAIM,)
             ),
         ),

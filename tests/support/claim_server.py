@@ -17,6 +17,7 @@ from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.prepare import run_plan
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import (
     DOWNGRADE_PLAN_NAME,
     DowngradePlan,
@@ -182,10 +183,8 @@ class Server:
         """Write the list as claimctl: managedFields show that for the entries that are new."""
         await self.client.merge_patch(
             RESOURCECLAIMS,
-            name,
+            ObjectMeta(name=name, namespace=NAMESPACE, resource_version=self.version(name)),
             {"status": {"reservedFor": list(references)}},
-            NAMESPACE,
-            resource_version=self.version(name),
             subresource="status",
         )
 

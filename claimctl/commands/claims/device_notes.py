@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from claimctl.text import listed
-from claimctl.wire.claims import (
-    DeviceRequestAllocationResult,
-    DeviceTaint,
-    ResourceClaim,
-    ResourceSlice,
-)
+from claimctl.wire.claims import DeviceRequestAllocationResult, ResourceClaim, ResourceSlice
 from claimctl.wire.meta import find_condition
+from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import tolerates
 
 
@@ -79,7 +75,7 @@ _EFFECTS = {
 
 def _published_taints(
     result: DeviceRequestAllocationResult, slices: Iterable[ResourceSlice]
-) -> tuple[DeviceTaint, ...]:
+) -> tuple[Taint, ...]:
     """The taints of the device in the newest generation of its pool."""
     name = (result.driver, result.pool)
     pool = [piece for piece in slices if (piece.spec.driver, piece.spec.pool.name) == name]

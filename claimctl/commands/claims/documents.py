@@ -24,12 +24,12 @@ from claimctl.commands.claims.explanation import Explanation
 from claimctl.commands.claims.meanings import ReasonMeaning
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
+from claimctl.commands.claims.rule_answers import deciding
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
 from claimctl.reservation.facts.workloads import WorkloadState
-from claimctl.reservation.kinds.rules import deciding
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import WorkloadRef
 from claimctl.wire.unreadable import Unreadable

@@ -16,6 +16,7 @@ from claimctl.commands.claims import controller_health as acting
 from claimctl.commands.claims.asking import Asker, asking
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.device_notes import device_notes
+from claimctl.commands.claims.rule_answers import deciding
 from claimctl.commands.orphans.judge import judge
 from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import OwnerReader
@@ -37,7 +38,6 @@ from claimctl.reservation.facts.workloads import (
     observe,
     orphaned_replica_sets_of,
 )
-from claimctl.reservation.kinds.rules import deciding
 from claimctl.reservation.users.blockers import PENDING_PODS_GIVE_WAY, blockers
 from claimctl.text import duration
 from claimctl.wire.claims import Reference

@@ -14,10 +14,10 @@ do not know. A run that is cut off leaves the guard, and the next run goes on fr
 
 from __future__ import annotations
 
+from claimctl.downgrade.expansion import left_ahead
 from claimctl.reservation.facts.decision import Blocker, WriteList
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import left_ahead
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.blockers import longest_binding_left
 from claimctl.text import counted, listed

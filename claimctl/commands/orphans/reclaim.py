@@ -286,14 +286,7 @@ class Reclaim:
         self, claim: ResourceClaim, patch: Mapping[str, Any], *, dry_run: bool = False
     ) -> ResourceClaim:
         meta = claim.metadata
-        return await self.client.merge_patch(
-            RESOURCECLAIMS,
-            meta.name,
-            patch,
-            meta.namespace,
-            resource_version=meta.resource_version,
-            dry_run=dry_run,
-        )
+        return await self.client.merge_patch(RESOURCECLAIMS, meta, patch, dry_run=dry_run)
 
     def _report(self, candidate: Candidate, what: str) -> None:
         self.report(f"{candidate.key}: {what}")

@@ -25,7 +25,7 @@ from claimctl.commands.timeline.shapes import (
 )
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import ManagedObjectMeta, reaches
 from claimctl.wire.reservations import ClaimReservation

@@ -42,7 +42,7 @@ from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
 from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
 from claimctl.kube.client import Client
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
 from claimctl.reschedule.run.avoiding import Avoiding
 from claimctl.reschedule.run.records import Records

@@ -17,7 +17,7 @@ from claimctl.controller.writer import finalizers_patch
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
-from claimctl.kube.parallel import in_parallel
+from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.wire.base import Object, to_plain
 from claimctl.wire.meta import ObjectMeta
@@ -95,10 +95,7 @@ class UninstallWriter:
         self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
 
     async def _patch(self, resource: Resource[Any], meta: ObjectMeta, patch: Object) -> None:
-        version = meta.resource_version
-        await self._client.merge_patch(
-            resource, meta.name, patch, meta.namespace, resource_version=version
-        )
+        await self._client.merge_patch(resource, meta, patch)
 
     def note(self, kind: str, namespace: str, name: str, what: str) -> None:
         """Remember and report that something was removed."""

@@ -76,23 +76,12 @@ class PodGroupReconciler:
                 case GuardGroup():
                     meta = write.group.metadata
                     patched = await self._client.merge_patch(
-                        PODGROUPS,
-                        meta.name,
-                        finalizers_patch(meta, FINALIZER, present=write.present),
-                        meta.namespace,
-                        resource_version=meta.resource_version,
+                        PODGROUPS, meta, finalizers_patch(meta, FINALIZER, present=write.present)
                     )
                     if write.present or not meta.deleting:
                         own_writes.wrote(PODGROUPS, patched.metadata)
                 case DropGroup():
-                    meta = write.group.metadata
-                    await self._client.delete(
-                        PODGROUPS,
-                        meta.name,
-                        meta.namespace,
-                        uid=meta.uid,
-                        resource_version=meta.resource_version,
-                    )
+                    await self._client.delete_as_read(PODGROUPS, write.group.metadata)
         except (AlreadyExists, Conflict, NotFound):
             return After(SOON)
         except Invalid as error:

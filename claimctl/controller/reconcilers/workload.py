@@ -140,13 +140,7 @@ class WorkloadReconciler:
         meta = reservation.metadata
         body: dict[str, Any] = merge_diff(to_plain(reservation.spec), to_plain(spec))
         try:
-            written = await self._client.merge_patch(
-                CLAIMRESERVATIONS,
-                meta.name,
-                {"spec": body},
-                meta.namespace,
-                resource_version=meta.resource_version,
-            )
+            written = await self._client.merge_patch(CLAIMRESERVATIONS, meta, {"spec": body})
         except (Conflict, NotFound):
             return False
         self._freshness.wrote(CLAIMRESERVATIONS, written.metadata)
@@ -155,13 +149,7 @@ class WorkloadReconciler:
     async def _delete(self, reservation: ClaimReservation) -> bool:
         meta = reservation.metadata
         try:
-            await self._client.delete(
-                CLAIMRESERVATIONS,
-                meta.name,
-                meta.namespace,
-                uid=meta.uid,
-                resource_version=meta.resource_version,
-            )
+            await self._client.delete_as_read(CLAIMRESERVATIONS, meta)
         except NotFound:
             return True
         except Conflict:

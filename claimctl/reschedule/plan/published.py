@@ -19,8 +19,8 @@ from claimctl.reschedule.shapes.devices import (
     SchedulingSlice,
     SchedulingSliceSpec,
 )
-from claimctl.wire.claims import DeviceTaint, NodeSelector
-from claimctl.wire.nodes import Node
+from claimctl.wire.claims import NodeSelector
+from claimctl.wire.nodes import Node, Taint
 from claimctl.wire.placement import BLOCKING_EFFECTS, selects
 
 DeviceId = tuple[str, str, str]
@@ -33,7 +33,7 @@ class PublishedOn:
 
     id: DeviceId
     described: Described
-    taints: tuple[DeviceTaint, ...]
+    taints: tuple[Taint, ...]
     """Those that keep claims away that do not tolerate them, also by a DeviceTaintRule."""
     simple: bool
     """Whether its use depends on nothing but itself: it shares no counters, serves one claim at a

@@ -16,8 +16,8 @@ import structlog
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
-from claimctl.kube.parallel import wait_any
 from claimctl.kube.retry import Backoff
+from claimctl.parallel import wait_any
 from claimctl.reschedule.plan.plan import Plan, Reallocation
 from claimctl.reschedule.plan.policy import UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground, Obstacle

@@ -18,8 +18,8 @@ import structlog
 from claimctl.kube.errors import KubeError
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
-from claimctl.kube.parallel import wait_any
 from claimctl.kube.supervisor import Tasks
+from claimctl.parallel import wait_any
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.policy import CriticalPods, UnplaceablePods
 from claimctl.reschedule.run import waking

@@ -12,7 +12,7 @@ from random import Random
 
 from claimctl.kube.client import Client
 from claimctl.kube.informer import Informer
-from claimctl.kube.parallel import wait_any
+from claimctl.parallel import wait_any
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock

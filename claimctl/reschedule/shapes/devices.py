@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from claimctl.reschedule.shapes.scheduling import Present
 from claimctl.wire import claims
-from claimctl.wire.base import EMPTY, Wire, null_is_empty
+from claimctl.wire.base import EMPTY, Present, Wire, null_is_empty
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.nodes import Toleration
+from claimctl.wire.nodes import Taint, Toleration
 
 
 class CelSelector(Wire, frozen=True, kw_only=True):
@@ -134,7 +133,7 @@ class RuledDevices(Wire, frozen=True, kw_only=True):
 class TaintRuleSpec(Wire, frozen=True, kw_only=True):
     device_selector: RuledDevices | None = None
     """None: no device."""
-    taint: claims.DeviceTaint = claims.DeviceTaint()
+    taint: Taint = Taint()
 
 
 class DeviceTaintRule(ObjectHeader, frozen=True, kw_only=True):

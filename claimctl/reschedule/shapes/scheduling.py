@@ -14,12 +14,12 @@ from datetime import datetime
 import msgspec
 
 from claimctl.wire import pods
-from claimctl.wire.base import EMPTY, Wire, null_is_empty
+from claimctl.wire.base import EMPTY, Present, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import Condition, ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
-from claimctl.wire.podgroups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
+from claimctl.wire.podgroups import PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.resources import PODS, read_as
 
 Quantity = str | int | float
@@ -102,14 +102,10 @@ class Container(Wire, frozen=True, kw_only=True):
     restart_policy: str | None = None
 
 
-class NamedVolumeClaim(pods.PersistentVolumeClaimSource, frozen=True, kw_only=True):
+class NamedVolumeClaim(Present, frozen=True, kw_only=True):
     """``claim_name`` is empty in an ephemeral volume: its claim is named POD-VOLUME."""
 
     claim_name: str = ""
-
-
-class Present(Wire, frozen=True, kw_only=True):
-    """A part that is present; claimctl does not need its fields."""
 
 
 class SchedulingVolume(pods.Volume, frozen=True, kw_only=True):
@@ -119,7 +115,7 @@ class SchedulingVolume(pods.Volume, frozen=True, kw_only=True):
     empty_dir: Present | None = None
 
 
-class NamedSchedulingGate(pods.PodSchedulingGate, frozen=True, kw_only=True):
+class NamedSchedulingGate(Present, frozen=True, kw_only=True):
     name: str = ""
 
 
@@ -246,7 +242,7 @@ class PersistentVolume(ObjectHeader, frozen=True, kw_only=True):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 
-class MeasuredGang(GangPolicy, frozen=True, kw_only=True):
+class MeasuredGang(Present, frozen=True, kw_only=True):
     min_count: int = 0
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
 
 import msgspec
 
@@ -16,7 +15,6 @@ from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.base import decode
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectMeta
-from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import (
     TOMBSTONE_GROUP,
     TOMBSTONE_RESOURCE,
@@ -98,16 +96,6 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
     return frozenset(uids)
 
 
-def last_write_of(claim: ResourceClaim, manager: str) -> datetime | None:
-    """When the field manager last added to or changed the claim's status, by managedFields."""
-    times = (
-        entry.time
-        for entry in claim.metadata.managed_fields
-        if entry.manager == manager and entry.subresource == "status" and entry.time is not None
-    )
-    return max(times, default=None)
-
-
 def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
     """UIDs of the pending pods that claimctl listed, by managedFields.
 
@@ -121,35 +109,6 @@ def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str
         entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
     }
     return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
-
-
-def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[str]:
-    """The same for a claim without claimctl's hold, where nobody takes these entries out.
-
-    Listing ahead never concerns a pod of a PodGroup, or an allocation that admits any pod. There
-    only a downgrade lists pending pods, and these entries have to stay.
-
-    Args:
-        pending: the pending pods by UID.
-    """
-    allocation = claim.status.allocation
-    if allocation is None or allocation.reserved_for_any_pod:
-        return frozenset()
-    alone = {uid for uid, pod in pending.items() if pod.spec.scheduling_group is None}
-    return listed_ahead(claim, alone)
-
-
-def uids_on_record(
-    claim: ResourceClaim, reservations: Iterable[ClaimReservation]
-) -> frozenset[str]:
-    """UIDs of the references that statuses of reservations record for this claim (by its UID)."""
-    return frozenset(
-        reservation.status.reserved_for.uid
-        for reservation in reservations
-        if reservation.status.reserved_for is not None
-        and reservation.metadata.namespace == claim.metadata.namespace
-        and reservation.status.claim_uid == claim.metadata.uid
-    )
 
 
 def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:

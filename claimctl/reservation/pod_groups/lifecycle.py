@@ -14,8 +14,8 @@ from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.users.withdrawal import leaves_to_group
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.podgroups import MAX_CLAIMS, PodGroup, PodGroupResourceClaim
-from claimctl.wire.pods import PodTemplateSpec
+from claimctl.wire.podgroups import MAX_CLAIMS, PodGroup
+from claimctl.wire.pods import PodResourceClaim, PodTemplateSpec
 from claimctl.wire.reservations import FINALIZER, NO_SIGNS_SECONDS
 
 
@@ -59,7 +59,7 @@ class GroupCase:
 @dataclass(frozen=True, slots=True)
 class MakeGroup:
     owners: tuple[OwnerReference, ...]
-    claims: tuple[PodGroupResourceClaim, ...]
+    claims: tuple[PodResourceClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,10 @@ def decide_group(case: GroupCase) -> GroupDecision:
     return GroupDecision(GuardGroup(group, present=False)) if over else NOTHING
 
 
-def shared_claims(asking: Iterable[Asking]) -> tuple[PodGroupResourceClaim, ...]:
+def shared_claims(asking: Iterable[Asking]) -> tuple[PodResourceClaim, ...]:
     """The reserved claims that the pod templates name, in order, at most ``MAX_CLAIMS``."""
     entries = {
-        (entry.name, entry.resource_claim_name): PodGroupResourceClaim(
+        (entry.name, entry.resource_claim_name): PodResourceClaim(
             name=entry.name, resource_claim_name=entry.resource_claim_name
         )
         for workload in asking

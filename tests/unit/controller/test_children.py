@@ -8,6 +8,7 @@ from claimctl.controller.caches.kinds import KindState
 from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
 from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import JOBS
 from tests.support.claim_server import Server
 
@@ -47,10 +48,8 @@ async def test_children_count_by_their_owners_and_the_rule_of_their_kind() -> No
         version = (await client.get(JOBS, name, "ml")).metadata.resource_version
         await client.merge_patch(
             JOBS,
-            name,
+            ObjectMeta(name=name, namespace="ml", resource_version=version),
             {"spec": {"suspend": True}},
-            "ml",
-            resource_version=version,
         )
     assert await left(client) == ()
 

@@ -18,6 +18,7 @@ from claimctl.kube.clock import LoopClock
 from claimctl.reservation.facts.snapshot import Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.kinds.rules import Rule
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import server
@@ -189,10 +190,10 @@ async def test_replica_sets_of_a_deployment_that_is_gone_are_known_by(recorded: 
     claim = made.admin.get("resourceclaims", NAMESPACE, CLAIM)
     await made.client.merge_patch(
         RESOURCECLAIMS,
-        CLAIM,
+        ObjectMeta(
+            name=CLAIM, namespace=NAMESPACE, resource_version=claim["metadata"]["resourceVersion"]
+        ),
         {"status": {"reservedFor": [*claim["status"]["reservedFor"], hold]}},
-        NAMESPACE,
-        resource_version=claim["metadata"]["resourceVersion"],
         subresource="status",
     )
     if recorded:

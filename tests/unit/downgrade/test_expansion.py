@@ -16,8 +16,9 @@ from claimctl.downgrade.expansion import (
     ExpansionRefused,
     Unchanged,
     expand,
+    uids_on_record,
 )
-from claimctl.reservation.facts.references import LIMIT, tombstone, uids_on_record
+from claimctl.reservation.facts.references import LIMIT, tombstone
 from claimctl.wire.claims import (
     AllocationResult,
     Reference,

@@ -206,9 +206,8 @@ async def advance(client: Client, phase: str, done: int) -> None:
     (plan,) = (await client.list(DOWNGRADEPLANS)).items
     await client.merge_patch(
         DOWNGRADEPLANS,
-        plan.metadata.name,
+        plan.metadata,
         {"status": {"phase": phase, "total": 2, "done": done, "observedGeneration": 1}},
-        resource_version=plan.metadata.resource_version,
         subresource="status",
     )
 

@@ -21,6 +21,7 @@ from claimctl.kube.errors import ServerError
 from claimctl.reservation.facts.references import uids_written_by
 from claimctl.wire.base import to_plain
 from claimctl.wire.claims import Reference
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 from claimctl.wire.resources import RESOURCECLAIMS
 from claimctl.wire.seams import Response, Transport
@@ -484,10 +485,8 @@ async def test_what_claimctl_listed_itself_needs_no_reservation_to_be_replaced()
         version = claim.metadata.resource_version
         await server.client.merge_patch(
             RESOURCECLAIMS,
-            "slice",
+            ObjectMeta(name="slice", namespace=NAMESPACE, resource_version=version),
             body,
-            NAMESPACE,
-            resource_version=version,
             subresource="status",
         )
     claim = await server.client.get(RESOURCECLAIMS, "slice", NAMESPACE)

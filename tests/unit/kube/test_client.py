@@ -57,7 +57,10 @@ def ask(
 def patch(client: Client) -> Awaitable[ResourceClaim]:
     change = {"metadata": {"labels": {"a": "b"}}, "status": {"allocation": None}}
     return client.merge_patch(
-        RESOURCECLAIMS, "c", change, "ns", resource_version="7", subresource="status"
+        RESOURCECLAIMS,
+        ObjectMeta(name="c", namespace="ns", resource_version="7"),
+        change,
+        subresource="status",
     )
 
 
@@ -135,7 +138,7 @@ def test_a_patch_carries_the_version_it_was_decided_on() -> None:
 def test_a_patch_without_a_version_is_never_sent() -> None:
     server = WireServer()
     with pytest.raises(errors.BadRequest, match="needs a resourceVersion"):
-        ask(server, lambda c: c.merge_patch(NODES, "n", {}, resource_version=""))
+        ask(server, lambda c: c.merge_patch(NODES, ObjectMeta(name="n", resource_version=""), {}))
     assert server.lines == []
 
 

@@ -24,6 +24,7 @@ from claimctl.kube.informer import Change, Informer
 from claimctl.kube.leases import LeaderElection, LeaderElectionSettings
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.coordination import ObjectReference
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import EVENTS, LEASES, RESOURCECLAIMS
 
 T = TypeVar("T")
@@ -61,10 +62,14 @@ async def test_an_object_is_created_read_listed_changed_and_deleted(server: Serv
         await client.create(RESOURCECLAIMS, {"metadata": {"name": "c"}}, "ns")
     version = made.metadata.resource_version
     patch = {"metadata": {"labels": {"a": "b"}}}
-    changed = await client.merge_patch(RESOURCECLAIMS, "c", patch, "ns", resource_version=version)
+    changed = await client.merge_patch(
+        RESOURCECLAIMS, ObjectMeta(name="c", namespace="ns", resource_version=version), patch
+    )
     assert changed.metadata.labels == {"a": "b"}
     with pytest.raises(Conflict):
-        await client.merge_patch(RESOURCECLAIMS, "c", patch, "ns", resource_version=version)
+        await client.merge_patch(
+            RESOURCECLAIMS, ObjectMeta(name="c", namespace="ns", resource_version=version), patch
+        )
     assert await client.get(RESOURCECLAIMS, "c", "ns") == changed
     found = await client.list(RESOURCECLAIMS, label_selector="a=b")
     assert [item.metadata.uid for item in found.items] == [changed.metadata.uid]

@@ -18,8 +18,7 @@ import aiohttp
 import pytest
 from aiohttp import client_exceptions, http_exceptions, web
 
-from claimctl.kube.auth import Credentials, StaticAuth
-from claimctl.kube.connection import Connection
+from claimctl.kube.connection import Connection, Credentials, StaticAuth
 from claimctl.kube.errors import (
     BadAnswer,
     ConfigError,

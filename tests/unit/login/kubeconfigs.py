@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from claimctl.kube.auth import Credentials
-from claimctl.kube.connection import Connection
+from claimctl.kube.connection import Connection, Credentials
 from claimctl.kube.errors import ConfigError
 from claimctl.login.connect import load_connection
 

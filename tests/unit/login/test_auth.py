@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.auth import Credentials, TokenFileAuth
-from claimctl.kube.connection import Connection
+from claimctl.kube.connection import Connection, Credentials
 from claimctl.kube.errors import ConfigError
 from claimctl.login.connect import load_connection
+from claimctl.login.in_cluster import TokenFileAuth
 from claimctl.login.plugins import FetchedAuth
 from tests.support.builders import NOW
 from tests.unit.login.kubeconfigs import credentials, document, encoded, write

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claimctl.kube import connection
-from claimctl.kube.auth import Credentials
+from claimctl.kube.connection import Credentials
+from claimctl.login import in_cluster
 from claimctl.login.connect import load_connection
 from tests.support import pems
 from tests.unit.login.kubeconfigs import credentials, document, encoded, problem, write
@@ -83,8 +83,8 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "ca.crt", pems.AUTHORITY)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(connection, "_TOKEN_FILE", str(token))
-    monkeypatch.setattr(connection, "_AUTHORITY_FILE", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(in_cluster, "_TOKEN_FILE", str(token))
+    monkeypatch.setattr(in_cluster, "_AUTHORITY_FILE", str(tmp_path / "ca.crt"))
     return token
 
 
@@ -125,7 +125,7 @@ def test_a_pod_knows_its_namespace(
     file = pod.with_name("namespace")
     if content is not None:
         file.write_text(content)
-    monkeypatch.setattr(connection, "_NAMESPACE_FILE", str(file))
+    monkeypatch.setattr(in_cluster, "_NAMESPACE_FILE", str(file))
     assert load_connection().namespace == namespace
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from claimctl.commands.claims.group_troubles import taken_away, waiting_for_group
 from claimctl.commands.claims.pod_explanation import explain_pod
-from claimctl.wire.pods import PodWorkloadReference
+from claimctl.wire.base import Present
 from claimctl.wire.resources import PODGROUPS
 from tests.support.builders import pending, running
 from tests.support.claim_server import NAMESPACE, Server
@@ -35,7 +35,7 @@ def test_why_a_pod_of_a_group_waits(group: str, note: str, gone: bool, reasons: 
 
 def test_a_gang_of_1_35_is_a_group_too() -> None:
     pod = pending("a")
-    gang = replace(pod, spec=replace(pod.spec, workload_ref=PodWorkloadReference()))
+    gang = replace(pod, spec=replace(pod.spec, workload_ref=Present()))
     ((reason, text),) = waiting_for_group(gang, [BLOCKED], gone=False)
     assert (reason, "#137617" in text) == ("GangSharesClaim", True)
 

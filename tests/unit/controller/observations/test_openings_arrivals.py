@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from claimctl.controller.observations.openings import PodArrivals
 from claimctl.kube.informer import Change
-from claimctl.wire.pods import Pod, PodSchedulingGate
+from claimctl.wire.base import Present
+from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
 from tests.support.builders import NAMESPACE, pending, running
 from tests.support.hand_clock import HandClock
@@ -39,7 +40,7 @@ class Watch:
 
 
 def gated(pod: Pod) -> Pod:
-    return replace(pod, spec=replace(pod.spec, scheduling_gates=(PodSchedulingGate(),)))
+    return replace(pod, spec=replace(pod.spec, scheduling_gates=(Present(),)))
 
 
 def test_a_pod_arrives_with_its_first_watch_event() -> None:

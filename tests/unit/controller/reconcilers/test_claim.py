@@ -27,6 +27,7 @@ from claimctl.kube.errors import Invalid, NotFound
 from claimctl.kube.events import EventRecorder
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.telemetry.face import Metric
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.reservations import FINALIZER, ForceDeletedPod
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 from claimctl.wire.seams import Query, Response, Transport
@@ -278,10 +279,12 @@ async def test_a_claim_that_another_controller_holds_for_a_reservation_not_seen_
         hold = {"apiGroup": "apps", "resource": "deployments", "name": "eval", "uid": uid}
         await bench.server.client.merge_patch(
             RESOURCECLAIMS,
-            CLAIM,
+            ObjectMeta(
+                name=CLAIM,
+                namespace=NAMESPACE,
+                resource_version=claim["metadata"]["resourceVersion"],
+            ),
             {"status": {"reservedFor": [*claim["status"]["reservedFor"], hold]}},
-            NAMESPACE,
-            resource_version=claim["metadata"]["resourceVersion"],
             subresource="status",
         )
         await asyncio.sleep(400)

@@ -13,12 +13,11 @@ from claimctl.reservation.facts.pods import (
     unschedulable_since,
     vanishes_as_ghost,
 )
+from claimctl.wire.base import Present
 from claimctl.wire.meta import Condition
 from claimctl.wire.pods import (
-    ContainerRunning,
     ContainerState,
     ContainerStatus,
-    ContainerTerminated,
     Pod,
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
@@ -29,8 +28,8 @@ from claimctl.wire.pods import (
 from tests.support.builders import after, finished, pending, pod, running
 
 WAITING = ContainerState()
-RUNNING = ContainerState(running=ContainerRunning())
-ENDED = ContainerState(terminated=ContainerTerminated())
+RUNNING = ContainerState(running=Present())
+ENDED = ContainerState(terminated=Present())
 
 
 def swept(

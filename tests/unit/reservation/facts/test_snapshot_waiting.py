@@ -13,14 +13,13 @@ from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import (
     Device,
-    DeviceTaint,
     ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,
 )
 from claimctl.wire.meta import Condition
-from claimctl.wire.nodes import Toleration
+from claimctl.wire.nodes import Taint, Toleration
 from claimctl.wire.pods import Pod
 from claimctl.wire.reservations import ClaimReservationStatus
 from tests.support.builders import (
@@ -68,7 +67,7 @@ def test_pods_are_stuck_only_while_unschedulable_and_no_pod_uses_the_claim() -> 
     assert since(stuck("a", nominated="node-0")) is None
 
 
-def pool(*taints: DeviceTaint, device: str = "gpu-0", name: str = "node-0") -> ResourceSlice:
+def pool(*taints: Taint, device: str = "gpu-0", name: str = "node-0") -> ResourceSlice:
     return ResourceSlice(
         spec=ResourceSliceSpec(
             driver="gpu.example.com",
@@ -78,7 +77,7 @@ def pool(*taints: DeviceTaint, device: str = "gpu-0", name: str = "node-0") -> R
     )
 
 
-BROKEN, SOFT = DeviceTaint(key="broken", effect="NoExecute"), DeviceTaint(effect="NoSchedule")
+BROKEN, SOFT = Taint(key="broken", effect="NoExecute"), Taint(effect="NoSchedule")
 
 
 @pytest.mark.parametrize(

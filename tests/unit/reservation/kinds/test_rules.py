@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claimctl.reservation.kinds.rules import (
-    Rule,
-    Verdict,
-    deciding,
-    judge,
-    problems_of,
-    rule_of,
-)
+from claimctl.reservation.kinds.rules import Rule, Verdict, judge, problems_of, rule_of
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workload_kinds import ChildKind, WorkloadKind, WorkloadKindSpec
 
@@ -126,23 +119,3 @@ def test_a_rule_that_is_wrong_names_its_field(
 def test_a_rule_that_is_right() -> None:
     right = kind(idle="self.spec.suspend", ended="self.status.phase == 'Done'", pods="self.spec.n")
     assert list(problems_of(right)) == []
-
-
-@pytest.mark.parametrize(
-    ("verdict", "answers"),
-    [
-        (Verdict(idle=False, ended=True), {"ended": True}),
-        (Verdict(idle=None, ended=True), {"ended": True}),
-        (Verdict(idle=True, ended=False), {"idle": True}),
-        (Verdict(idle=True, ended=None), {"ended": None}),
-        (Verdict(idle=None, ended=None), {"ended": None, "idle": None}),
-        (Verdict(idle=False, ended=False), {"ended": False, "idle": False}),
-    ],
-)
-def test_the_expressions_that_decided(verdict: Verdict, answers: dict[str, bool | None]) -> None:
-    rule = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
-    assert {answer.field: answer.says for answer in deciding(rule, verdict)} == answers
-
-
-def test_an_expression_that_is_not_there_decides_nothing() -> None:
-    assert deciding(Rule("x.io", "Thing", "things"), Verdict()) == ()

@@ -24,7 +24,6 @@ from claimctl.reservation.pod_groups.lifecycle import (
     MakeGroup,
 )
 from claimctl.wire.meta import Condition, ObjectMeta, OwnerReference
-from claimctl.wire.podgroups import PodGroupResourceClaim
 from claimctl.wire.pods import (
     Pod,
     PodResourceClaim,
@@ -132,7 +131,7 @@ def seen(**facts: Any) -> GroupSnapshot:
     return replace(ended, **facts)
 
 
-MADE = MakeGroup((OWNER,), (PodGroupResourceClaim(name="c", resource_claim_name=CLAIM),))
+MADE = MakeGroup((OWNER,), (PodResourceClaim(name="c", resource_claim_name=CLAIM),))
 GROUPS: dict[str, Any] = {"group": None, "owners": (), "claims": ()}
 """No group of that name."""
 REPLICAS = ReplicaSet(metadata=ObjectMeta(name="left"), spec=ScalableSpec(template=TEMPLATE))

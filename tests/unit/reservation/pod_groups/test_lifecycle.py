@@ -23,7 +23,7 @@ from claimctl.reservation.pod_groups.lifecycle import (
     shared_claims,
 )
 from claimctl.wire.meta import OwnerReference
-from claimctl.wire.podgroups import PodGroup, PodGroupResourceClaim
+from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.pods import PodResourceClaim, PodSpec, PodTemplateSpec
 from claimctl.wire.reservations import ForceDeletedPod
 from tests.support.builders import (
@@ -49,8 +49,8 @@ def asking(*reserved: str, names: tuple[str, ...] = ("slice",)) -> Asking:
     )
 
 
-def entry(name: str) -> PodGroupResourceClaim:
-    return PodGroupResourceClaim(name=f"c-{name}", resource_claim_name=name)
+def entry(name: str) -> PodResourceClaim:
+    return PodResourceClaim(name=f"c-{name}", resource_claim_name=name)
 
 
 OURS = pod_group(made_by_claimctl=True, finalizers=GUARD, owner=OWNER)

@@ -24,9 +24,10 @@ from claimctl.reservation.reserved_for.listing_ahead import (
     entries_to_give_up,
     pods_to_list,
 )
+from claimctl.wire.base import Present
 from claimctl.wire.claims import Reference
 from claimctl.wire.podgroups import PodGroup
-from claimctl.wire.pods import Pod, PodSchedulingGate, PodWorkloadReference
+from claimctl.wire.pods import Pod
 from tests.support.builders import (
     NOW,
     after,
@@ -293,8 +294,8 @@ def test_a_pod_that_is_not_simple_is_not_listed(made: Pod) -> None:
 
 def test_a_gated_pod_and_a_pod_of_a_gang_are_not_listed() -> None:
     gated, ganged = new("b", "c")
-    gated = replace(gated, spec=replace(gated.spec, scheduling_gates=(PodSchedulingGate(),)))
-    ganged = replace(ganged, spec=replace(ganged.spec, workload_ref=PodWorkloadReference()))
+    gated = replace(gated, spec=replace(gated.spec, scheduling_gates=(Present(),)))
+    ganged = replace(ganged, spec=replace(ganged.spec, workload_ref=Present()))
     on = stage(WORKLOAD)
     on.come(gated, ganged)
     assert lists(on) == []

@@ -22,9 +22,9 @@ from claimctl.reservation.users.blockers import (
     entries_to_take_out,
     users,
 )
-from claimctl.wire.base import encode
+from claimctl.wire.base import Present, encode
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec, PodWorkloadReference
+from claimctl.wire.pods import Pod, PodResourceClaim, PodSpec
 from tests.support.builders import (
     CLAIM,
     NAMESPACE,
@@ -261,7 +261,7 @@ def test_pods_that_may_wait_for_their_gang_take_longer() -> None:
     assert seconds(pod, PODGROUP, groups=(pod_group("other", gang=True), basic)) == 60
     for groups in ((gang,), (pod_group("other"),), ()):
         assert seconds(pod, PODGROUP, groups=groups) == 600
-    of_a_workload = replace(pod, spec=PodSpec(workload_ref=PodWorkloadReference()))
+    of_a_workload = replace(pod, spec=PodSpec(workload_ref=Present()))
     assert seconds(of_a_workload) == 600
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from claimctl.kube.parallel import in_parallel, wait_any
+from claimctl.parallel import in_parallel, wait_any
 
 
 async def test_at_most_limit_items_run_at_a_time_and_all_run() -> None:

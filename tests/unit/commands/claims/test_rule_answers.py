@@ -1,0 +1,28 @@
+"""Which expressions of a rule decided about a workload."""
+
+from __future__ import annotations
+
+import pytest
+
+from claimctl.commands.claims.rule_answers import deciding
+from claimctl.reservation.kinds.rules import Rule, Verdict
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answers"),
+    [
+        (Verdict(idle=False, ended=True), {"ended": True}),
+        (Verdict(idle=None, ended=True), {"ended": True}),
+        (Verdict(idle=True, ended=False), {"idle": True}),
+        (Verdict(idle=True, ended=None), {"ended": None}),
+        (Verdict(idle=None, ended=None), {"ended": None, "idle": None}),
+        (Verdict(idle=False, ended=False), {"ended": False, "idle": False}),
+    ],
+)
+def test_the_expressions_that_decided(verdict: Verdict, answers: dict[str, bool | None]) -> None:
+    rule = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
+    assert {answer.field: answer.says for answer in deciding(rule, verdict)} == answers
+
+
+def test_an_expression_that_is_not_there_decides_nothing() -> None:
+    assert deciding(Rule("x.io", "Thing", "things"), Verdict()) == ()
