@@ -5,14 +5,13 @@ The wheel carries them in ``share/man/man1``.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from claimctl import __version__
 from claimctl.cli.access import connection_flags
-from claimctl.cli.main import build, load
+from claimctl.cli.main import build, examples_of, load
 from claimctl.cli.registry import COMMANDS, Command, Group
 
 FOLDER = Path("man")
@@ -65,7 +64,7 @@ def _command(entry: Command) -> str:
     context = command.make_context(f"claimctl {entry.name}", [], resilient_parsing=True)
     usage = " ".join(_escaped(each) for each in command.collect_usage_pieces(context))
     paragraphs = [_text(each) for each in command.help.split("\n\n")]
-    examples = importlib.import_module(entry.module).EXAMPLES
+    examples = examples_of(entry)
     parts = [
         *_head(entry.page, entry.help.rstrip(".")),
         *_section("SYNOPSIS", f".B claimctl {_escaped(entry.name)}\n{usage}"),

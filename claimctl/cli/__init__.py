@@ -2,10 +2,10 @@
 
 How to write a command:
 
-* A feature has a folder in ``claimctl.commands``. Its file ``<name>.py`` (dashes of the name become
-  underscores) has one public function ``command(...) -> int`` with typer annotations. Its docstring
-  is the help of the command. It returns the exit code (``claimctl.cli.errors.ExitCode``).
-* ``claimctl.cli.registry`` has the name, the folder and one line of help. A command's file is
+* A feature has a folder in ``claimctl.commands``. One of its files has a function for the command,
+  with typer annotations. Its docstring is the help of the command. It returns the exit code
+  (``claimctl.cli.errors.ExitCode``). ``EXAMPLES`` has lines for the help of all these functions.
+* ``claimctl.cli.registry`` has the name, the function and one line of help. A command's file is
   imported only when the command is called, so that ``claimctl --help`` stays quick. Imports of
   aiohttp, pydantic, kubernetes, rich, and of modules that import these, belong inside functions.
 * ``claimctl.cli.options`` has the options that several commands share.

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -70,24 +69,24 @@ def _family(word: str) -> Any:
 
 
 def load(entry: Command) -> Any:
-    """Import a command's module and turn its function ``command`` into a click command."""
+    """Import a command's module and turn its function into a click command."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    module = importlib.import_module(entry.module)
-    single.command(entry.name, context_settings=SETTINGS)(module.command)
+    function = getattr(importlib.import_module(entry.module), entry.function)
+    single.command(entry.name, context_settings=SETTINGS)(function)
     command: Any = typer.main.get_command(single)
-    command.epilog = _epilog(module, command)
+    examples = "\n".join(f"  {line}" for line in examples_of(entry))
+    connects = any(flag.name == "kubeconfig" and flag.hidden for flag in command.params)
+    hint = "\n\nConnection flags, as in kubectl: see `claimctl --help`." if connects else ""
+    command.epilog = f"\b\nExamples:\n{examples}{hint}"
     return command
 
 
-def _epilog(module: ModuleType, command: Any) -> str:
-    """The end of a command's help: its examples, and where the connection flags are listed."""
-    examples = "\n".join(f"  {line}" for line in getattr(module, "EXAMPLES", ()))
-    connects = any(flag.name == "kubeconfig" and flag.hidden for flag in command.params)
-    parts = (
-        f"\b\nExamples:\n{examples}" if examples else "",
-        "Connection flags, as in kubectl: see `claimctl --help`." if connects else "",
+def examples_of(entry: Command) -> tuple[str, ...]:
+    """The examples of a command, from those of all commands of its module."""
+    lines = importlib.import_module(entry.module).EXAMPLES
+    return tuple(
+        line for line in lines if entry_of(line.partition("claimctl ")[2].split()) is entry
     )
-    return "\n\n".join(filter(None, parts))
 
 
 def _placeholder() -> None:

@@ -22,12 +22,13 @@ class Command:
 
     Attributes:
         name: its words: ``get``, or ``uninstall verify``.
-        module: the module that has the function ``command``.
+        module: the module that has the function ``function``, which is the command.
     """
 
     name: str
     help: str
     module: str
+    function: str
     group: Group
 
     @property
@@ -46,12 +47,12 @@ _TABLE = {
     Group.LOOK: {
         "get": ("claims.get", "List claims, their state and their holders."),
         "explain": ("claims.explain", "Show who holds a claim and why."),
-        "timeline": ("timeline.timeline", "Show who held a claim's devices when."),
-        "tree": ("tree.tree", "Show how workloads, pods, claims and devices connect."),
-        "doctor": ("doctor.doctor", "Check the cluster and the installation."),
-        "doctor orphans": ("orphans.orphans", "Find and free claims that nothing else will free."),
-        "doctor report": ("doctor.report", "Write a bundle for a bug report, without secrets."),
-        "doctor version": ("doctor.version", "Print the versions of client and cluster."),
+        "timeline": ("timeline", "Show who held a claim's devices when."),
+        "tree": ("tree", "Show how workloads, pods, claims and devices connect."),
+        "doctor": ("doctor:doctor", "Check the cluster and the installation."),
+        "doctor orphans": ("orphans", "Find and free claims that nothing else will free."),
+        "doctor report": ("doctor:report", "Write a bundle for a bug report, without secrets."),
+        "doctor version": ("doctor:version", "Print the versions of client and cluster."),
     },
     Group.ACT: {
         "reserve": ("claims.reserve", "Reserve a workload's claims for it."),
@@ -62,36 +63,33 @@ _TABLE = {
         ),
     },
     Group.OPERATE: {
-        "install": ("install.install", "Install claimctl in the cluster, or print its manifests."),
+        "install": ("install", "Install claimctl in the cluster, or print its manifests."),
         "install completion": ("claimctl.cli.completion", "Print a shell's completion script."),
-        "uninstall prepare": ("uninstall.prepare", "Remove what would block anything; pods go on."),
-        "uninstall verify": ("uninstall.verify", "Show what is left of claimctl; write nothing."),
-        "uninstall run": (
-            "uninstall.uninstall_run",
-            "Prepare, stop the controller, delete claimctl.",
-        ),
+        "uninstall prepare": ("uninstall:prepare", "Remove what would block anything; pods go on."),
+        "uninstall verify": ("uninstall:verify", "Show what is left of claimctl; write nothing."),
+        "uninstall run": ("uninstall:run", "Prepare, stop the controller, delete claimctl."),
         "upgrade prepare": (
-            "downgrade.upgrade_prepare",
+            "downgrade:upgrade_prepare",
             "Take PodGroups out of the way of an upgrade.",
         ),
         "upgrade status": (
-            "downgrade.upgrade_status",
+            "downgrade:upgrade_status",
             "Show the next step of an upgrade, and what blocks it.",
         ),
-        "upgrade restore": ("downgrade.upgrade_restore", "Let PodGroups return after an upgrade."),
+        "upgrade restore": ("downgrade:upgrade_restore", "Let PodGroups return after an upgrade."),
         "downgrade-prepare": (
-            "downgrade.downgrade_prepare",
+            "downgrade:downgrade_prepare",
             "Replace workload references by pod references.",
         ),
         "downgrade-status": (
-            "downgrade.downgrade_status",
+            "downgrade:downgrade_status",
             "Show the next step of a downgrade, and what blocks it.",
         ),
         "downgrade-restore": (
-            "downgrade.downgrade_restore",
+            "downgrade:downgrade_restore",
             "Let replaced workload references return.",
         ),
-        "controller": ("controller.controller", "Run the controller."),
+        "controller": ("controller", "Run the controller."),
     },
     Group.TRY: {
         "demo": ("claimctl_demo.commands.demo", "Show the whole story on an embedded cluster."),
@@ -101,17 +99,20 @@ _TABLE = {
         ),
     },
 }
-"""By group and name: the module, in ``claimctl.commands`` if it names no package, and the help."""
+"""By group and name: where the command is, and the help. ``doctor:report`` is the function
+``report`` in ``claimctl.commands.doctor.doctor``; without a colon the function is ``command``."""
 
 
-def _module(path: str) -> str:
-    return path if path.startswith("claimctl") else f"claimctl.commands.{path}"
+def _command(group: Group, name: str, place: str, help_: str) -> Command:
+    module, _, function = place.partition(":")
+    if not module.startswith("claimctl"):
+        folder, _, file = module.partition(".")
+        module = f"claimctl.commands.{folder}.{file or folder}"
+    return Command(name, help_, module, function or "command", group)
 
 
 COMMANDS = tuple(
-    Command(name, help_, _module(path), group)
-    for group, rows in _TABLE.items()
-    for name, (path, help_) in rows.items()
+    _command(group, name, *row) for group, rows in _TABLE.items() for name, row in rows.items()
 )
 BY_NAME = {command.name: command for command in COMMANDS}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
+from claimctl.cli.main import examples_of
 from claimctl.cli.registry import COMMANDS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
@@ -86,7 +86,7 @@ def examples() -> list[str]:
         line
         for entry in sorted(ordered, key=lambda entry: entry.name.startswith("uninstall"))
         if entry.name not in NOT_RUN
-        for line in importlib.import_module(entry.module).EXAMPLES
+        for line in examples_of(entry)
         if line not in NOT_PLAYED
     ]
 

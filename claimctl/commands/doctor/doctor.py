@@ -1,7 +1,9 @@
-"""``claimctl doctor``: checks the cluster and the installation, as far as the user may."""
+"""``claimctl doctor``, ``doctor report`` and ``doctor version``."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,17 +11,22 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import FactsOption, Output
-from claimctl.cli.options import NamespaceOption
+from claimctl.cli.options import AllNamespacesOption, NamespaceOption, named, place_of, switch
 
 EXAMPLES = (
     "claimctl doctor",
     "claimctl doctor -n ml                   # with the rights of one namespace",
     "claimctl doctor -o json",
+    "claimctl doctor report -n ml",
+    "claimctl doctor report -A --file report.zip",
+    "claimctl doctor version",
+    "claimctl doctor version --client",
+    "claimctl doctor version -o json",
 )
 
 
 @connecting
-def command(
+def doctor(
     dialect: Annotated[
         str,
         typer.Option(
@@ -43,3 +50,46 @@ def command(
     from claimctl.commands.doctor.doctor_work import check
 
     return check(access, dialect, namespace, output)
+
+
+@connecting
+def report(
+    namespace: NamespaceOption = None,
+    all_namespaces: AllNamespacesOption = False,
+    file: Annotated[
+        Path | None,
+        named("--file -f FILE", "The bundle to write, a new file.", "claimctl-report-TIME.zip"),
+    ] = None,
+    access: Access = DEFAULT,
+) -> int:
+    """Write a bundle for a bug report: objects, explanations, checks, versions, and logs.
+
+    It has no Secrets and no ConfigMaps, and of pods no commands, arguments, environment variables
+    and volumes. The parameters of drivers are hidden. Look through it before you send it.
+    """
+    place = place_of(namespace, all_namespaces=all_namespaces)
+    file = file or Path(f"claimctl-report-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip")
+    if file.exists():
+        raise UsageError(f"--file: {file} exists; name another one")
+    if not file.absolute().parent.is_dir():
+        raise UsageError(f"--file: there is no directory {file.absolute().parent}")
+
+    from claimctl.cli.session import in_session
+    from claimctl.commands.doctor.report_work import report
+
+    return in_session(access, report, place, file)
+
+
+@connecting
+def version(
+    client: Annotated[bool, switch("--client", "Ask no cluster.")] = False,
+    output: FactsOption = Output.TABLE,
+    access: Access = DEFAULT,
+) -> int:
+    """Print the versions of claimctl, of the controller, the CRDs and Kubernetes.
+
+    Without a kubeconfig only the client's version is printed.
+    """
+    from claimctl.commands.doctor.version_work import print_versions
+
+    return print_versions(access, output, ask_cluster=not client)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 
 import pytest
 
-from claimctl.cli.main import load, run
+from claimctl.cli.main import examples_of, load, run
 from claimctl.cli.registry import BY_NAME, COMMANDS, entry_of
 
-LINES = [
-    (entry.name, line)
-    for entry in COMMANDS
-    for line in importlib.import_module(entry.module).EXAMPLES
-]
+LINES = [(entry.name, line) for entry in COMMANDS for line in examples_of(entry)]
 
 
 def command_lines(example: str) -> list[list[str]]:
@@ -28,7 +23,7 @@ def command_lines(example: str) -> list[list[str]]:
 def test_every_command_has_examples_and_its_help_shows_them(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    examples = importlib.import_module(BY_NAME[name].module).EXAMPLES
+    examples = examples_of(BY_NAME[name])
     assert 2 <= len(examples) <= 6
     assert all(f"claimctl {name}" in each for each in examples)
     assert all(len(each) <= 100 for each in examples)
