@@ -216,9 +216,7 @@ def _todo(step: DowngradeStep, look: Look, waiting: Collection[ClaimStanding]) -
     blocked = sum(standing.standing is Standing.BLOCKED for standing in waiting)
     match step:
         case DowngradeStep.PREPARE:
-            text = f"run `{command}`"
-            if blocked:
-                return f"solve the blocked claims, then {text}", command
+            text = f"{'solve the blocked claims, then ' if blocked else ''}run `{command}`"
             if look.plan is None and look.served is False and not look.used:
                 return f"nothing{_NO_USE}, and it is off; to end the holds too, {text}", ""
             return text, command

@@ -209,8 +209,9 @@ def test_what_to_do_names_the_command_with_the_scope_of_the_plan() -> None:
     assert blocked.todo == f"solve the blocked claims, then run `{report.command}`"
 
 
-def test_without_the_feature_nothing_has_to_be_prepared() -> None:
-    report = judge(look(TO_PREPARE, **HOLD))
+@pytest.mark.parametrize("held", [TO_PREPARE, BLOCKED], ids=["with pods", "idle"])
+def test_without_the_feature_nothing_has_to_be_prepared(held: ClaimStanding) -> None:
+    report = judge(look(held, **HOLD))
     assert report.todo.startswith("nothing: no claim depends on the feature, and it is off")
     assert report.command == ""
 
