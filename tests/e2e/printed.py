@@ -12,8 +12,8 @@ import claimctl
 from claimctl.cli.registry import BY_NAME
 
 ROOT = Path(claimctl.__file__).parent
-SPEAKERS = ("reservation", "controller", "commands/claims")
-"""Where the words of conditions, Events and ``explain`` are."""
+SPEAKERS = ("reservation", "controller", "commands/claims", "commands/doctor", "commands/orphans")
+"""Where the words of conditions, Events, ``explain`` and ``doctor`` are."""
 _NAMES = "|".join(sorted({name.split()[0] for name in BY_NAME}, key=len, reverse=True))
 _COMMAND = re.compile(rf"\b(?:claimctl (?:{_NAMES})\b|kubectl (?:-n|[a-z{{]))[^`()\n;]*")
 _ARGUMENT = re.compile(r"\{\}|\b[A-Z]{2,}\b")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
+from claimctl.reschedule.plan.own_taints import AVOID_TAINT, TAINT_VALUE_PREFIX
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import DEPLOYMENT, JOB, POD, RESERVATION, Workload
@@ -158,11 +160,17 @@ async def _without_claim(_: Cluster, acts: Acts) -> None:
     )
 
 
-def _is_silent(served: Cluster, name: str) -> bool:
-    """Whether kube-controller-manager says that the node is not ready."""
+def _node(served: Cluster, name: str) -> dict[str, Any]:
+    """The node as it is now."""
     nodes = (each for each in served.embedded.history() if each.plural == "nodes")
     *_, last = (each.object() for each in nodes if each.name == name)
-    ready = [each for each in last["status"]["conditions"] if each["type"] == "Ready"]
+    return last
+
+
+def _is_silent(served: Cluster, name: str) -> bool:
+    """Whether kube-controller-manager says that the node is not ready."""
+    conditions = _node(served, name)["status"]["conditions"]
+    ready = [each for each in conditions if each["type"] == "Ready"]
     return any(each["status"] != "True" for each in ready)
 
 
@@ -194,6 +202,17 @@ async def _without_workload(_: Cluster, acts: Acts) -> None:
     await acts.stage.until(
         lambda: any(each.status.conditions for each in made.values()), "it has a status"
     )
+
+
+async def _tainted(served: Cluster, _: Acts) -> None:
+    taint = {"key": AVOID_TAINT, "value": f"{TAINT_VALUE_PREFIX}u", "effect": "PreferNoSchedule"}
+    served.embedded.admin.patch("nodes", "", "node-0", {"spec": {"taints": [taint]}})
+
+
+async def _grouped(_: Cluster, acts: Acts) -> None:
+    await acts.create(replace(TRAIN, group="train"))
+    await acts.runs(TRAIN)
+    await acts.recorded(TRAIN)
 
 
 async def _single(acts: Acts) -> None:
@@ -342,6 +361,28 @@ STATES = (
         _is_free,
     ),
     State(
+        "the same reservation as doctor says it",
+        _without_workload,
+        "claimctl doctor -n ml",
+        ("claimctl explain crsv/slice -n ml", "kubectl -n ml get deployment"),
+        _is_free,
+    ),
+    State(
+        "a taint that a run of reschedule left behind",
+        _tainted,
+        "claimctl doctor",
+        ("claimctl reschedule --release-taints",),
+        lambda served, _: not _node(served, "node-0")["spec"].get("taints"),
+    ),
+    State(
+        "PodGroups that the next version does not serve",
+        _grouped,
+        "claimctl doctor",
+        ("claimctl upgrade prepare --to 1.37 --dry-run",),
+        lambda served, acts: not _is_free(served, acts),
+        options=replace(SCARCE, preset=Preset.POD_GROUPS),
+    ),
+    State(
         "a pod without its claim",
         _pod_without_claim,
         "claimctl explain pod/eval -n ml",
@@ -390,6 +431,7 @@ async def test_without_a_controller_the_steps_only_look(tmp_path: Path) -> None:
 
 
 NO_STATE = {
+    "claimctl install {}": "needs a cluster without a part of claimctl",
     "claimctl doctor --as system:serviceaccount:claimctl-system:claimctl-controller": "rights only",
     "claimctl doctor": "run by the test without a controller",
     "claimctl downgrade-status": "played by the runbook of the downgrade",
@@ -401,11 +443,15 @@ NO_STATE = {
     "claimctl reschedule lets one through at a time": "a sentence",
     "claimctl upgrade status": "played by the runbook of the upgrade",
     "kubectl -n claimctl-system get pods": "only looks; the test's controller is no pod",
+    "kubectl -n {} delete podgroup {}": "needs a group that outlived claimctl",
     "kubectl -n {} delete resourceclaim {}": "no state has a claim that nothing holds",
     "kubectl -n {} describe claimreservation {}": "explain ends with exit code 1",
     "kubectl -n {} describe pod {}": "only looks; no state has a pod that waits without a rival",
+    "kubectl create clusterrole {} --verb={} --resource={}.{} && kubectl label clusterrole {} {}"
+    "=true": "run by the test of the commands for kinds",
     "kubectl describe node {}": "only looks; no state has a resize that no node can meet",
     "kubectl describe pod": "only looks; no state has a pod that waits without a rival",
+    "kubectl get pods -A -l app.kubernetes.io/name=claimctl": "only looks",
     "kubectl get resourceclaim CLAIM -o yaml --show-managed-fields": "no state has two writers",
 }
 """Printed commands that no state runs, and why."""
