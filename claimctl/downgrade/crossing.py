@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from claimctl.kube.client import Client
+from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import PODGROUPS, Resource
+
+T = TypeVar("T")
 
 TARGET = "1.37"
 """The one version that needs preparation."""
@@ -44,7 +47,7 @@ async def read_old_objects(client: Client) -> OldObjects:
     foreign = [group for group in groups.items if not group.made_by_claimctl]
     named = [
         *(("PodGroup", group.metadata.namespace, group.metadata.name) for group in foreign),
-        *((unread.kind, unread.namespace, unread.name) for unread in groups.unreadable),
+        *(("PodGroup", unread.namespace, unread.name) for unread in groups.unreadable),
         *(
             ("Workload", workload.metadata.namespace, workload.metadata.name)
             for workload in workloads.items
@@ -56,7 +59,7 @@ async def read_old_objects(client: Client) -> OldObjects:
     )
 
 
-async def _list(client: Client, resource: Resource[Any]) -> Any:
+async def _list(client: Client, resource: Resource[T]) -> Listing[T]:
     exact = client.in_version(resource.group, resource.version)
     return await exact.list_if_served(resource)
 

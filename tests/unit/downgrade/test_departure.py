@@ -50,6 +50,12 @@ async def test_a_group_of_others_stays() -> None:
     assert await own_groups(server.client) == {}
 
 
+async def test_a_group_that_cannot_be_read_counts_as_one_of_others() -> None:
+    server, _ = grouped()
+    server.spoil("podgroups", "train")
+    assert (await read_old_objects(server.client)).foreign == (f"PodGroup {NAMESPACE}/train",)
+
+
 async def test_no_group_goes_if_one_claim_cannot_cross() -> None:
     server, _ = grouped()
     for number in range(256):
