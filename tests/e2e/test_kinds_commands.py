@@ -10,13 +10,13 @@ import pytest
 from claimctl.cli.errors import UsageError
 from claimctl.cli.session import Session
 from claimctl.commands.claims import claim_text, pod_text
-from claimctl.commands.claims.documents import RuleExpression, explanation_of
+from claimctl.commands.claims.documents import explanation_of
 from claimctl.commands.claims.explanation import explain
 from claimctl.commands.claims.pod_explanation import explain_pod, explain_workload
 from claimctl.commands.claims.reserve_work import Wanted, annotate
 from claimctl.commands.claims.reserve_work import lines as reserve_lines
-from claimctl.commands.doctor.account import ControllerAccount
-from claimctl.commands.doctor.kinds import kind_problems
+from claimctl.commands.claims.rule_answers import RuleExpression
+from claimctl.commands.doctor.account import ControllerAccount, kind_problems
 from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims
@@ -200,7 +200,8 @@ async def test_doctor_says_which_role_the_controller_lacks(new_stage: NewStage) 
 
         async def problems() -> dict[str, str]:
             account = ControllerAccount("claimctl-system")
-            return dict(await kind_problems(stage.client, account, await stage.reservations()))
+            findings = await kind_problems(stage.client, account, await stage.reservations())
+            return {finding.object: finding.message for finding in findings}
 
         assert await problems() == {
             "Gang.diagnosed.acme.example": "WorkloadKind gang.diagnosed.acme.example: "

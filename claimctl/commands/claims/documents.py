@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from msgspec import field
+
 from claimctl.cli.documents import (
     Document,
     Names,
@@ -21,10 +23,9 @@ from claimctl.commands.claims.claim_text import until
 from claimctl.commands.claims.claim_view import ClaimView
 from claimctl.commands.claims.controller_health import State, Trouble
 from claimctl.commands.claims.explanation import Explanation
-from claimctl.commands.claims.meanings import ReasonMeaning
 from claimctl.commands.claims.pod_explanation import WorkloadFindings
 from claimctl.commands.claims.pod_view import PodFindings, RivalClaim
-from claimctl.commands.claims.rule_answers import deciding
+from claimctl.commands.claims.rule_answers import RuleExpression, deciding
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
@@ -134,22 +135,10 @@ class ConditionSummary(Part, frozen=True):
     message: str
 
 
-class RuleExpression(Part, frozen=True, kw_only=False):
-    """An expression of a WorkloadKind that decided whether a workload is idle or has ended."""
-
-    workload_kind: Annotated[str, says("name of the WorkloadKind; '' if there is none")]
-    field: Literal["ended", "idle"]
-    expression: str
-    says: Annotated[bool | None, says("null: it fails, or is neither true nor false")]
-
-
 def expressions_of(state: WorkloadState) -> tuple[RuleExpression, ...]:
     if state.rule is None or state.verdict is None:
         return ()
-    return tuple(
-        RuleExpression(state.rule.name, answer.field, answer.expression, answer.says)
-        for answer in deciding(state.rule, state.verdict)
-    )
+    return deciding(state.rule, state.verdict)
 
 
 class ReservationDecision(Part, frozen=True):
@@ -182,7 +171,9 @@ class ReleaseState(Part, frozen=True):
     blockers: tuple[TimedBlocker, ...]
 
 
-class OrphanState(ReasonText, frozen=True):
+class OrphanState(Part, frozen=True):
+    cause: str = field(name="reason")
+    message: str
     blockers: tuple[ReasonText, ...]
 
 
@@ -218,6 +209,7 @@ class ClaimExplanation(Document, frozen=True, kw_only=True):
 
 
 def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
+    orphan = explanation.orphan
     return ClaimExplanation(
         claim=summary_of(explanation.view, now),
         reservations=tuple(map(_decision, explanation.assessment.retentions)),
@@ -230,7 +222,7 @@ def explanation_of(explanation: Explanation, now: datetime) -> ClaimExplanation:
         ),
         asked=tuple(asker.line for asker in explanation.asking),
         device_notes=explanation.devices,
-        orphan=_orphan(explanation),
+        orphan=by_names(orphan, OrphanState) if orphan is not None else None,
         unreadable=tuple(map(_unreadable, explanation.unreadable)),
         left_alone=explanation.left_alone,
         controller=_controller(explanation),
@@ -267,14 +259,6 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         expressions=expressions_of(workload),
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
-
-
-def _orphan(explanation: Explanation) -> OrphanState | None:
-    orphan = explanation.orphan
-    if orphan is None:
-        return None
-    blockers = by_names(orphan.blockers, tuple[ReasonText, ...])
-    return OrphanState(reason=orphan.cause, message=orphan.message, blockers=blockers)
 
 
 def _controller(explanation: Explanation) -> ControllerSigns | None:
@@ -325,10 +309,6 @@ class ReasonExplanation(Document, frozen=True, kw_only=False):
     topic: str
     meaning: str
     remedy: str
-
-
-def reason_of(reason: str, meaning: ReasonMeaning) -> ReasonExplanation:
-    return ReasonExplanation(reason, meaning.topic, meaning.meaning, meaning.remedy)
 
 
 class UsedClaim(Part, frozen=True):

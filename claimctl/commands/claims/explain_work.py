@@ -15,9 +15,9 @@ from claimctl.cli.session import Session
 from claimctl.cli.watching import changes, clear
 from claimctl.commands.claims import claim_text, pod_text
 from claimctl.commands.claims.documents import (
+    ReasonExplanation,
     explanation_of,
     pod_of,
-    reason_of,
     unreadable_of,
     workload_of,
 )
@@ -51,7 +51,8 @@ def explain_reason(name: str, output: Output) -> int:
         raise UsageError(f"reason/{name}: no such reason; there are {', '.join(MEANINGS)}")
     meaning = MEANINGS[known]
     lines = [f"{known}: {meaning.meaning}", f"What to do: {meaning.remedy or 'nothing'}"]
-    print_text(output, lines, reason_of(known, meaning), (f"reason/{known}",))
+    document = ReasonExplanation(known, meaning.topic, meaning.meaning, meaning.remedy)
+    print_text(output, lines, document, (f"reason/{known}",))
     return 0
 
 

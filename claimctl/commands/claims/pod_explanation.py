@@ -8,10 +8,11 @@ from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.device_classes import (
     CLAIMS_WITH_REQUESTS,
+    PUBLISHED_DEVICES,
     device_classes,
     everywhere,
+    shortfall,
 )
-from claimctl.commands.claims.device_counts import PUBLISHED_DEVICES, shortfall
 from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client

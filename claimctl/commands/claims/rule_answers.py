@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from claimctl.cli.documents import Part, says
 from claimctl.reservation.kinds.rules import Rule, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class RuleAnswer:
-    """What one expression of a rule says about a workload: yes, no, or nothing (None)."""
+class RuleExpression(Part, frozen=True, kw_only=False):
+    """An expression of a WorkloadKind that decided whether a workload is idle or has ended."""
 
+    workload_kind: Annotated[str, says("name of the WorkloadKind; '' if there is none")]
     field: Literal["ended", "idle"]
-    """The expression's field of the WorkloadKind."""
     expression: str
-    says: bool | None
+    says: Annotated[bool | None, says("null: it fails, or is neither true nor false")]
 
 
-def deciding(rule: Rule, verdict: Verdict) -> tuple[RuleAnswer, ...]:
+def deciding(rule: Rule, verdict: Verdict) -> tuple[RuleExpression, ...]:
     """The expressions that decided: the one that says yes, else those that say nothing, else all.
     'ended' counts before 'idle'."""
-    ended = RuleAnswer("ended", rule.ended, verdict.ended)
-    idle = RuleAnswer("idle", rule.idle, verdict.idle)
+    ended = RuleExpression(rule.name, "ended", rule.ended, verdict.ended)
+    idle = RuleExpression(rule.name, "idle", rule.idle, verdict.idle)
     silent = tuple(answer for answer in (ended, idle) if answer.says is None)
     if ended.says:
         return (ended,)

@@ -1,13 +1,18 @@
-"""The installation: the controller as its Deployment and its Lease show it, and its rights."""
+"""The installation: the controller as its Deployment and its Lease show it, its rights, and the
+kinds of workloads that it cannot know."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import field
 
+from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
+from claimctl.commands.doctor.cluster_checks import Finding
 from claimctl.controller.dialect.probe import parse_version
+from claimctl.controller.kind_states import AGGREGATE, VERBS
 from claimctl.controller.preflight import wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
@@ -15,8 +20,10 @@ from claimctl.kube.errors import ApiError, Forbidden
 from claimctl.wire.access_reviews import ACCESS_OF_OTHERS, Right
 from claimctl.wire.base import Object, Wire
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.resources import DEPLOYMENTS, kind_of, read_as
+from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.resources import DEPLOYMENTS, WORKLOADS, Resource, kind_of, read_as
 from claimctl.wire.seams import Clock
+from claimctl.wire.workloads import CustomWorkload
 
 SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
 """The labels of the controller's Deployment, however it was installed."""
@@ -139,3 +146,44 @@ async def own_name(client: Client) -> str:
     except ApiError:
         return ""
     return str(review.status.get("userInfo", {}).get("username", ""))
+
+
+async def kind_problems(
+    client: Client, account: ControllerAccount, reservations: Iterable[ClaimReservation]
+) -> tuple[Finding, ...]:
+    """The kinds that a ClaimReservation or a WorkloadKind names and that the controller cannot
+    know."""
+    kinds = KindReader(client)
+    refs = {reservation.spec.workload_ref for reservation in reservations}
+    named = {(ref.api_group, ref.kind) for ref in refs} | (await kinds.rules()).keys()
+    problems = []
+    for kind in sorted(named - WORKLOADS.keys()):
+        state = await kinds.state(kind)
+        problem = state.problem
+        if not problem and state.resource is not None:
+            problem = await _missing_role(client, account, state.resource)
+        if problem:
+            problems.append(Finding("kinds", problem, object=f"{kind[1]}.{kind[0]}"))
+    return tuple(problems)
+
+
+async def _missing_role(
+    client: Client, account: ControllerAccount, resource: Resource[CustomWorkload]
+) -> str:
+    """The rights that the controller lacks, with the commands that give them; '' if none, or if
+    the user may not ask."""
+    plural, group = resource.plural, resource.group
+    try:
+        lacking = [
+            verb for verb in VERBS if not await may(client, account, Right(verb, group, plural))
+        ]
+    except Forbidden:
+        return ""
+    if not lacking:
+        return ""
+    role = f"claimctl-workloads-{plural}"
+    return (
+        f"the controller may not {', '.join(lacking)} {plural}.{group}; apply: "
+        f"kubectl create clusterrole {role} --verb={','.join(VERBS)} --resource={plural}.{group} "
+        f"&& kubectl label clusterrole {role} {AGGREGATE}=true"
+    )

@@ -52,15 +52,6 @@ class Finding(Part, frozen=True, kw_only=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
-    """What is wrong with a workload's annotation."""
-
-    namespace: str
-    workload: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class ObservedCluster:
     """The state of the cluster, read live. ``refused`` says by the name of a check why it could not
     be made."""
@@ -75,9 +66,10 @@ class ObservedCluster:
     events: tuple[Event, ...] = ()
     missing_rights: tuple[str, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
-    annotations: tuple[Annotation, ...] = ()
-    kinds: tuple[tuple[str, str], ...] = ()
-    """Kinds of workloads whose state the controller cannot know, each with the problem."""
+    annotations: tuple[Finding, ...] = ()
+    """What is wrong with the annotations of workloads."""
+    kinds: tuple[Finding, ...] = ()
+    """The kinds of workloads whose state the controller cannot know."""
     reservations: tuple[ClaimReservation, ...] = ()
     behind: frozenset[str] = frozenset()
     """UIDs of the ClaimReservations whose status was behind their spec at two reads."""
@@ -148,11 +140,8 @@ def findings(observed: ObservedCluster) -> tuple[Finding, ...]:
     return (
         *_rights(observed),
         *_reservations(observed),
-        *(Finding("kinds", problem, object=kind) for kind, problem in observed.kinds),
-        *(
-            Finding("annotations", wrong.message, wrong.namespace, wrong.workload)
-            for wrong in observed.annotations
-        ),
+        *observed.kinds,
+        *observed.annotations,
         *(
             Finding(
                 "unreadable-objects",

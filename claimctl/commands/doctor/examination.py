@@ -12,18 +12,18 @@ from claimctl.commands.claims.explanation import recorded_dialect
 from claimctl.commands.doctor.account import (
     ControllerAccount,
     Installation,
+    kind_problems,
     missing_rights_of,
     own_name,
     read_installation,
 )
 from claimctl.commands.doctor.cluster_checks import (
     NOT_INSTALLED,
-    Annotation,
+    Finding,
     ObservedCluster,
     orphans,
     uids,
 )
-from claimctl.commands.doctor.kinds import kind_problems
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
 from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
@@ -224,8 +224,8 @@ async def _scan(reader: _Reader, clock: Clock) -> ClaimScan | None:
 
 def _annotations(
     listed: Mapping[tuple[str, str], Listing[Any]], reservations: tuple[ClaimReservation, ...]
-) -> tuple[Annotation, ...]:
-    annotations = []
+) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
     for (group, kind), resource in WORKLOADS.items():
         for workload in listed[group, resource.plural].items:
             ref = WorkloadRef(api_group=group, kind=kind, name=workload.metadata.name)
@@ -233,8 +233,10 @@ def _annotations(
             of_it = tuple(made for made in reservations if made.metadata.namespace == place)
             wanted = plan(Annotated(ref, resource.api_version, workload, of_it))
             name = f"{kind.lower()}/{ref.name}"
-            annotations += [Annotation(place, name, problem.note) for problem in wanted.problems]
-    return tuple(annotations)
+            findings += [
+                Finding("annotations", problem.note, place, name) for problem in wanted.problems
+            ]
+    return tuple(findings)
 
 
 async def _behind(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -143,8 +142,3 @@ def mark_line(mark: Mark) -> str:
     kind = "Warning " if mark.warning else ""
     message = f": {mark.message}" if mark.message else ""
     return f"{mark.at:%H:%M:%S}  {mark.about}  {kind}{mark.reason}{message}"
-
-
-def text(timelines: Iterable[Timeline], width: int = 80, signs: BarSigns = BLOCKS) -> str:
-    """Several timelines, one below the other."""
-    return "\n\n".join("\n".join(lines(timeline, width, signs)) for timeline in timelines)

@@ -5,25 +5,20 @@ from __future__ import annotations
 import shutil
 import sys
 
-from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
-from claimctl.commands.claims.explain_work import others_than
+from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.timeline import html, svg, text
 from claimctl.commands.timeline.model import Timeline
 from claimctl.commands.timeline.read import read
-from claimctl.kube.errors import NotFound
 
 
 async def run(session: Session, claim: str, output: Output) -> int:
     namespace = session.namespace
-    try:
+    async with naming(session.client, CLAIM, namespace, claim):
         timeline = await read(session.client, session.clock, namespace, claim)
-    except NotFound as error:
-        others = await others_than(session.client, namespace)
-        raise CommandFailed(f"claim {namespace}/{claim} not found{others}") from error
     print_timeline(timeline, output)
     return 0
 

@@ -17,9 +17,9 @@ from claimctl.cli.output import Table, columns, render
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.install.objects import Objects, name_of
+from claimctl.commands.install.components import NAMESPACE, every_document
+from claimctl.commands.install.objects import Objects, check_helm, name_of
 from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
-from claimctl.commands.uninstall.deletion import present
 from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import stop_controller, stop_rescheduler
@@ -29,6 +29,7 @@ from claimctl.downgrade.plans import NoSuchNamespace
 from claimctl.kube.errors import Forbidden
 from claimctl.telemetry.logs import Level, configure
 from claimctl.text import counted, duration, listed
+from claimctl.wire.base import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +201,26 @@ def conclusion(
     advice = "run `claimctl uninstall prepare`" if verify else "do what MESSAGE says, and run again"
     where = counted(count, "object")
     return f"claimctl cannot be deleted yet: its traces are left in {where}; {advice}"
+
+
+async def present(objects: Objects, namespace: str) -> list[Object]:
+    """claimctl's objects that are there, in the order in which they go. CommandFailed if a Helm
+    release owns one of them. ``namespace`` is that of the controller."""
+    there = []
+    for document in in_order_of_deletion(every_document(namespace)):
+        existing = await objects.find(document)
+        if existing is not None:
+            check_helm(existing, "uninstall")
+            there.append(document)
+    return there
+
+
+def in_order_of_deletion(documents: Sequence[Object]) -> list[Object]:
+    """Each object once, the last component first, so that the CRDs go last. A namespace that others
+    may use, too, is left out."""
+    once = {(last["apiVersion"], name_of(last)): last for last in reversed(documents)}
+    return [
+        document
+        for document in once.values()
+        if document["kind"] != "Namespace" or document["metadata"]["name"] == NAMESPACE
+    ]

@@ -6,8 +6,8 @@ import pytest
 from kube_in_process.options import Preset
 from msgspec.structs import replace
 
-from claimctl.commands.claims.group_troubles import taken_away, waiting_for_group
 from claimctl.commands.claims.pod_explanation import explain_pod
+from claimctl.commands.claims.pod_view import taken_away, waiting_for_group
 from claimctl.wire.base import Present
 from claimctl.wire.resources import PODGROUPS
 from tests.support.builders import pending, running

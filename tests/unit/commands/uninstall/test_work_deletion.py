@@ -18,7 +18,7 @@ from claimctl.commands.install.objects import (
     MANAGER,
     Objects,
 )
-from claimctl.commands.uninstall.deletion import in_order_of_deletion, present
+from claimctl.commands.uninstall.work import in_order_of_deletion, present
 from claimctl.kube.clock import LoopClock
 from claimctl.wire.base import Object
 from claimctl_demo.documents import DocumentClient

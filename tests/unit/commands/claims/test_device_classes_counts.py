@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claimctl.commands.claims.device_counts import shortfall
+from claimctl.commands.claims.device_classes import shortfall
 from claimctl.reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
 from claimctl.wire.base import from_plain
 from claimctl.wire.claims import ResourceClaim
