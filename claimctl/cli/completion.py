@@ -1,11 +1,14 @@
-"""``claimctl install completion``: the scripts that let a shell complete claimctl's commands."""
+"""``claimctl install completion``: the scripts that let a shell complete claimctl's commands.
+
+A shell then also completes names from the cluster and the kubeconfig."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer._click.shell_completion import CompletionItem
 
 
 class Shell(StrEnum):
@@ -34,3 +37,26 @@ def command(
     script = get_completion_script(prog_name="claimctl", complete_var=VARIABLE, shell=shell.value)
     typer.echo(script)
     return 0
+
+
+METAVARS = frozenset({"CLAIM", "[CLAIM]...", "OBJECT", "[OBJECT]..."})
+NAMES = frozenset({"namespace", "namespaces", "context", "cluster", "user"})
+
+
+def complete_names(command: Any) -> None:
+    """Let a command's arguments and options complete names. Connection flags are offered, too."""
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False):
+            parameter.hidden = False
+        kind = parameter.metavar if parameter.metavar in METAVARS else parameter.name
+        if kind in METAVARS | NAMES:
+            parameter._custom_shell_complete = _completer(kind)
+
+
+def _completer(kind: str) -> Any:
+    def complete(context: Any, _: Any, incomplete: str) -> list[CompletionItem]:
+        from claimctl.cli.cluster_names import COMPLETIONS
+
+        return [CompletionItem(name) for name in COMPLETIONS[kind](context, incomplete)]
+
+    return complete

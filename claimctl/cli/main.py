@@ -17,7 +17,7 @@ import typer.main
 from claimctl.cli.access import connection_flags
 from claimctl.cli.color import VARIABLE as COLOR_VARIABLE
 from claimctl.cli.color import When
-from claimctl.cli.completion import VARIABLE
+from claimctl.cli.completion import VARIABLE, complete_names
 from claimctl.cli.errors import DEBUG_VARIABLE, UsageError, guarded
 from claimctl.cli.registry import FAMILIES, Command, Group, entry_of, meant_by, parts_of, top_level
 
@@ -33,9 +33,7 @@ class LazyGroup(typer.core.TyperGroup):
             return self._without_command(ctx, args)
         command = load(entry)
         if ctx.resilient_parsing:  # a shell asks for completions
-            from claimctl.cli.completing import attach
-
-            attach(command)
+            complete_names(command)
         return entry.name, command, args[len(entry.name.split()) :]
 
     def _without_command(self, ctx: Any, args: list[str]) -> Any:

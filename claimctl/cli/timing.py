@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -18,21 +17,13 @@ class Timing(StrEnum):
     SLOW = "slow"
 
 
-WAITS: Mapping[Timing, Mapping[str, float]] = {
-    Timing.NORMAL: {
-        "settle_seconds": 5.0,
-        "binding_seconds": 60.0,
-        "slow_binding_seconds": 600.0,
-        "dead_reference_seconds": 10.0,
-    },
-    Timing.SLOW: {
-        "settle_seconds": 15.0,
-        "binding_seconds": 180.0,
-        "slow_binding_seconds": 1800.0,
-        "dead_reference_seconds": 30.0,
-    },
+WAITS = {
+    "settle_seconds": 5.0,
+    "binding_seconds": 60.0,
+    "slow_binding_seconds": 600.0,
+    "dead_reference_seconds": 10.0,
 }
-"""The waits in seconds, by the names of the controller's settings."""
+"""The waits in seconds with ``normal`` timing, by the names of the controller's settings."""
 
 TimingOption = Annotated[
     Timing,
@@ -75,11 +66,14 @@ GraceOption = Annotated[
 ]
 
 
-def waits(timing: Timing, **given: float | None) -> dict[str, float]:
-    """The waits of the flags: one that is given counts, whatever the profile says.
+def waits(timing: Timing, *given: float | None) -> dict[str, float]:
+    """The waits of the flags: one that is given counts, whatever the timing is.
 
     Args:
-        given: the waits that the caller has flags for, in seconds; None: its flag is not given.
+        given: seconds, in the order of ``WAITS`` from the first on; None: the flag is not given.
     """
-    profile = WAITS[timing]
-    return {name: profile[name] if value is None else value for name, value in given.items()}
+    factor = 3 if timing is Timing.SLOW else 1
+    return {
+        name: factor * WAITS[name] if value is None else value
+        for name, value in zip(WAITS, given, strict=False)
+    }

@@ -197,10 +197,6 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         batch_seconds=batch_seconds,
         drain_seconds=drain_seconds,
         **waits(
-            timing,
-            settle_seconds=settle_seconds,
-            binding_seconds=binding_seconds,
-            slow_binding_seconds=slow_binding_seconds,
-            dead_reference_seconds=dead_reference_seconds,
+            timing, settle_seconds, binding_seconds, slow_binding_seconds, dead_reference_seconds
         ),
     )

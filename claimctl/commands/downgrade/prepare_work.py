@@ -15,8 +15,8 @@ from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.report import (
     PlanResult,
+    carried_out,
     document,
-    shown_progress,
     table,
     time_limit,
 )
@@ -101,13 +101,9 @@ def claim_name(text: str) -> ClaimName:
 
 async def write_plan(session: Session, spec: DowngradePlanSpec) -> PlanResult:
     """Write the plan. The controller carries it out, or this process if no controller runs."""
-    client, clock = session.client, session.clock
-    tended = await plans.controller_runs(client, clock)
-    plan = await plans.begin(client, spec)
-    with shown_progress() as show:
-        if tended:
-            return PlanResult(await plans.follow(client, plan, show), "controller")
-        return PlanResult(await plans.carry_out(client, plan, clock, show), "command")
+    tended = await plans.controller_runs(session.client, session.clock)
+    plan = await plans.begin(session.client, spec)
+    return await carried_out(session, plan, None if tended else "")
 
 
 def exit_code(status: DowngradePlanStatus) -> int:

@@ -1,10 +1,10 @@
-"""Shared by the commands of a downgrade: the progress bar, the table, the document."""
+"""Shared by the commands of a downgrade: how a plan is carried out, the table, the document."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,12 @@ from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
+from claimctl.cli.session import Session
 from claimctl.commands.downgrade.documents import ClaimOutcome, DowngradeReport
 from claimctl.controller.dialect.probe import DialectUnknown
-from claimctl.downgrade.ledger import Progress
+from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
+from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,24 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
         raise UsageError(f"--namespace: the cluster has no namespace {missing}") from None
 
 
-@contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Show how many claims a plan is through with."""
+async def carried_out(session: Session, plan: DowngradePlan, dialect: str | None) -> PlanResult:
+    """Wait until the plan is carried out, and show how many claims it is through with.
+
+    Args:
+        dialect: None: a controller carries the plan out. Otherwise this process does, in this
+            dialect, which a way back needs.
+    """
+    client = session.client
     with progress("waiting for the controller") as line:
 
         def show(status: DowngradePlanStatus) -> None:
             if status.phase:
                 line.count(f"{status.phase}, claims", status.done, status.total)
 
-        yield show
+        if dialect is None:
+            return PlanResult(await plans.follow(client, plan, show), "controller")
+        status = await plans.carry_out(client, plan, session.clock, show, dialect)
+        return PlanResult(status, "command")
 
 
 def table(result: PlanResult, claims: Iterable[DowngradedClaim], empty: str) -> Table:

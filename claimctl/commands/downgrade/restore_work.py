@@ -11,8 +11,8 @@ from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.report import (
     PlanResult,
+    carried_out,
     document,
-    shown_progress,
     table,
     time_limit,
 )
@@ -63,20 +63,13 @@ async def carry_out(session: Session, parallelism: int | None) -> PlanResult | N
 
 async def _carry_out(session: Session, parallelism: int | None) -> PlanResult | None:
     """Ask for the way back. The controller carries it out, or this process if none runs."""
-    client, clock = session.client, session.clock
-    tended = await plans.controller_runs(client, clock)
+    client = session.client
+    tended = await plans.controller_runs(client, session.clock)
     detection = None if tended else await DialectProbe(client).detect()
     plan = await plans.begin_restore(client, parallelism)
     if plan is None:
         return None
-    with shown_progress() as show:
-        if detection is None:
-            result = PlanResult(await plans.follow(client, plan, show), "controller")
-        else:
-            dialect = detection.dialect
-            result = PlanResult(
-                await plans.carry_out(client, plan, clock, show, dialect), "command"
-            )
+    result = await carried_out(session, plan, detection.dialect if detection else None)
     if result.status.phase == PlanPhase.RESTORED:
         await plans.end(client)
     return result

@@ -106,8 +106,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
         raise UsageError(f"--output {output}: only with --dry-run")
     if wait and dry_run:
         raise UsageError("--wait and --dry-run exclude each other")
-    from claimctl.commands.install.choice import choose, print_choice
-    from claimctl.commands.install.work import install
+    from claimctl.commands.install.work import choose, install, print_choice
 
     choice = choose(components, namespace, image, runbook_url, (reschedule, schedule, evict))
     if choice.needs_image and not image:

@@ -54,12 +54,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
     times = WatchTimes(
         grace_seconds=grace_seconds,
-        **waits(
-            timing,
-            settle_seconds=settle_seconds,
-            binding_seconds=binding_seconds,
-            slow_binding_seconds=slow_binding_seconds,
-        ),
+        **waits(timing, settle_seconds, binding_seconds, slow_binding_seconds),
     )
     wanted = OrphansWanted("", yes and not dry_run, times)
     return in_session(access, run, place, wanted, output)

@@ -7,7 +7,6 @@ are read last, as close to a write as possible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,11 +64,19 @@ async def scan_claims(
     for pod in (pod for _, pod in pods.items if pod is not None):
         for name in sorted(claim_names(pod)):
             users.setdefault(ClaimKey(pod.metadata.namespace, name), []).append(pod)
-    all_pods = _AllPods(
-        users,
-        frozenset((*(uid for uid, _ in pods.items), *(unread.uid for unread in pods.unreadable))),
-        pods.unreadable,
-    )
+    uids = frozenset((*(uid for uid, _ in pods.items), *(unread.uid for unread in pods.unreadable)))
+
+    def live_list(claim: ResourceClaim) -> LiveList:
+        meta = claim.metadata
+        unreadable = (
+            unread
+            for unread in pods.unreadable
+            if may_concern(unread, meta.namespace, meta.name, claim)
+            or (not unread.uid and unread.may_be_in(meta.namespace))
+        )
+        using = tuple(users.get(_key(claim), ()))
+        return LiveList(meta.resource_version, using, uids, unreadable=tuple(unreadable))
+
     reservations = await client.list_if_served(CLAIMRESERVATIONS, namespace)
     reserved = {
         ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
@@ -87,7 +94,7 @@ async def scan_claims(
     scanned_claims = [
         ScannedClaim(
             claim,
-            all_pods.live_list(claim),
+            live_list(claim),
             now,
             reserved=may_be_reserved(_key(claim)),
             others=by_namespace[claim.metadata.namespace],
@@ -96,30 +103,7 @@ async def scan_claims(
     ]
     answered = tuple([await reader.read_owners(scanned) for scanned in scanned_claims])
     unreadable = (*everything.unreadable, *pods.unreadable, *reservations.unreadable)
-    return ClaimScan(answered, reservations.items, all_pods.uids, began, listed, unreadable)
-
-
-@dataclass(frozen=True, slots=True)
-class _AllPods:
-    """The pods by each claim that they name, the UIDs of all pods, and the unreadable pods."""
-
-    users: Mapping[ClaimKey, list[Pod]]
-    uids: frozenset[str]
-    unreadable: tuple[Unreadable, ...]
-
-    def live_list(self, claim: ResourceClaim) -> LiveList:
-        meta, key = claim.metadata, _key(claim)
-        return LiveList(
-            meta.resource_version,
-            tuple(self.users.get(key, ())),
-            self.uids,
-            unreadable=tuple(
-                unread
-                for unread in self.unreadable
-                if may_concern(unread, meta.namespace, meta.name, claim)
-                or (not unread.uid and unread.may_be_in(meta.namespace))
-            ),
-        )
+    return ClaimScan(answered, reservations.items, uids, began, listed, unreadable)
 
 
 def _key(claim: ResourceClaim) -> ClaimKey:

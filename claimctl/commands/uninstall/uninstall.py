@@ -55,7 +55,6 @@ EXAMPLES = (
     "claimctl uninstall run --dry-run",
     "claimctl uninstall run --timeout 10m",
 )
-TIMES = ("settle_seconds", "binding_seconds", "slow_binding_seconds")
 
 
 @connecting_patiently
@@ -88,12 +87,7 @@ def prepare(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--stop-controller: not with --dry-run or --namespace")
     from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
 
-    times = waits(
-        timing,
-        settle_seconds=settle_seconds,
-        binding_seconds=binding_seconds,
-        slow_binding_seconds=slow_binding_seconds,
-    )
+    times = waits(timing, settle_seconds, binding_seconds, slow_binding_seconds)
     wanted = wanted_by(namespaces or (), lease_namespace, times, grace_seconds, timeout)
     return uninstall(access, wanted, output, Mode(dry_run=dry_run, stop=stop))
 
@@ -130,7 +124,7 @@ def run(
     """
     from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
 
-    times = waits(timing, **dict.fromkeys(TIMES))
+    times = waits(timing, None, None, None)
     wanted = wanted_by((), lease_namespace, times, timeout=timeout)
     mode = Mode(dry_run=dry_run, stop=not dry_run, delete=True)
     return uninstall(access, wanted, output, mode)

@@ -7,22 +7,26 @@ import pytest
 from claimctl.cli.timing import WAITS, Timing, waits
 from claimctl.controller.settings import Settings
 
-NAMES = tuple(WAITS[Timing.NORMAL])
+NONE_GIVEN = (None, None, None, None)
 
 
 def test_the_usual_waits_are_those_of_the_controller() -> None:
     usual = Settings(identity="me")
-    assert {name: getattr(usual, name) for name in NAMES} == WAITS[Timing.NORMAL]
+    assert {name: getattr(usual, name) for name in WAITS} == waits(Timing.NORMAL, *NONE_GIVEN)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WAITS)
 def test_a_slow_cluster_gets_three_times_as_long(name: str) -> None:
-    assert WAITS[Timing.SLOW][name] == 3 * WAITS[Timing.NORMAL][name]
-    Settings.checked(identity="me", **WAITS[Timing.SLOW])
+    slow = waits(Timing.SLOW, *NONE_GIVEN)
+    assert slow[name] == 3 * WAITS[name]
+    Settings.checked(identity="me", **slow)
 
 
 def test_a_wait_that_is_given_counts() -> None:
-    assert waits(Timing.SLOW, settle_seconds=0.0, binding_seconds=None) == {
-        "settle_seconds": 0.0,
-        "binding_seconds": 180.0,
+    assert waits(Timing.SLOW, 0.0, None) == {"settle_seconds": 0.0, "binding_seconds": 180.0}
+    assert waits(Timing.NORMAL, 1.0, 2.0, 3.0, 4.0) == {
+        "settle_seconds": 1.0,
+        "binding_seconds": 2.0,
+        "slow_binding_seconds": 3.0,
+        "dead_reference_seconds": 4.0,
     }
