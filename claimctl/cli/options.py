@@ -10,6 +10,7 @@ import typer
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.objects import CLAIM, parse
+from claimctl.wire import label_selectors
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -36,6 +37,15 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
     for value in values or ():
         namespace_name(value)
     return values
+
+
+def label_selector(text: str) -> str:
+    """Check a label selector as the API server reads it."""
+    try:
+        label_selectors.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text.strip()
 
 
 def place_of(namespace: str | None, *, all_namespaces: bool) -> str | None:
@@ -98,7 +108,8 @@ NamespaceOption = Annotated[
 ]
 AllNamespacesOption = Annotated[bool, switch("--all-namespaces -A", "Use all namespaces.")]
 SelectorOption = Annotated[
-    str, named("--selector -l LABELS", "Label selector, like app=train.", "none")
+    str,
+    named("--selector -l LABELS", "Label selector, like app=train.", "none", check=label_selector),
 ]
 DryRunOption = Annotated[bool, switch("--dry-run", "Print what would be done; write nothing.")]
 WatchOption = Annotated[bool, switch("--watch -w", "Print again after changes, until Ctrl-C.")]

@@ -51,6 +51,8 @@ AssetsOption = Annotated[
     typer.Option(
         "--assets",
         metavar="DIR",
+        exists=True,
+        file_okay=False,
         help="Play on the real programs in this folder: etcd, kube-apiserver, "
         "kube-controller-manager and kube-scheduler. A stand-in plays the kubelets.",
     ),

@@ -82,12 +82,15 @@ async def test_what_cannot_be_shown_is_one_line_and_the_right_exit_code(director
         mixed = await served.claimctl("get", "nosuch", "-A")
         nothing = await served.claimctl("get", "-n", "nowhere")
         unknown = await served.claimctl("explain", "nosuch")
+        selector = await served.claimctl("get", "-l", "=")
     assert (missing.code, mixed.code, nothing.code, unknown.code) == (1, 2, 0, 1)
     why = "there is no claim in the namespace"
     assert missing.err == f"error: claim default/nosuch not found; {why}\n"
     assert mixed.err == ("error: names of claims cannot be given together with -A or -l\n")
     assert (nothing.out, nothing.err) == ("", "No claims found: there is no namespace nowhere.\n")
     assert unknown.err.count("\n") == 1
+    assert selector.code == 2
+    assert "--selector' / '-l': '=' is not a label requirement" in selector.err
 
 
 @pytest.mark.real_time(120)

@@ -108,7 +108,8 @@ async def test_a_claim_that_the_administrator_skips_blocks_nothing(tmp_path: Pat
     async with cluster(NATIVE, tmp_path) as served:
         acts = await furnished(served, native=True)
         before = acts.claim(TRAIN)
-        answer = await served.claimctl("downgrade-prepare", "--skip", "ml/slice", "-o", "json")
+        skip = ("--skip", "ml/slice", "--skip", "ml/slise")
+        answer = await served.claimctl("downgrade-prepare", *skip, "-o", "json")
         served.stage.look()
         assert acts.claim(TRAIN) == before
     assert (answer.code, answer.document["phase"]) == (0, "Prepared")
@@ -116,6 +117,7 @@ async def test_a_claim_that_the_administrator_skips_blocks_nothing(tmp_path: Pat
     assert answer.err.startswith(
         "0 of 1 claims are listed pod by pod; 1 skipped, as you asked\nnext step ("
     )
+    assert answer.err.endswith("\n--skip ml/slise: no claim of this name is held by a workload\n")
 
 
 @pytest.mark.real_time(120)

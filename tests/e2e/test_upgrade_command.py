@@ -102,8 +102,19 @@ async def test_a_plan_for_a_downgrade_is_in_the_way(tmp_path: Path) -> None:
         body = {"metadata": {"name": "claimctl"}, "spec": {"action": "Restore"}}
         await served.stage.client.create(DOWNGRADEPLANS, body)
         answer = await served.claimctl(*TO)
-    assert answer.code == 1
+        status = await served.claimctl("upgrade", "status")
+    assert (answer.code, status.code) == (1, 1)
     assert "DowngradePlan claimctl exists already, for all namespaces" in answer.err
+    assert status.err == (
+        "error: a downgrade is under way, and no upgrade: claimctl downgrade-status\n"
+    )
+
+
+async def test_without_a_plan_the_status_says_how_to_begin(tmp_path: Path) -> None:
+    async with cluster(GROUPS, tmp_path) as served:
+        answer = await served.claimctl("upgrade", "status")
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.err.endswith(": claimctl upgrade prepare --to 1.37 --dry-run\n")
     assert DowngradePlanSpec().upgrade_to == ""
 
 

@@ -201,13 +201,13 @@ def _check(explanation: Explanation) -> None:
     """
     view = explanation.view
     name = f"claim {view.namespace}/{view.name}"
+    if view.claim.status.allocation is None:
+        raise CommandFailed(f"{name} is not allocated: there is nothing to release")
     if not view.reservations:
         raise CommandFailed(
             f"no ClaimReservation names {name}, so claimctl does not hold it: "
             f"{advice(explanation)[0].rstrip('.')}"
         )
-    if view.claim.status.allocation is None:
-        raise CommandFailed(f"{name} is not allocated: there is nothing to release")
 
 
 async def ask(client: Client, explanation: Explanation, *, withdraw: bool = False) -> None:

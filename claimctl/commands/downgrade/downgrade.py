@@ -167,9 +167,9 @@ def upgrade_status(output: OutputOption = Output.TABLE, access: Access = DEFAULT
     Exit code 3: something blocks the next step.
     """
     from claimctl.cli.session import in_session
-    from claimctl.commands.downgrade.status_work import run
+    from claimctl.commands.downgrade.upgrade_work import show_status
 
-    return in_session(access, run, None, frozenset(), output, watch=False)
+    return in_session(access, show_status, None, output)
 
 
 @connecting_patiently

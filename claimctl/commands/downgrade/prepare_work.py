@@ -25,17 +25,16 @@ from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.downgrade.status import Report
 from claimctl.kube.errors import KubeError
-from claimctl.wire.label_selectors import parse
 from claimctl.wire.reservations import ClaimName, DowngradePlanSpec, DowngradePlanStatus
 
 
 def spec_of(
     namespaces: Sequence[str], selector: str, skip: Sequence[str], parallelism: int | None
 ) -> DowngradePlanSpec:
-    """The plan that the flags ask for; BadParameter if a selector or a name is wrong."""
+    """The plan that the flags ask for; BadParameter if a name is wrong."""
     return DowngradePlanSpec(
         namespaces=tuple(dict.fromkeys(namespaces)),
-        claim_selector=checked_selector(selector),
+        claim_selector=selector,
         skip=tuple(dict.fromkeys(map(claim_name, skip))),
         parallelism=parallelism,
     )
@@ -68,6 +67,11 @@ def prepare(
     )
     render(output, table(result, result.status.claims, "No claim is held by a workload."), shown)
     _conclude(result, report)
+    claims = {(claim.namespace, claim.name) for claim in result.status.claims}
+    for name in spec.skip:
+        if (name.namespace, name.name) not in claims:
+            text = "no claim of this name is held by a workload"
+            typer.echo(f"--skip {name.namespace}/{name.name}: {text}", err=True)
     return exit_code(result.status)
 
 
@@ -77,14 +81,6 @@ async def next_step(session: Session) -> Report | None:
         return await observe(session.client)
     except KubeError:
         return None
-
-
-def checked_selector(text: str) -> str:
-    try:
-        parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="'--selector' / '-l'") from None
-    return text.strip()
 
 
 def claim_name(text: str) -> ClaimName:

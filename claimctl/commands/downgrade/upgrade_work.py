@@ -7,12 +7,13 @@ import re
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.errors import ExitCode, UsageError
+from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
 from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
 from claimctl.commands.downgrade.report import PlanResult, document, table, time_limit
+from claimctl.commands.downgrade.status_work import run
 from claimctl.downgrade import plans
 from claimctl.downgrade.crossing import OLD, TARGET, OldObjects, read_old_objects
 from claimctl.downgrade.records import PlanPhase, RecordState
@@ -47,6 +48,18 @@ def prepare_upgrade(
         typer.echo(line, err=True)
     code, blocks = exit_code(result.status), old.foreign or (result.by and old.own)
     return ExitCode.FINDINGS if code == ExitCode.OK and blocks else code
+
+
+async def show_status(session: Session, output: Output) -> int:
+    """Show the next step of the upgrade that is under way; the exit code."""
+    plan = await plans.find(session.client)
+    if plan is None:
+        command = f"claimctl upgrade prepare --to {TARGET} --dry-run"
+        typer.echo(f"No upgrade is under way. To see what one needs: {command}", err=True)
+        return ExitCode.OK
+    if not plan.spec.upgrade_to:
+        raise CommandFailed("a downgrade is under way, and no upgrade: claimctl downgrade-status")
+    return await run(session, frozenset(), output, watch=False)
 
 
 def checked_target(text: str) -> str:
