@@ -10,7 +10,6 @@ import typer
 
 from claimctl.cli.errors import UsageError
 from claimctl.cli.objects import CLAIM, parse
-from claimctl.wire import label_selectors
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -41,8 +40,11 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
 
 def label_selector(text: str) -> str:
     """Check a label selector as the API server reads it."""
+    # help is printed without it
+    from claimctl.wire.label_selectors import parse as parse_selector
+
     try:
-        label_selectors.parse(text)
+        parse_selector(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return text.strip()
