@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,6 +31,13 @@ async def in_parallel(work: Callable[[T], Awaitable[None]], items: Iterable[T], 
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
         raise first from None
+
+
+async def wait_for(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait until the event is set, for ``seconds`` at most; None means for ever."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 async def wait_any(*events: asyncio.Event, seconds: float) -> None:

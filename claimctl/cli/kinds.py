@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from claimctl.cli.errors import UsageError
-from claimctl.controller.caches.kinds import KindState
+from claimctl.controller.caches.kinds import KindState, rules_by_kind, state_of
 from claimctl.controller.children import children_left
 from claimctl.controller.climbing import read_owner
-from claimctl.controller.kind_states import rules_by_kind, state_of
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
-from claimctl.reservation.facts.custom_workloads import (
+from claimctl.reservation.facts.workloads import (
+    WorkloadState,
     custom_state,
     unknown_state,
     with_children,
 )
-from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules

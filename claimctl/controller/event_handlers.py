@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from claimctl.controller.caches.chains import group_of as group_of_owner
@@ -97,12 +98,11 @@ class Triggers:
         self._reserved: tuple[str, frozenset[ClaimKey]] = ("", frozenset())
         caches.plans.subscribe(self._plan)
         caches.slices.subscribe(self._slice)
-        caches.groups.subscribe(self._group)
-        caches.groups.on_unread(self._unread)
+        caches.groups.on_follow(self._follow_groups)
         for followed in caches.informers():
             followed.on_unread(self._unread)
         for kind, informer in caches.workloads.items():
-            informer.subscribe(_of_kind(kind, self._workload))
+            informer.subscribe(partial(self._workload, kind))
         caches.kinds.on_follow(self._follow)
 
     def leads(self) -> bool:
@@ -248,8 +248,12 @@ class Triggers:
             unused = (key for key in keys if all(map(is_done, self._caches.pods_of(key))))
             self._enqueue(unused, urgent=True)
 
+    def _follow_groups(self, informer: Informer[PodGroup]) -> None:
+        informer.subscribe(self._group)
+        informer.on_unread(self._unread)
+
     def _follow(self, kind: tuple[str, str], informer: Informer[Any]) -> None:
-        informer.subscribe(_of_kind(kind, self._workload))
+        informer.subscribe(partial(self._workload, kind))
         informer.on_unread(self._unread)
         informer.on_list(lambda before, version: self.kinds_changed())
 
@@ -389,12 +393,6 @@ def _concerns_groups(old: ResourceClaim, new: ResourceClaim) -> bool:
     after = [entry for entry in new.status.reserved_for if is_pod_group(entry)]
     lost = (old.status.allocation is None) != (new.status.allocation is None)
     return lost or before != after
-
-
-def _of_kind(
-    kind: tuple[str, str], handler: Callable[[tuple[str, str], Change[Workload]], None]
-) -> Callable[[Change[Workload]], None]:
-    return lambda change: handler(kind, change)
 
 
 def _essence(workload: Workload | None) -> Any:

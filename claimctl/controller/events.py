@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import ConditionType, Reason
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.wire.claims import ResourceClaim
@@ -152,17 +153,22 @@ def _workload(held: Held) -> ObjectReference:
     )
 
 
-def subject_of(key: WorkloadKey, workload: Workload) -> ObjectReference:
+def warn(
+    events: EventRecorder, key: WorkloadKey, workload: Workload, problem: Problem, action: str
+) -> None:
+    """Record a Warning about a workload."""
+    reason, note = problem.reason, problem.note
+    subject = _reference(version_of(key, workload), key.kind, workload.metadata)
+    events.record(subject, type="Warning", reason=reason, note=note, action=action)
+
+
+def version_of(key: WorkloadKey, workload: Workload) -> str:
+    """The apiVersion of the workload's kind."""
     known = WORKLOADS.get((key.api_group, key.kind))
-    version = known.api_version if known is not None else workload.api_version
-    return _reference(version, key.kind, workload.metadata)
+    return known.api_version if known is not None else workload.api_version
 
 
 def _reference(api_version: str, kind: str, meta: ObjectMeta) -> ObjectReference:
     return ObjectReference(
-        api_version=api_version,
-        kind=kind,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=meta.uid,
+        api_version=api_version, kind=kind, namespace=meta.namespace, name=meta.name, uid=meta.uid
     )

@@ -17,17 +17,17 @@ from datetime import datetime
 import structlog
 
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.caches.kinds import KindState
-from claimctl.controller.kind_states import VERBS, rules_by_kind, state_of, unserved
+from claimctl.controller.caches.kinds import VERBS, KindState, rules_by_kind, state_of, unserved
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from claimctl.kube.informer import Change
 from claimctl.kube.supervisor import Tasks
+from claimctl.parallel import wait_for
 from claimctl.reservation.kinds.rules import Kind
 from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.base import to_plain
-from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.meta import Condition, renewed
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import WORKLOADKINDS, WORKLOADS
 from claimctl.wire.seams import Clock
@@ -81,12 +81,8 @@ class KindFollower:
                 log.warning("cannot look at the kinds of workloads", error=str(error))
                 await self._clock.sleep(RETRY)
                 continue
-            if any(self._caches.kinds.problem(kind) for kind in self._reserved()):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(RETRY):
-                        await self._wake.wait()
-            else:
-                await self._wake.wait()
+            unread = any(self._caches.kinds.problem(kind) for kind in self._reserved())
+            await wait_for(self._wake, RETRY if unread else None)
 
     async def look(self, tasks: Tasks) -> None:
         """Look once at every kind, and follow those that can be followed. Raises KubeError."""
@@ -163,24 +159,19 @@ def status_of(document: WorkloadKind, state: KindState | None, now: datetime) ->
     if state is not None and state.rule.source != f"WorkloadKind {document.metadata.name}":
         problem = f"{state.rule.source} describes the same kind"
     resource = state.resource if state is not None else None
-    old = find_condition(document.status.conditions, "Ready")
-    ready = "False" if problem else "True"
-    since = old.last_transition_time if old is not None and old.status == ready else None
+    ready = Condition(
+        type="Ready",
+        status="False" if problem else "True",
+        observed_generation=document.metadata.generation,
+        reason="RuleUnusable" if problem else "RuleInUse",
+        message=problem or "claims are held for workloads of this kind",
+    )
     return WorkloadKindStatus(
         observed_generation=document.metadata.generation,
         served=resource is not None,
         version=resource.version if resource is not None else "",
         permitted=resource is not None and not problem,
-        conditions=(
-            Condition(
-                type="Ready",
-                status=ready,
-                observed_generation=document.metadata.generation,
-                last_transition_time=since or now.replace(microsecond=0),
-                reason="RuleUnusable" if problem else "RuleInUse",
-                message=problem or "claims are held for workloads of this kind",
-            ),
-        ),
+        conditions=(renewed(ready, document.status.conditions, now),),
     )
 
 

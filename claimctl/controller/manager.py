@@ -17,8 +17,7 @@ import structlog
 
 from claimctl.controller import checkpoint
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.dialect.probe import Detection, DialectProbe
-from claimctl.controller.dialect.watcher import Redetection
+from claimctl.controller.dialect import Detection, DialectProbe, Redetection
 from claimctl.controller.live_reads import CATCH_UP_SECONDS
 from claimctl.controller.parts import Parts, assemble
 from claimctl.controller.preflight import check_rights, check_served, may_follow_groups
@@ -143,7 +142,6 @@ class Manager:
             await self._sync(informers)
         await self._sync(parts.caches.groups.informers())
         if parts.caches.groups.followed:
-            await parts.caches.groups.wait_synced()
             parts.knowledge.observations.group_names.known()
         log.info("caches filled")
         if parts.knowledge.observations.claims.checkpoint:

@@ -23,19 +23,17 @@ from claimctl.controller.unreadable import UnreadableObjects
 from claimctl.downgrade.scope import freezes
 from claimctl.kube.informer import Informer
 from claimctl.reservation.assessment.retention import shown_reference
-from claimctl.reservation.facts.custom_workloads import (
-    custom_state,
-    unknown_state,
-    with_children,
-)
 from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
+    custom_state,
     observe,
     orphaned_replica_sets_of,
+    unknown_state,
+    with_children,
     with_group_of_pods,
 )
 from claimctl.reservation.kinds.judging import JudgedWorkload, judged

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import structlog
 from cachetools import LRUCache
 
-from claimctl.controller.events import subject_of
+from claimctl.controller.events import warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.snapshots import Knowledge
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
-from claimctl.reservation.annotation import MAX_NAME
+from claimctl.reservation.annotation import Problem, hashed_name
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.workloads import INJECT, named_claims
@@ -24,7 +22,7 @@ from claimctl.wire.workloads import CustomWorkload, Workload, has_fixed_template
 log = structlog.get_logger(__name__)
 
 REMEMBERED = 10_000
-_HASH_LENGTH = 10
+_ACTION = "InjectPodGroup"
 _ROLE = "flag --allow-template-injection and ClusterRole claimctl-template-injection"
 
 
@@ -57,7 +55,7 @@ class Injector:
             return True
         against = self._against(asked, workload)
         if against is not None:
-            self._report(key, workload, *against)
+            warn(self._events, key, workload, against, _ACTION)
         elif workload.metadata.uid not in self._tried:
             return await self._patch(key, workload, group_name(key, claims))
         return True
@@ -70,21 +68,20 @@ class Injector:
         }
         return tuple(claim for claim in named_claims(template_of(workload)) if claim in reserved)
 
-    def _against(self, asked: str, workload: Workload) -> tuple[Reason, str] | None:
+    def _against(self, asked: str, workload: Workload) -> Problem | None:
         if asked != INJECT:
             note = f'{POD_GROUP_ANNOTATION}: "{asked[:80]}" is not: {INJECT}'
-            return Reason.INVALID_ANNOTATION, note
+            return Problem(Reason.INVALID_ANNOTATION, note)
         if has_fixed_template(workload):
             note = "this pod template can never be changed: recreate the workload"
-            return Reason.POD_TEMPLATE_IMMUTABLE, f"{note} with spec.schedulingGroup"
+            return Problem(Reason.POD_TEMPLATE_IMMUTABLE, f"{note} with spec.schedulingGroup")
         if isinstance(workload, CustomWorkload):
             note = "claimctl changes the pod templates of Deployments and StatefulSets only"
-            return Reason.TEMPLATE_INJECTION_OFF, f"{note}: set spec.schedulingGroup there yourself"
+            note += ": set spec.schedulingGroup there yourself"
+            return Problem(Reason.TEMPLATE_INJECTION_OFF, note)
         if not self._allowed:
-            return (
-                Reason.TEMPLATE_INJECTION_OFF,
-                f"the controller may not change templates: {_ROLE}",
-            )
+            note = f"the controller may not change templates: {_ROLE}"
+            return Problem(Reason.TEMPLATE_INJECTION_OFF, note)
         return None
 
     async def _patch(self, key: WorkloadKey, workload: Workload, group: str) -> bool:
@@ -98,25 +95,17 @@ class Injector:
         except NotFound:
             return True
         except (Forbidden, Invalid) as error:
-            self._report(key, workload, Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
+            refused = Problem(Reason.TEMPLATE_INJECTION_OFF, f"{error}; needs {_ROLE}")
+            warn(self._events, key, workload, refused, _ACTION)
             raise
         self._tried[workload.metadata.uid] = None
         if template_of(written).spec.group_name != group:
             note = "the API server drops spec.schedulingGroup from pod templates"
-            self._report(key, workload, Reason.NO_SCHEDULING_GROUP, note)
+            warn(self._events, key, workload, Problem(Reason.NO_SCHEDULING_GROUP, note), _ACTION)
         log.info("pod template changed", group=group)
         return True
-
-    def _report(self, key: WorkloadKey, workload: Workload, reason: Reason, note: str) -> None:
-        subject = subject_of(key, workload)
-        self._events.record(
-            subject, type="Warning", reason=reason, note=note, action="InjectPodGroup"
-        )
 
 
 def group_name(key: WorkloadKey, claims: tuple[str, ...]) -> str:
     """The group's name. Each set of claims has another name: a group's claims are immutable."""
-    text = "/".join((key.api_group, key.kind, key.name, *claims))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
-    stem = key.name[: MAX_NAME - _HASH_LENGTH - 1].rstrip("-.")
-    return f"{stem}-{digest}"
+    return hashed_name(key.name, key.api_group, key.kind, key.name, *claims)

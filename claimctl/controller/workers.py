@@ -49,7 +49,8 @@ class After:
 
 
 Outcome = Done | After
-DONE = Done()
+DONE, SOON = Done(), After(0.5)
+"""After ``SOON``, a watch shows what another client wrote, or what this process knows already."""
 
 
 class Reconciler(Protocol[C]):

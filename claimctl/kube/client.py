@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from claimctl.kube.codec import Listing, WatchEvent, decode_page, watch_events, watch_query
+from claimctl.kube.codec import Listing, WatchEvent, decode_page, watch_events
 from claimctl.kube.errors import (
     BadAnswer,
     BadRequest,
@@ -480,8 +480,13 @@ class Client:
             Gone: the version is too old, by HTTP status or by an ERROR event.
             Unreachable: the connection broke.
         """
-        limits = watch_query(resource_version, timeout_seconds)
-        query = (*limits, *_selectors("", field_selector))
+        query = (
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", resource_version),
+            ("timeoutSeconds", str(timeout_seconds)),
+            *_selectors("", field_selector),
+        )
         call = self._call("GET", resource, namespace, query=query)
         response = await self._sender.open(call)
         try:

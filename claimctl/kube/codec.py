@@ -18,7 +18,6 @@ from claimctl.kube.errors import LostEvent, from_status
 from claimctl.wire.base import Body, Wire, decode
 from claimctl.wire.meta import ListMeta, Status, WatchLine
 from claimctl.wire.resources import Resource
-from claimctl.wire.seams import Query
 from claimctl.wire.unreadable import Unreadable
 
 T = TypeVar("T")
@@ -57,20 +56,14 @@ def decode_page(resource: Resource[T], body: Body) -> Listing[T]:
         page: _Page[T] = decode(body, _Page[resource.type], nulls=False)  # type: ignore[name-defined]  # a type made at run time
         items = page.items or ()
         if all(item.metadata.name for item in items):  # type: ignore[attr-defined]  # all that can be listed have metadata
-            return _make_listing(page.metadata, items)
+            return Listing(items, page.metadata.resource_version, page.metadata.continue_)
     except msgspec.MsgspecError:
         pass
     raw = decode(body, _Page[msgspec.Raw])
     objects: list[Any] = [decode_object(resource, item) for item in raw.items or ()]
     read = tuple(obj for obj in objects if not isinstance(obj, Unreadable))
     unread = tuple(obj for obj in objects if isinstance(obj, Unreadable))
-    return _make_listing(raw.metadata, read, unread)
-
-
-def _make_listing(
-    meta: ListMeta, items: tuple[T, ...], unreadable: tuple[Unreadable, ...] = ()
-) -> Listing[T]:
-    return Listing(items, meta.resource_version, meta.continue_, unreadable)
+    return Listing(read, raw.metadata.resource_version, raw.metadata.continue_, unread)
 
 
 def decode_object(resource: Resource[T], raw: bytes | msgspec.Raw) -> T | Unreadable:
@@ -118,15 +111,6 @@ _SILENCE_SECONDS = 150.0
 minute."""
 _GRACE_SECONDS = 15.0
 """If the server does not close a stream when its time is over, we close it so much later."""
-
-
-def watch_query(resource_version: str, timeout_seconds: int) -> Query:
-    return (
-        ("watch", "true"),
-        ("allowWatchBookmarks", "true"),
-        ("resourceVersion", resource_version),
-        ("timeoutSeconds", str(timeout_seconds)),
-    )
 
 
 async def watch_events(

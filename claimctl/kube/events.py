@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from claimctl.parallel import wait_for
 from claimctl.wire.base import to_plain
 from claimctl.wire.coordination import Event, EventSeries, ObjectReference, micro_time
 from claimctl.wire.meta import ObjectMeta
@@ -194,10 +194,7 @@ class EventRecorder:
     async def _wait(self) -> None:
         self._wake.clear()
         first = min((self._due_at(identity) for identity in self._pending), default=None)
-        delay = None if first is None else first - self._clock.monotonic()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(delay):
-                await self._wake.wait()
+        await wait_for(self._wake, None if first is None else first - self._clock.monotonic())
 
     async def _write(self, identity: _Identity) -> None:
         series = self._series.get(identity)

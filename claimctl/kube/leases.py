@@ -212,7 +212,8 @@ class LeaderElection:
         except (Conflict, AlreadyExists, NotFound):
             # another candidate was faster, or our last write had succeeded after all, or the
             # Lease was deleted
-            self._lease = await self._read_again(self._lease)
+            with suppress(KubeError):
+                self._observe(await self._get())
             return False
         except (KubeError, _NoNamespace) as error:
             if str(error) != self._complaint:
@@ -236,13 +237,6 @@ class LeaderElection:
         # the time before the request: other candidates saw the renewal no earlier
         self._renewed_at = began
         return True
-
-    async def _read_again(self, fallback: Lease | None) -> Lease | None:
-        try:
-            self._observe(await self._get())
-        except KubeError:
-            return fallback
-        return self._lease
 
     def _observe(self, lease: Lease | None) -> None:
         """Remember the Lease, and when it was first seen in this state.

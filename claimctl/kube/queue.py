@@ -9,6 +9,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from claimctl.kube.retry import Backoff, Failures
+from claimctl.parallel import wait_for
 from claimctl.telemetry.face import Metric, Telemetry
 from claimctl.wire.seams import Clock
 
@@ -189,12 +190,7 @@ class QueueRunner(Generic[K]):
 
     async def _wait(self, until: float | None) -> None:
         self._changed.clear()
-        delay = None if until is None else until - self._clock.monotonic()
-        try:
-            async with asyncio.timeout(delay):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await wait_for(self._changed, None if until is None else until - self._clock.monotonic())
 
     def _after_change(self) -> None:
         self._changed.set()

@@ -123,10 +123,13 @@ def plan(annotated: Annotated) -> AnnotationPlan:
 
 def reservation_name(ref: WorkloadRef, uid: str, claim: str) -> str:
     """The deterministic name of the reservation that a workload owns for a claim."""
-    text = "/".join((ref.api_group, ref.kind, ref.name, uid, claim))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
-    stem = f"{ref.name}-{claim}"[: MAX_NAME - _HASH_LENGTH - 1].rstrip("-.")
-    return f"{stem}-{digest}"
+    return hashed_name(f"{ref.name}-{claim}", ref.api_group, ref.kind, ref.name, uid, claim)
+
+
+def hashed_name(stem: str, *parts: str) -> str:
+    """The name that the parts determine. It begins with the stem, as far as that fits."""
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{stem[: MAX_NAME - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
 
 
 def is_object_name(name: str) -> bool:

@@ -6,7 +6,7 @@ has a value per claim, pod or workload.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -41,10 +41,6 @@ class Meaning:
     scale: str = ""
 
     @property
-    def unit(self) -> str:
-        return "s" if self.sort is Sort.HISTOGRAM else ""
-
-    @property
     def buckets(self) -> tuple[float, ...]:
         return SCALES.get(self.scale, ())
 
@@ -65,26 +61,17 @@ class Instruments:
         self._values: dict[Metric, dict[tuple[str, ...], float]] = {}
         self._histograms: dict[Metric, Histogram] = {}
         for metric, meaning in MEANINGS.items():
-            self._create(meter, metric, meaning)
-
-    def _create(self, meter: Meter, metric: Metric, meaning: Meaning) -> None:
-        name, text, unit = metric.value, meaning.description, meaning.unit
-        match meaning.sort:
-            case Sort.COUNTER:
-                observe = self._keep(metric)
-                meter.create_observable_counter(name, [observe], unit, text)
-            case Sort.GAUGE:
-                observe = self._keep(metric)
-                meter.create_observable_gauge(name, [observe], unit, text)
-            case Sort.HISTOGRAM:
+            name, text = metric.value, meaning.description
+            if meaning.sort is Sort.HISTOGRAM:
                 self._histograms[metric] = meter.create_histogram(
-                    name, unit, text, explicit_bucket_boundaries_advisory=meaning.buckets
+                    name, "s", text, explicit_bucket_boundaries_advisory=meaning.buckets
                 )
-
-    def _keep(self, metric: Metric) -> Callable[[CallbackOptions], Iterator[Observation]]:
-        """Keep the metric's values from now on; return what the meter calls for them."""
-        self._values[metric] = {}
-        return partial(self._observe, metric)
+                continue
+            self._values[metric], observe = {}, partial(self._observe, metric)
+            if meaning.sort is Sort.COUNTER:
+                meter.create_observable_counter(name, [observe], "", text)
+            else:
+                meter.create_observable_gauge(name, [observe], "", text)
 
     def _observe(self, metric: Metric, options: CallbackOptions) -> Iterator[Observation]:
         # a copy: the meter asks in a thread of its own

@@ -123,6 +123,14 @@ def find_condition(conditions: Iterable[Condition], type_: str) -> Condition | N
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
+def renewed(condition: Condition, before: Iterable[Condition], now: datetime) -> Condition:
+    """The condition with its time, which changes only when its status changes."""
+    old, since = find_condition(before, condition.type), now.replace(microsecond=0)
+    if old is not None and old.status == condition.status:
+        return msgspec.structs.replace(condition, last_transition_time=old.last_transition_time)
+    return msgspec.structs.replace(condition, last_transition_time=since)
+
+
 class StatusCause(Wire, frozen=True, kw_only=True):
     message: str = ""
     field: str = ""

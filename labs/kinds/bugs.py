@@ -37,14 +37,14 @@ BUGS = (
     ),
     Mutant(
         "forget the children of a workload that is over",
-        "claimctl.reservation.facts.custom_workloads",
+        "claimctl.reservation.facts.workloads",
         "with_children",
         "state.is_over and root and rule.children",
         "False",
     ),
     Mutant(
         "take children that cannot be listed for none",
-        "claimctl.reservation.facts.custom_workloads",
+        "claimctl.reservation.facts.workloads",
         "with_children",
         "return replace(state, phase=WorkloadPhase.UNKNOWN, problem=left)",
         "return replace(state, root=root, children=())",

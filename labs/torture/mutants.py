@@ -45,7 +45,7 @@ MUTANTS = (
         "drop the resourceVersion precondition",
         "claimctl.kube.client",
         "_under",
-        """{**patch.get("metadata", {}), "resourceVersion": resource_version}""",
+        """{**patch.get("metadata", {}), "resourceVersion": meta.resource_version}""",
         """{**patch.get("metadata", {})}""",
     ),
     Mutant(

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from claimctl.commands.install.apply import Installer
-from claimctl.controller.kind_states import AGGREGATE, VERBS
+from claimctl.controller.caches.kinds import AGGREGATE, VERBS
 from claimctl.kube.clock import LoopClock
 from claimctl_demo.story import objects
 from claimctl_demo.story.objects import RESERVATION, Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from claimctl.controller.kind_states import AGGREGATE, VERBS
+from claimctl.controller.caches.kinds import AGGREGATE, VERBS
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists
 from claimctl.wire.access_reviews import Right

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claimctl.controller.kind_states import AGGREGATE
+from claimctl.controller.caches.kinds import AGGREGATE
 from claimctl.wire.seams import Query, Response, Transport
 from claimctl_demo.real_servers.nodes import FLEET_LABEL
 from tests.e2e.site import CONTROLLER_NAMESPACE, NAMESPACE

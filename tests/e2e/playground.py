@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kube_in_process.options import Preset
 
-from claimctl.controller.dialect.probe import DialectProbe
+from claimctl.controller.dialect import DialectProbe
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import ApiError, NotServed

@@ -10,7 +10,7 @@ from typing import Any
 from claimctl.cli.access import Access
 from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.process import container_of, serve, who_am_i
-from claimctl.controller.dialect.probe import DialectUnknown
+from claimctl.controller.dialect import DialectUnknown
 from claimctl.controller.manager import NotSynced
 from claimctl.controller.preflight import NotReady
 from claimctl.controller.settings import BadSettings, Settings

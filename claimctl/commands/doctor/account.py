@@ -11,8 +11,8 @@ from msgspec import field
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.doctor.cluster_checks import Finding
-from claimctl.controller.dialect.probe import parse_version
-from claimctl.controller.kind_states import AGGREGATE, VERBS
+from claimctl.controller.caches.kinds import AGGREGATE, VERBS
+from claimctl.controller.dialect import parse_version
 from claimctl.controller.preflight import wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look

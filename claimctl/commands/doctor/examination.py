@@ -25,7 +25,7 @@ from claimctl.commands.doctor.cluster_checks import (
     uids,
 )
 from claimctl.commands.orphans.scan import ClaimScan, scan_claims
-from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
+from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown
 from claimctl.controller.preflight import missing_rights
 from claimctl.downgrade.crossing import OLD
 from claimctl.kube.client import Client

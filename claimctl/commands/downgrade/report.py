@@ -17,7 +17,7 @@ from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
 from claimctl.commands.downgrade.documents import ClaimOutcome, DowngradeReport
-from claimctl.controller.dialect.probe import DialectUnknown
+from claimctl.controller.dialect import DialectUnknown
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus

@@ -16,7 +16,7 @@ from claimctl.commands.downgrade.report import (
     table,
     time_limit,
 )
-from claimctl.controller.dialect.probe import DialectProbe
+from claimctl.controller.dialect import DialectProbe
 from claimctl.downgrade import plans
 from claimctl.downgrade.records import PlanPhase, RecordState
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus

@@ -36,7 +36,7 @@ from claimctl.commands.uninstall.model import Leftover, Removed, Scan, Why
 from claimctl.commands.uninstall.scan import scan
 from claimctl.commands.uninstall.successor import Successor
 from claimctl.commands.uninstall.writes import UninstallWriter
-from claimctl.controller.dialect.probe import Detection, DialectProbe
+from claimctl.controller.dialect import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from claimctl.cli.errors import CommandFailed
-from claimctl.controller.dialect.probe import DialectUnknown
+from claimctl.controller.dialect import DialectUnknown
 from claimctl.controller.manager import Manager, NotSynced
 from claimctl.controller.preflight import NotReady
 from claimctl.kube.leases import LeadershipLost

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from claimctl.controller.caches.kinds import KindCache
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
 from claimctl.kube.client import Client
-from claimctl.kube.informer import Change, Informer
+from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -65,8 +65,6 @@ BINDING_CONDITIONS = "binding conditions"
 
 PoolKey = tuple[str, str]
 """Driver and name of a pool."""
-Handler = Callable[[Change[PodGroup]], None]
-UnreadHandler = Callable[[Unreadable, bool], None]
 
 
 def owning(claim: ResourceClaim) -> ResourceClaim:
@@ -100,8 +98,7 @@ class GroupCache:
     def __init__(self, make: Callable[[], Informer[PodGroup]]) -> None:
         self._make = make
         self._informer: Informer[PodGroup] | None = None
-        self._handlers: list[Handler] = []
-        self._on_unread: list[UnreadHandler] = []
+        self._on_follow: list[Callable[[Informer[PodGroup]], None]] = []
 
     @property
     def followed(self) -> bool:
@@ -115,15 +112,9 @@ class GroupCache:
     def informers(self) -> tuple[Informer[PodGroup], ...]:
         return (self._informer,) if self._informer is not None else ()
 
-    async def wait_synced(self) -> None:
-        for informer in self.informers():
-            await informer.wait_synced()
-
-    def subscribe(self, handler: Handler) -> None:
-        self._handlers.append(handler)
-
-    def on_unread(self, handler: UnreadHandler) -> None:
-        self._on_unread.append(handler)
+    def on_follow(self, handler: Callable[[Informer[PodGroup]], None]) -> None:
+        """Call ``handler`` with each new informer, before it runs."""
+        self._on_follow.append(handler)
 
     def unreadable_for(self, key: GroupKey) -> Unreadable | None:
         """The unreadable object that is, or may be, the group; else None."""
@@ -132,10 +123,8 @@ class GroupCache:
     def follow(self) -> Informer[PodGroup]:
         """A new informer, to be run by the caller."""
         self._informer = self._make()
-        for handler in self._handlers:
-            self._informer.subscribe(handler)
-        for unread_handler in self._on_unread:
-            self._informer.on_unread(unread_handler)
+        for handler in self._on_follow:
+            handler(self._informer)
         return self._informer
 
     def leave(self) -> None:

@@ -12,7 +12,7 @@ from claimctl.controller.events import announce
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Findings
 from claimctl.controller.snapshots import Knowledge, Snapshots
-from claimctl.controller.workers import DONE, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After, Outcome
 from claimctl.controller.writer import TemplateMissing, Writer
 from claimctl.kube.client import Client
 from claimctl.kube.errors import (
@@ -42,17 +42,15 @@ from claimctl.reservation.facts.decision import (
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.reserved_for.listing_ahead import listed_by
-from claimctl.reservation.status.desired import StatusRefusal, refused_status
+from claimctl.reservation.status.desired import refused_status
 from claimctl.telemetry.face import Span, Telemetry
 
 log = structlog.get_logger(__name__)
 
 MAX_ROUNDS = 12
 """The most decisions in one reconcile, each with the answers to the needs of the last."""
-SOON = 0.5
-"""Seconds to wait until a watch shows what this process knows already."""
-OVERTAKEN = After(SOON)
-"""The outcome when another client wrote first: the watch shows it."""
+OVERTAKEN = SOON
+"""The outcome when another client wrote first."""
 WATCHDOG = 15.0
 """Seconds after a write until the next reconcile, even if no watch shows the write."""
 TEMPLATE_RETRY = 30.0
@@ -100,7 +98,7 @@ class ClaimReconciler:
     async def reconcile(self, key: ClaimKey, span: Span) -> Outcome:
         span.set(k8s__namespace__name=key.namespace, claimctl__claim__name=key.name)
         if self._snapshots.lagging(key):
-            return After(SOON)
+            return SOON
         findings = Findings()
         try:
             for _ in range(MAX_ROUNDS):
@@ -112,8 +110,7 @@ class ClaimReconciler:
             # the watch brings the same object, or has brought it
             log.info("requeued", reason=str(error), seconds=WATCHDOG)
             return After(WATCHDOG)
-        log.info("requeued", reason="the claim changes too fast", seconds=SOON)
-        return After(SOON)
+        return _requeued("the claim changes too fast")
 
     async def _round(self, key: ClaimKey, findings: Findings, span: Span) -> Findings | Outcome:
         """Observe, decide, and read more or write once.
@@ -129,7 +126,7 @@ class ClaimReconciler:
         decision = decide(snapshot)
         write, read_for = decision.write, findings.claim_read_for
         if read_for is not None and (decision.needs or not serves(read_for, write)):
-            return After(SOON)
+            return SOON
         if decision.needs:
             return await self._read_live(snapshot, decision.needs, findings)
         self._report(key, snapshot, decision, span)
@@ -186,11 +183,9 @@ class ClaimReconciler:
     ) -> Findings | Outcome:
         answers = await self._know.investigator.answer(snapshot, needs, findings)
         if answers.live is not None and not answers.live.claim_version:
-            log.info("requeued", reason="the pod cache is late", seconds=SOON)
-            return After(SOON)
+            return _requeued("the pod cache is late")
         if answers.reservation_ended:
-            log.info("requeued", reason="the cache of ClaimReservations is late", seconds=SOON)
-            return After(SOON)
+            return _requeued("the cache of ClaimReservations is late")
         return replace(answers, claim=snapshot.claim)
 
     def _report(self, key: ClaimKey, snapshot: Snapshot, decision: Decision, span: Span) -> None:
@@ -237,8 +232,7 @@ class ClaimReconciler:
         for held in snapshot.reservations:
             reservation, current = held.reservation, held.reservation.status
             wanted = current if stays else decision.statuses.get(held.name, current)
-            refusal = StatusRefusal(reason, str(error))
-            status = refused_status(reservation, wanted, refusal, snapshot.now)
+            status = refused_status(reservation, wanted, reason, str(error), snapshot.now)
             if status == current:
                 continue
             write = WriteStatus(reservation, status)
@@ -269,6 +263,11 @@ def _consequence(
     again = consequence in (Consequence.AGAIN_SOON, Consequence.AGAIN_ON_LIVE_CLAIM)
     # nothing waits for a claim without a template, so the pauses may grow
     return Consequence.BACK_OFF if again and snapshot.no_template else consequence
+
+
+def _requeued(reason: str) -> After:
+    log.info("requeued", reason=reason, seconds=SOON.seconds)
+    return SOON
 
 
 def _within(seconds: float, decision: Decision) -> After:

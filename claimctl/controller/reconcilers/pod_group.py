@@ -6,16 +6,17 @@ from typing import Any
 
 import structlog
 
-from claimctl.controller.events import subject_of
+from claimctl.controller.events import warn
 from claimctl.controller.group_snapshots import GroupSnapshots
 from claimctl.controller.keys import GroupKey
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.workers import DONE, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After, Outcome
 from claimctl.controller.writer import finalizers_patch
 from claimctl.downgrade.scope import crosses
 from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
+from claimctl.reservation.annotation import Problem
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.pod_groups.assess import decide_about
 from claimctl.reservation.pod_groups.lifecycle import DropGroup, GroupWrite, GuardGroup, MakeGroup
@@ -28,8 +29,6 @@ log = structlog.get_logger(__name__)
 
 AFTER_UPGRADE = 5.0
 """Seconds between looks whether PodGroups may be made again."""
-SOON = 0.5
-"""Seconds to wait until a watch shows what this process knows already."""
 
 
 class PodGroupReconciler:
@@ -53,7 +52,7 @@ class PodGroupReconciler:
         if any(map(crosses, self._know.caches.plans.items())):
             return After(AFTER_UPGRADE)
         if self._snapshots.lagging(key):
-            return After(SOON)
+            return SOON
         self._snapshots.observe(key)
         snapshot = self._snapshots.build(key)
         decision = decide_about(snapshot)
@@ -83,19 +82,14 @@ class PodGroupReconciler:
                 case DropGroup():
                     await self._client.delete_as_read(PODGROUPS, write.group.metadata)
         except (AlreadyExists, Conflict, NotFound):
-            return After(SOON)
+            return SOON
         except Invalid as error:
+            refused = Problem(Reason.FORBIDDEN, str(error))
             for workload_key, workload in self._know.caches.workloads_in(key):
-                self._events.record(
-                    subject_of(workload_key, workload),
-                    type="Warning",
-                    reason=Reason.FORBIDDEN,
-                    note=str(error),
-                    action="Reserve",
-                )
+                warn(self._events, workload_key, workload, refused, "Reserve")
             raise
         log.info("written", write=type(write).__name__)
-        return After(SOON)
+        return SOON
 
 
 def group_body(name: str, group: MakeGroup) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import structlog
 
 from claimctl.controller.caches.informers import Caches
 from claimctl.controller.climbing import Climber
-from claimctl.controller.events import subject_of
+from claimctl.controller.events import version_of, warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.template_injection import Injector
 from claimctl.controller.unreadable import UnreadableObjects
-from claimctl.controller.workers import DONE, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound
 from claimctl.kube.events import EventRecorder
@@ -28,7 +28,6 @@ from claimctl.wire.workloads import CustomWorkload, Workload
 
 log = structlog.get_logger(__name__)
 
-SOON = 0.5
 LIMITS = re.compile(
     r"ValidatingAdmissionPolicy 'claimctl-limits' .* denied request: (.+)|(exceeded quota: .+)"
 )
@@ -82,23 +81,23 @@ class WorkloadReconciler:
             return DONE
         annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
-            api_version=subject_of(key, workload).api_version,
+            api_version=version_of(key, workload),
             workload=workload,
             reservations=self._caches.reservations_for(key),
             by_pods=self._named_by_pods(workload),
         )
         wanted = plan(annotated)
         for problem in wanted.problems:
-            self._report(key, workload, problem)
+            warn(self._events, key, workload, problem, "Reserve")
         try:
             # another client may have written first; then the reconcile is repeated
             settled = await self._carry_out(wanted)
             if settled and self._injector is not None:
                 settled = await self._injector.inject(key, workload)
-            return DONE if settled else After(SOON)
+            return DONE if settled else SOON
         except (Forbidden, Invalid) as error:
             problem = refusal(error)
-            self._report(key, workload, problem)
+            warn(self._events, key, workload, problem, "Reserve")
             if problem.reason is Reason.LIMIT_EXCEEDED:
                 return After(RETRY_REFUSED)
             raise
@@ -156,15 +155,6 @@ class WorkloadReconciler:
             return False
         log.info("reservation deleted", reservation=meta.name)
         return True
-
-    def _report(self, key: WorkloadKey, workload: Workload, problem: Problem) -> None:
-        self._events.record(
-            subject_of(key, workload),
-            type="Warning",
-            reason=problem.reason,
-            note=problem.note,
-            action="Reserve",
-        )
 
 
 def refusal(error: Forbidden | Invalid) -> Problem:

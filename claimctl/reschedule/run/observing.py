@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from claimctl.controller.dialect.probe import parse_version
+from claimctl.controller.dialect import parse_version
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import Protocol
 
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import is_pod
@@ -17,22 +16,26 @@ from claimctl.wire.claims import Reference, ResourceClaim
 References = tuple[Reference, ...]
 
 
-class Dialect(Protocol):
-    name: str
-    groups: bool
+class Dialect:
+    """The dialect ``hold``, of clusters without KEP-5194: the workload's reference is listed beside
+    the pods'. The others are told by what they do differently."""
+
+    name = "hold"
+    groups = False
     """Whether pods can share a claim through PodGroups."""
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         """Why the claim cannot be reserved for this incarnation of the workload, or None."""
-        ...
+        return None
 
     def created_for(self, workload: Reference) -> Reference | None:
         """The ``spec.reservedFor`` of a claim that claimctl creates for the workload."""
-        ...
+        return None
 
     def lists_each_pod(self, claim: ResourceClaim) -> bool:
         """Whether schedulers list each pod that has no PodGroup before they bind it."""
-        ...
+        allocation = claim.status.allocation
+        return allocation is None or not allocation.reserved_for_any_pod
 
     def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
         """Whether schedulers bind any pod beside these entries without a write to the claim.
@@ -40,7 +43,7 @@ class Dialect(Protocol):
         Then claimctl has to fence the claim before a release: only without these entries do
         schedulers write to it.
         """
-        ...
+        return False
 
     def unlisted_age(self, holder_age: float) -> float:
         """Seconds since the list last admitted pods that it does not name.
@@ -48,14 +51,14 @@ class Dialect(Protocol):
         Args:
             holder_age: seconds since the list last had an entry that is no pod.
         """
-        ...
+        return inf
 
     def leaves_at_fence(self, entries: References) -> References:
         """Which of the claim's holds and tombstones stay in the list at a fence."""
-        ...
+        return entries
 
 
-class NativeDialect:
+class NativeDialect(Dialect):
     """KEP-5194: ``spec.reservedFor`` names the workload, and pods are not listed.
 
     In the list of any other claim, a workload reference would keep pods from running: the
@@ -63,7 +66,6 @@ class NativeDialect:
     """
 
     name = "native"
-    groups = False
 
     def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
         created_for = claim.spec.reserved_for
@@ -94,33 +96,7 @@ class NativeDialect:
         return ()
 
 
-class HoldDialect:
-    """Clusters without KEP-5194: the workload's reference is listed beside the pods'."""
-
-    name = "hold"
-    groups = False
-
-    def refuses(self, claim: ResourceClaim, workload: Reference) -> Reason | None:
-        return None
-
-    def created_for(self, workload: Reference) -> Reference | None:
-        return None
-
-    def lists_each_pod(self, claim: ResourceClaim) -> bool:
-        allocation = claim.status.allocation
-        return allocation is None or not allocation.reserved_for_any_pod
-
-    def admits_unlisted(self, entries: Iterable[Reference]) -> bool:
-        return False
-
-    def unlisted_age(self, holder_age: float) -> float:
-        return inf
-
-    def leaves_at_fence(self, entries: References) -> References:
-        return entries
-
-
-class PodGroupDialect(HoldDialect):
+class PodGroupDialect(Dialect):
     """KEP-5729: pods share the claim through their PodGroup's reference.
 
     The workload's reference beside it is the hold. A claim that lists no group is held and released
@@ -132,5 +108,5 @@ class PodGroupDialect(HoldDialect):
 
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (NativeDialect(), PodGroupDialect(), HoldDialect())
+    dialect.name: dialect for dialect in (NativeDialect(), PodGroupDialect(), Dialect())
 }

@@ -6,7 +6,8 @@ Messages have no text that changes by time alone, so that a settled cluster has 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from claimctl.reservation.assessment.assess import Assessment, Phase
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
@@ -18,7 +19,7 @@ from claimctl.reservation.status.sharing import disagreement, why_one_by_one
 from claimctl.reservation.users.blockers import names_of
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.text import listed
-from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.meta import Condition, find_condition, renewed
 from claimctl.wire.placement import selects
 from claimctl.wire.reservations import ClaimReservationSpec, ForceDeletedPod
 
@@ -94,17 +95,6 @@ _WORD = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REASONS = frozenset(map(str, Reason))
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionState:
-    """A condition without its times and generation."""
-
-    type: ConditionType
-    holds: bool
-    reason: str
-    """A ``Reason``, or a reason that another version of claimctl wrote."""
-    message: str = ""
-
-
 def conditions(
     facts: Assessment,
     decision: Decision,
@@ -120,32 +110,30 @@ def conditions(
     consistent = _consistent_state(facts, retention, ghosts)
     released = _released_state(facts, decision, retention)
     # Ready is a summary of the others
-    ready = ConditionState(ConditionType.READY, True, Reason.READY, reserved.message)
+    ready = _condition(ConditionType.READY, True, Reason.READY, reserved.message)
     blocker = retention.blocker
     if blocker is not None and blocker.reason is Reason.WORKLOAD_STATE_UNKNOWN:
-        ready = ConditionState(ConditionType.READY, False, blocker.reason, blocker.message)
-    elif not reserved.holds and reserved.reason in _PROBLEMS:
-        ready = ConditionState(ConditionType.READY, False, reserved.reason, reserved.message)
-    elif not consistent.holds:
-        ready = ConditionState(ConditionType.READY, False, consistent.reason, consistent.message)
+        ready = _condition(ConditionType.READY, False, blocker.reason, blocker.message)
+    elif reserved.status == "False" and reserved.reason in _PROBLEMS:
+        ready = _condition(ConditionType.READY, False, reserved.reason, reserved.message)
+    elif consistent.status == "False":
+        ready = _condition(ConditionType.READY, False, consistent.reason, consistent.message)
     reservation, made = retention.held.reservation, []
     for state in (ready, reserved, consistent, released):
-        status = "True" if state.holds else "False"
-        since = facts.snapshot.now.replace(microsecond=0)
-        before = find_condition(reservation.status.conditions, state.type)
-        made.append(
-            Condition(
-                type=state.type,
-                status=status,
-                reason=state.reason if _WORD.fullmatch(state.reason) else Reason.CANNOT_TELL,
-                message=shorten(state.message or f"{state.type} is {status} ({state.reason})"),
-                observed_generation=reservation.metadata.generation,
-                last_transition_time=before.last_transition_time
-                if before is not None and before.status == status
-                else since,
-            )
+        condition = replace(
+            state,
+            reason=state.reason if _WORD.fullmatch(state.reason) else Reason.CANNOT_TELL,
+            message=shorten(state.message or f"{state.type} is {state.status} ({state.reason})"),
+            observed_generation=reservation.metadata.generation,
         )
+        made.append(renewed(condition, reservation.status.conditions, facts.snapshot.now))
     return tuple(made)
+
+
+def _condition(type_: ConditionType, holds: bool, reason: str, message: str = "") -> Condition:
+    """A condition without its time. Another version of claimctl may have written the reason."""
+    status = "True" if holds else "False"
+    return Condition(type=type_, status=status, reason=reason, message=message)
 
 
 def shorten(message: str) -> str:
@@ -167,7 +155,7 @@ def _sentence(reason: str, spec: ClaimReservationSpec) -> str:
     )
 
 
-def _reserved_state(facts: Assessment, retention: RetentionDecision) -> ConditionState:
+def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Condition:
     snapshot = facts.snapshot
     reason = _why_not_reserved(facts, retention)
     if reason is None:
@@ -177,13 +165,13 @@ def _reserved_state(facts: Assessment, retention: RetentionDecision) -> Conditio
         may_share = snapshot.dialect.groups and retention.action is Action.HOLD
         if may_share and (why := why_one_by_one(snapshot, retention.held)) is not None:
             reason, message = why[0], f"{message}; {why[1]}"
-        return ConditionState(ConditionType.RESERVED, True, reason, message)
+        return _condition(ConditionType.RESERVED, True, reason, message)
     message = _sentence(reason, retention.held.reservation.spec)
     if reason is Reason.TEMPLATE_INVALID:
         message = snapshot.template_refused
     elif reason in (Reason.UNREADABLE, Reason.WORKLOAD_STATE_UNKNOWN):
         message = retention.held.workload.problem
-    return ConditionState(ConditionType.RESERVED, False, reason, message)
+    return _condition(ConditionType.RESERVED, False, reason, message)
 
 
 def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason | None:
@@ -213,11 +201,11 @@ def _why_not_reserved(facts: Assessment, retention: RetentionDecision) -> Reason
 
 def _consistent_state(
     facts: Assessment, retention: RetentionDecision, ghosts: tuple[ForceDeletedPod, ...]
-) -> ConditionState:
+) -> Condition:
     snapshot = facts.snapshot
     reason, message = _inconsistency(facts)
     if reason is not None:
-        return ConditionState(ConditionType.CONSISTENT, False, reason, message)
+        return _condition(ConditionType.CONSISTENT, False, reason, message)
     reason, message = Reason.CONSISTENT, _ADVICE[Reason.CONSISTENT]
     # with ``MOST`` ghosts the list counts as full, because another controller may know of more
     nodes = len(snapshot.consumers.nodes()) > MOST
@@ -236,7 +224,7 @@ def _consistent_state(
         reason = Reason.STATUS_SHORTENED
         left_out = " and ".join(what for what, is_full in full.items() if is_full)
         message = f"the status lists {MOST} {left_out}, which is its limit; all of them count"
-    return ConditionState(ConditionType.CONSISTENT, True, reason, message)
+    return _condition(ConditionType.CONSISTENT, True, reason, message)
 
 
 def _inconsistency(facts: Assessment) -> tuple[Reason | None, str]:
@@ -294,24 +282,24 @@ def _ways_out(snapshot: Snapshot) -> str:
 
 def _released_state(
     facts: Assessment, decision: Decision, retention: RetentionDecision
-) -> ConditionState:
+) -> Condition:
     reservation, allocated = retention.held.reservation, facts.snapshot.allocated
     status, spec = reservation.status, reservation.spec
     if status.release is not None and not allocated:
         # another version of claimctl may have begun the release, for a reason unknown here
         text = f"released: {_sentence(status.release.reason, spec) or status.release.reason}"
-        return ConditionState(ConditionType.RELEASED, True, status.release.reason, text)
+        return _condition(ConditionType.RELEASED, True, status.release.reason, text)
     before = find_condition(status.conditions, ConditionType.RELEASED)
     if before is not None and before.status == "True" and not allocated:
-        return ConditionState(ConditionType.RELEASED, True, before.reason, before.message)
+        return _condition(ConditionType.RELEASED, True, before.reason, before.message)
     if facts.releasing is not None and retention.action is Action.RELEASE:
         return _releasing_state(decision, before)
     reason = Reason.HELD if retention.is_listed else retention.reason
     text = retention.blocker.message if retention.blocker else _sentence(reason, spec)
-    return ConditionState(ConditionType.RELEASED, False, reason, text)
+    return _condition(ConditionType.RELEASED, False, reason, text)
 
 
-def _releasing_state(decision: Decision, before: Condition | None) -> ConditionState:
+def _releasing_state(decision: Decision, before: Condition | None) -> Condition:
     """The condition Released of a release that waits.
 
     Private blockers are reported only if there are no others. If another controller has reported
@@ -321,11 +309,11 @@ def _releasing_state(decision: Decision, before: Condition | None) -> ConditionS
     public = [blocker for blocker in decision.blockers if not blocker.private]
     further = before is not None and before.reason in (Reason.RELEASING, Reason.SETTLING)
     if before and further and decision.step is not None and decision.blockers and not public:
-        return ConditionState(ConditionType.RELEASED, False, before.reason, before.message)
+        return _condition(ConditionType.RELEASED, False, before.reason, before.message)
     shown = public or decision.blockers
     reasons = "; ".join(blocker.message for blocker in shown[:_NAMED])
     reasons += f"; and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
-    return ConditionState(
+    return _condition(
         ConditionType.RELEASED,
         False,
         shown[0].reason if shown else Reason.RELEASING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
@@ -16,7 +15,7 @@ from claimctl.reservation.facts.references import LIMIT, is_workload
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.status.conditions import conditions, shorten
 from claimctl.reservation.users.ghosts import MOST, ghosts_to_record
-from claimctl.wire.meta import Condition, find_condition
+from claimctl.wire.meta import Condition, find_condition, renewed
 from claimctl.wire.reservations import (
     FINALIZER,
     ClaimReservation,
@@ -87,13 +86,13 @@ def _is_last(facts: Assessment, status: ClaimReservationStatus) -> bool:
 def leave_alone(snapshot: Snapshot) -> Decision:
     """Write only that an object cannot be read; all other fields of the statuses stay."""
     unread = snapshot.unreadable_parts
-    refusal = StatusRefusal(Reason.UNREADABLE, "; ".join(item.describe() for item in unread[:3]))
+    text = "; ".join(item.describe() for item in unread[:3])
     blockers = tuple(Blocker(Reason.UNREADABLE, item.describe()) for item in unread)
     names = {item.name for item in unread if item.resource.plural == CLAIMRESERVATIONS.plural}
     decision = Decision(blockers=blockers)
     for held in snapshot.reservations:
         status = held.reservation.status
-        wanted = refused_status(held.reservation, status, refusal, snapshot.now)
+        wanted = refused_status(held.reservation, status, Reason.UNREADABLE, text, snapshot.now)
         if held.name not in names and wanted != status and decision.write is None:
             decision.write = WriteStatus(held.reservation, wanted)
     return decision
@@ -220,37 +219,27 @@ def _progress(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StatusRefusal:
-    """Why a reservation cannot be served.
-
-    The reason is ``FORBIDDEN`` (a right is missing), ``INVALID`` (the API server does not accept
-    the object) or ``UNREADABLE`` (an object cannot be read).
-    """
-
-    reason: Reason
-    message: str
-
-
 def refused_status(
     reservation: ClaimReservation,
     wanted: ClaimReservationStatus,
-    refusal: StatusRefusal,
+    reason: Reason,
+    message: str,
     now: datetime,
 ) -> ClaimReservationStatus:
-    """``wanted`` with the condition ``Ready=False``; its time stays if it was False before."""
-    before = find_condition(reservation.status.conditions, ConditionType.READY)
-    known = before is not None and before.status == "False"
+    """``wanted`` with the condition ``Ready=False``: the reservation cannot be served.
+
+    Args:
+        reason: ``FORBIDDEN`` (a right is missing), ``INVALID`` (the API server does not accept the
+            object) or ``UNREADABLE`` (an object cannot be read).
+    """
     ready = Condition(
         type=ConditionType.READY,
         status="False",
-        reason=refusal.reason,
-        message=shorten(refusal.message),
         observed_generation=reservation.metadata.generation,
-        last_transition_time=before.last_transition_time
-        if before is not None and known
-        else now.replace(microsecond=0),
+        reason=reason,
+        message=shorten(message),
     )
+    ready = renewed(ready, reservation.status.conditions, now)
     others = tuple(
         condition for condition in wanted.conditions if condition.type != ConditionType.READY
     )

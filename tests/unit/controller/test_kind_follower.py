@@ -5,9 +5,8 @@ from __future__ import annotations
 from kube_in_process.storage.requests import Fault, FaultPoint
 from structlog.testing import capture_logs
 
-from claimctl.controller.caches.kinds import KindState
+from claimctl.controller.caches.kinds import KindState, missing_right
 from claimctl.controller.kind_follower import KindFollower, status_of
-from claimctl.controller.kind_states import missing_right
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.supervisor import Tasks
 from claimctl.reservation.kinds.rules import rule_of

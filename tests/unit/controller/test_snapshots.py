@@ -149,8 +149,9 @@ async def test_a_listed_group_is_dead_if_it_is_gone(there: bool) -> None:
     claim["status"]["reservedFor"].append({**group, "uid": uid})
     made.admin.update("resourceclaims", claim, "status")
     caches = await filled(made)
-    following = asyncio.create_task(caches.groups.follow().run())
-    await caches.groups.wait_synced()
+    informer = caches.groups.follow()
+    following = asyncio.create_task(informer.run())
+    await informer.wait_synced()
     snapshot = copied(snapshots(caches, HandClock()), caches)
     following.cancel()
     assert (uid in snapshot.memory.dead_age) is not there

@@ -18,9 +18,9 @@ from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Investigator
 from claimctl.controller.observations.observations import Observations
-from claimctl.controller.reconcilers.claim import SOON, WATCHDOG, ClaimReconciler
+from claimctl.controller.reconcilers.claim import WATCHDOG, ClaimReconciler
 from claimctl.controller.snapshots import Knowledge
-from claimctl.controller.workers import DONE, After, Outcome
+from claimctl.controller.workers import DONE, SOON, After, Outcome
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import Invalid, NotFound
@@ -145,7 +145,7 @@ async def test_nothing_is_decided_on_less_than_we_wrote() -> None:
     async with working_bench() as bench:
         await bench.reconcile()
         bench.server.requests.clear()
-        assert await bench.reconcile() == After(SOON)
+        assert await bench.reconcile() == SOON
         assert bench.server.requests == []
 
 
@@ -171,7 +171,7 @@ async def test_a_writer_that_never_rests_is_left_alone_for_a_while() -> None:
     async with working_bench() as bench:
         busy_writer(bench, 100)
         bench.server.requests.clear()
-        assert await bench.reconcile() == After(SOON)
+        assert await bench.reconcile() == SOON
         assert len(bench.server.requests) == 1 + 1 + 2 * LIVE_ATTEMPTS
         assert bench.references() == ["pods"]
 
@@ -207,7 +207,7 @@ async def test_a_write_is_remembered_although_it_cannot_be_measured() -> None:
                 await bench.reconcile()
         assert bench.references() == ["pods", "deployments"]
         bench.server.requests.clear()
-        assert await bench.reconcile() == After(SOON)
+        assert await bench.reconcile() == SOON
         assert bench.server.requests == []
 
 
@@ -224,7 +224,7 @@ async def test_a_claim_that_is_gone_beside_a_busy_writer_is_not_written() -> Non
         assert busy is not None
         bench.server.handler.fault = lambda point: busy(point) or hook(point)
         bench.server.requests.clear()
-        assert await bench.reconcile() == After(SOON)
+        assert await bench.reconcile() == SOON
         assert [each.split()[0] for each in bench.server.requests] == ["PATCH", "GET", "GET"]
 
 

@@ -18,7 +18,7 @@ from claimctl.reservation.facts.decision import Decision, SetFinalizer, WriteSta
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.status.conditions import LONGEST_MESSAGE
-from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, StatusRefusal, refused_status
+from claimctl.reservation.status.desired import MOMENT, NOTHING_YET, refused_status
 from claimctl.reservation.users.ghosts import MOST
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.limits import MAX_ITEMS
@@ -156,7 +156,7 @@ def test_a_release_that_waits_for_many_names_a_few() -> None:
 
 def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
     wanted = status_with(("Ready", "True", "Ready"), ("Reserved", "True", "Reserved"))
-    first = refused_status(reservation(), wanted, StatusRefusal(Reason.FORBIDDEN, "no"), NOW)
+    first = refused_status(reservation(), wanted, Reason.FORBIDDEN, "no", NOW)
     assert first.conditions == (
         Condition(
             type="Ready",
@@ -168,15 +168,13 @@ def test_a_refusal_takes_the_place_of_ready_and_is_written_once() -> None:
         ),
         *status_with(("Reserved", "True", "Reserved")).conditions,
     )
-    again = refused_status(
-        reservation(status=first), wanted, StatusRefusal(Reason.FORBIDDEN, "no"), after(60)
-    )
+    again = refused_status(reservation(status=first), wanted, Reason.FORBIDDEN, "no", after(60))
     assert again == first
 
 
 def test_a_refusal_of_any_length_is_a_message_that_the_schema_takes() -> None:
-    refusal = StatusRefusal(Reason.INVALID, "x" * 100_000)
-    (ready,) = refused_status(reservation(), status_with(), refusal, NOW).conditions
+    text = "x" * 100_000
+    (ready,) = refused_status(reservation(), status_with(), Reason.INVALID, text, NOW).conditions
     assert (ready.reason, len(ready.message)) == ("Invalid", LONGEST_MESSAGE)
     assert ready.message.endswith("x...")
 

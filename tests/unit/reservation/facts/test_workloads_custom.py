@@ -8,12 +8,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claimctl.reservation.facts.custom_workloads import (
+from claimctl.reservation.facts.workloads import (
+    WorkloadPhase,
+    WorkloadState,
     custom_state,
     unknown_state,
     with_children,
 )
-from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.base import encode

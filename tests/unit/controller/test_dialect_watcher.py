@@ -8,8 +8,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown
-from claimctl.controller.dialect.watcher import PAUSE, RETRY, TROUBLE, Redetection
+from claimctl.controller.dialect import (
+    PAUSE,
+    RETRY,
+    TROUBLE,
+    Detection,
+    DialectProbe,
+    DialectUnknown,
+    Redetection,
+)
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.errors import NotFound, ServerError

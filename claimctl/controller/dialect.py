@@ -1,23 +1,35 @@
-"""Detect the dialect of the cluster by requests.
+"""Detect the dialect of the cluster by requests, and again whenever a watch reconnects.
 
 The served schema does not help: it ignores feature gates, and the API server silently drops a field
 whose gate is off. So a field counts as served only if a dry-run create returns it.
+
+An API server that is upgraded, or restarted with other feature gates, breaks every watch. So
+polling is not needed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
+
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
-from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
+from claimctl.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError, NotFound
+from claimctl.kube.informer import Informer
+from claimctl.parallel import wait_for
 from claimctl.wire.base import decode, to_plain
 from claimctl.wire.claims import Reference
 from claimctl.wire.releases import FROM_1_36
 from claimctl.wire.resources import PODGROUPS, RESOURCECLAIMS, Resource
+from claimctl.wire.seams import Clock
 from claimctl.wire.served import ServerVersion
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 _PROBE = Reference(
@@ -26,10 +38,14 @@ _PROBE = Reference(
     name="claimctl-probe",
     uid="00000000-0000-4000-8000-000000000000",
 )
-
-
 GROUPS_FORBIDDEN = "creating PodGroups is forbidden, so they cannot be used"
 """The reason when the caller's rights do not show whether a PodGroup keeps its claims."""
+
+PAUSE = 1.0
+"""Seconds to wait after a watch was opened again, while the server may still be starting."""
+RETRY = 15.0
+TROUBLE = 5.0
+"""Seconds between two checks whether the informer can follow; a check sends no request."""
 
 
 class DialectUnknown(Exception):
@@ -155,3 +171,50 @@ def _number(text: str) -> int:
     if match is None:
         raise ValueError(text)
     return int(match.group())
+
+
+class Redetection:
+    """Detects the dialect after each reconnection of one informer, and reports a change."""
+
+    def __init__(
+        self,
+        probe: DialectProbe,
+        informer: Informer[Any],
+        clock: Clock,
+        changed: Callable[[Detection], Awaitable[None]],
+    ) -> None:
+        self._probe = probe
+        self._informer = informer
+        self._clock = clock
+        self._changed = changed
+        self._wake = asyncio.Event()
+        self._connected = False
+        informer.on_connect(self._on_connect)
+
+    def _on_connect(self) -> None:
+        if self._connected:
+            self._wake.set()
+        self._connected = True
+
+    async def run(self, detection: Detection) -> None:
+        """Keep the detection up to date until cancelled."""
+        while True:
+            await self._wait_for_wake()
+            await self._clock.sleep(PAUSE)
+            self._wake.clear()
+            try:
+                latest = await self._probe.detect()
+            except (KubeError, DialectUnknown) as error:
+                log.warning("cannot look at the reservation mode again", error=str(error))
+                await self._clock.sleep(RETRY)
+                self._wake.set()
+                continue
+            if latest != detection:
+                log.info("the cluster has changed", dialect=latest.dialect, reasons=latest.reasons)
+                await self._changed(latest)
+                detection = latest
+
+    async def _wait_for_wake(self) -> None:
+        """Wait until a watch was opened again, or cannot be: its version may not be served."""
+        while not self._wake.is_set() and not isinstance(self._informer.trouble, NotFound):
+            await wait_for(self._wake, TROUBLE)

@@ -7,7 +7,7 @@ from kube_in_process.options import Preset
 from kube_in_process.storage.requests import Fault
 from kube_in_process.virtual import run
 
-from claimctl.controller.dialect.probe import Detection, DialectProbe, DialectUnknown, parse_version
+from claimctl.controller.dialect import Detection, DialectProbe, DialectUnknown, parse_version
 from claimctl.kube.errors import KubeError
 from tests.support.counting_server import server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from claimctl.controller.kind_states import rules_by_kind, state_of
+from claimctl.controller.caches.kinds import rules_by_kind, state_of
 from claimctl.kube.discovery import Discovery
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.workload_kinds import WorkloadKind, WorkloadKindSpec

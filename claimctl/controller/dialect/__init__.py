@@ -1,1 +1,0 @@
-"""The dialect of the cluster: detected at the start and again whenever it may have changed."""
