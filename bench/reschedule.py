@@ -260,7 +260,6 @@ def planned(nodes: int, waiting: int = 0) -> dict[str, float]:
     pods, claims = _full(nodes, waiting) if waiting else _crowded(nodes)
     observed = Observed(
         now=_NOW,
-        server=(1, 36),
         pods=listed(SCHEDULING_PODS, pods),
         nodes=listed(observing.ALL_NODES, map(_node, range(nodes))),
         slices=listed(observing.SLICES, map(_slice, range(nodes))),

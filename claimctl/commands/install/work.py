@@ -27,7 +27,7 @@ from claimctl.commands.install.components import (
     chosen,
 )
 from claimctl.commands.install.rescheduling import SCHEDULE, Rescheduling
-from claimctl.reschedule.command.runner import policy_of
+from claimctl.reschedule.command.work import policy_of
 from claimctl.wire.base import Object
 
 _CRON = re.compile(

@@ -70,39 +70,26 @@ def _row(step: MoveStep) -> tuple[str, ...]:
 
 
 def helps(report: RunReport) -> Table:
-    return Table(
-        columns=columns("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL"),
-        rows=tuple(
-            (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.result), help_.detail)
-            for help_ in report.helps
-        ),
+    rows = (
+        (help_.pod.namespace, help_.pod.name, help_.strategy, str(help_.result), help_.detail)
+        for help_ in report.helps
     )
+    names = ("NAMESPACE", "POD THAT NEEDS ROOM", "STRATEGY", "RESULT", "DETAIL")
+    return Table(columns=columns(*names), rows=tuple(rows))
 
 
 def reasons(report: RunReport) -> Table:
-    return Table(
-        columns=columns("PODS THAT STAY", "STRATEGY", "REASON"),
-        rows=tuple(
-            (str(part.pods), part.strategy, part.reason) for part in counted_reasons(report)
-        ),
-    )
+    rows = ((str(part.pods), part.strategy, part.reason) for part in counted_reasons(report))
+    return Table(columns=columns("PODS THAT STAY", "STRATEGY", "REASON"), rows=tuple(rows))
 
 
 def stayed(report: RunReport) -> Table:
-    return Table(
-        columns=columns("NAMESPACE", "POD THAT STAYS", "NODE", "STRATEGY", "REASON", "DETAIL"),
-        rows=tuple(
-            (
-                skip.pod.namespace,
-                skip.pod.name,
-                skip.pod.node,
-                skip.strategy,
-                str(skip.reason),
-                skip.detail,
-            )
-            for skip in report.plan.skipped
-        ),
+    rows = (
+        (skip.pod.namespace, skip.pod.name, skip.pod.node, skip.strategy, skip.reason, skip.detail)
+        for skip in report.plan.skipped
     )
+    names = ("NAMESPACE", "POD THAT STAYS", "NODE", "STRATEGY", "REASON", "DETAIL")
+    return Table(columns=columns(*names), rows=tuple(rows))
 
 
 def conclude(report: RunReport, wanted: RescheduleOptions) -> None:

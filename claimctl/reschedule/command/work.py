@@ -8,6 +8,7 @@ import json
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 
 import structlog
 import typer
@@ -23,34 +24,39 @@ from claimctl.kube.discovery import look
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection, LeadershipLost
 from claimctl.kube.transport import HttpTransport
-from claimctl.reschedule.command.runner import COMPONENT, policy_of, runner_of
 from claimctl.reschedule.command.view import conclude, explain, show
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.planning import UnknownPriorityClass
+from claimctl.reschedule.plan.planning import UnknownPriorityClass, plan
 from claimctl.reschedule.plan.policy import Policy
+from claimctl.reschedule.policyfile.problems import PolicyError
+from claimctl.reschedule.policyfile.reading import read
+from claimctl.reschedule.policyfile.v1alpha2 import CheckedPolicy
 from claimctl.reschedule.run import planfile
 from claimctl.reschedule.run.avoiding import Avoiding
+from claimctl.reschedule.run.execution import RunSettings
 from claimctl.reschedule.run.loop import Loop, election_settings
 from claimctl.reschedule.run.observing import cluster_uid
 from claimctl.reschedule.run.planfile import PlanError
 from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.run.run import Runner
+from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import MoveStep, RunReport
 from claimctl.reschedule.run.taints import Taints
 from claimctl.telemetry.health import Probes
 from claimctl.telemetry.logs import configure
 from claimctl.telemetry.settings import from_environment
+from claimctl.wire.seams import Clock
 
 log = structlog.get_logger(__name__)
 
+COMPONENT = "claimctl.io/rescheduler"
+"""The reportingController of Events."""
+
 
 def carry_out(wanted: RescheduleOptions, access: Access) -> int:
-    """Do what the flags ask for; the exit code.
-
-    Raises:
-        UsageError: the policy or the plan cannot be used; no request was sent for a bad policy.
-    """
+    """Do what the flags ask for; the exit code. Raises UsageError: the policy or the plan cannot be
+    used; no request was sent for a bad policy."""
     if wanted.release_taints:
         return in_session(access, lambda session: _release(session, wanted))
     assert wanted.policy is not None
@@ -66,6 +72,17 @@ def carry_out(wanted: RescheduleOptions, access: Access) -> int:
         raise UsageError(f"{wanted.policy}: {error}") from None
 
 
+def policy_of(path: Path, *, skip_unsupported: bool = False) -> CheckedPolicy:
+    """The policy of a file. Each fault is one line on stderr, and the last one a UsageError."""
+    try:
+        return read(path, skip_unsupported=skip_unsupported)
+    except PolicyError as error:
+        *first, last = (f"{path}: {line}" for line in error.problems)
+        for line in first:
+            typer.echo(f"error: {line}", err=True)
+        raise UsageError(last) from None
+
+
 def _given_plan(path: Path) -> Plan:
     try:
         return planfile.parse(path.read_bytes())
@@ -75,11 +92,31 @@ def _given_plan(path: Path) -> Plan:
         raise UsageError(f"{path}: {error}") from None
 
 
+def _runner(
+    client: Client, clock: Clock, wanted: RescheduleOptions, policy: Policy, events: EventRecorder
+) -> Runner:
+    return Runner(
+        client=client,
+        clock=clock,
+        policy=policy,
+        planner=plan,
+        records=Records(client, wanted.record),
+        settings=RunSettings(
+            deadline=wanted.deadline,
+            max_unavailable=policy.max_unavailable_per_workload,
+            grace_period=policy.grace_period_seconds,
+        ),
+        signs=Signs(client.telemetry, events, failures=policy.eviction_failure_event),
+        lease_namespace=wanted.lease_namespace,
+        rng=Random(),
+    )
+
+
 async def _once(
     session: Session, wanted: RescheduleOptions, policy: Policy, given: Plan | None
 ) -> int:
     events = EventRecorder(session.client, session.clock, COMPONENT, who_am_i())
-    runner = runner_of(session.client, session.clock, wanted, policy, events)
+    runner = _runner(session.client, session.clock, wanted, policy, events)
     if given is not None:
         try:
             planfile.check(given, await cluster_uid(session.client), session.clock.now())
@@ -167,7 +204,7 @@ async def _serve(
             client, clock, election_settings(wanted.lease_namespace), identity
         )
         events = EventRecorder(client, clock, COMPONENT, identity)
-        runner = runner_of(client, clock, wanted, policy, events)
+        runner = _runner(client, clock, wanted, policy, events)
         probes = Probes(metrics=telemetry.registry)
         await stack.enter_async_context(health_server(wanted.bind_address, probes))
         stop = Stop()

@@ -148,8 +148,7 @@ def without_outdated(
 ) -> RecordedAvoidance:
     """The entry without the nodes that deserve another try: nodes that are gone or have changed,
     nodes on which a later pod of the owner runs, and those whose last avoidance was over long ago.
-    ``digests`` says what each node is like now, and ``running`` has the owner's running pods.
-    """
+    ``digests`` says what each node is like now, and ``running`` has the owner's running pods."""
 
     def is_valid(past: RecordedAvoidedNode) -> bool:
         if past.since is None or past.until is None or digests.get(past.node) != past.seen:

@@ -115,10 +115,8 @@ class KnownClaim:
 
     @property
     def held(self) -> bool:
-        """Whether the claim stays allocated when its last pod goes.
-
-        A ClaimReservation that has not added its hold yet counts: it may do so at any moment.
-        """
+        """Whether the claim stays allocated when its last pod goes. A ClaimReservation that has not
+        added its hold yet counts: it may do so at any moment."""
         return bool(self.holders or self.reservations)
 
     def lists(self, uid: str) -> bool:

@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan import affinity, spread
 from claimctl.reschedule.plan.requests import PODS
-from claimctl.reschedule.plan.world import (
-    ANY_ADDRESS,
-    Port,
-    World,
-    WorldNode,
-    WorldPod,
-    host_ports,
-)
+from claimctl.reschedule.plan.world import ANY_ADDRESS, Port, World, WorldNode, WorldPod, host_ports
 from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
 from claimctl.wire.claims import NodeSelector
 from claimctl.wire.nodes import Node
@@ -89,11 +82,8 @@ class Fitter:
         )
 
     def still(self, pod: SchedulingPod) -> Callable[[WorldNode], str]:
-        """The checks whose answer no move changes: why the node does not fit, '' if it does.
-
-        Raises:
-            Unknown: a toleration or a volume of the pod cannot be judged.
-        """
+        """The checks whose answer no move changes: why the node does not fit, '' if it does. Raises
+        Unknown: a toleration or a volume of the pod cannot be judged."""
         spec = pod.spec
         for toleration in spec.tolerations:
             if toleration.operator not in _KNOWN_OPERATORS:

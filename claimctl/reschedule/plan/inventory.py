@@ -56,17 +56,12 @@ class Inventory:
     def __init__(self, observed: Observed, claims: Claims | None = None) -> None:
         self._claims = claims or Claims(observed)
         self._nodes = {node.metadata.name: node for node in observed.nodes}
-        self._classes = {
-            device_class.metadata.name: device_class for device_class in observed.device_classes
-        }
+        self._classes = {known.metadata.name: known for known in observed.device_classes}
         self._catalogue = catalogue(observed.slices, observed.taint_rules)
         self._on_node: dict[str, list[PublishedOn]] = {}
-        self._in_use: Counter[DeviceId] = Counter(
-            device for claim in self._claims.all() for device in claim.devices
-        )
-        used = {device for device, number in self._in_use.items() if number > 0}
-        self._free_on: Counter[str] = Counter(
-            device.node for id_, device in self._catalogue.by_id.items() if id_ not in used
+        self._in_use = Counter(device for claim in self._claims.all() for device in claim.devices)
+        self._free_on = Counter(
+            device.node for id_, device in self._catalogue.by_id.items() if id_ not in self._in_use
         )
         """How many devices are free by node; '' for those that several nodes can reach."""
         self._awaited = any(map(self._waits_for_devices, observed.pods))
@@ -184,7 +179,7 @@ class Inventory:
         if given is not None:
             # this plan allocates the claim elsewhere; it may be of use on this node, too
             known = (self._catalogue.by_id.get(device) for device in given)
-            if all(device is not None and device.on(self._nodes[node]) for device in known):
+            if all(device and device.on(self._nodes[node]) for device in known):
                 return self._room_in(claim)
             return Obstacle(Ground.PINNED, f"claim {claim.name} goes to another node")
         if not claim.allocated or claim.key in self._free:
@@ -250,29 +245,23 @@ class Inventory:
             return Obstacle(Ground.FIT_UNKNOWN, str(why))
         if chosen is None:
             return Obstacle(Ground.NO_DEVICES, "no free devices for its claims")
-        allocates = [
+        allocates = tuple(
             (key, tuple(choice.device.id for choice in chosen if choice.claim == number))
             for number, (key, _) in enumerate(wanted)
             if key is not None
-        ]
-        return Placement(
-            pod.metadata.uid,
-            node,
-            tuple(choice.device.id for choice in chosen if not choice.admin),
-            joins,
-            tuple(allocates),
         )
+        devices = tuple(choice.device.id for choice in chosen if not choice.admin)
+        return Placement(pod.metadata.uid, node, devices, joins, allocates)
 
     def _here(self, name: str, *, shared: bool) -> Here:
         """The devices of a node. ``shared``: also free ones that other nodes can reach."""
         node = self._nodes[name]
         if name not in self._on_node:
             self._on_node[name] = self._catalogue.on(node)
+        by_id = self._catalogue.by_id
         return Here(
             devices=self._on_node[name],
-            is_free=lambda device: (
-                self._in_use[device] <= 0 and (shared or bool(self._catalogue.by_id[device].node))
-            ),
+            is_free=lambda id_: self._in_use[id_] <= 0 and (shared or bool(by_id[id_].node)),
             classes=self._classes.get,
             complete=self._catalogue.complete_on(node),
         )
@@ -299,15 +288,10 @@ class Inventory:
 
     def _counts(self, device: PublishedOn, device_class: str) -> bool:
         known = self._classes.get(device_class)
-        return (
-            known is not None
-            and not device.taints
-            and all(
-                selector.cel is not None
-                and selected(selector.cel.expression, device.described) is True
-                for selector in known.spec.selectors
-            )
-        )
+        if known is None or device.taints:
+            return False
+        rules = (selector.cel for selector in known.spec.selectors)
+        return all(rule and selected(rule.expression, device.described) for rule in rules)
 
 
 @dataclass(slots=True)

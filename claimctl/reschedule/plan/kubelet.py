@@ -122,10 +122,8 @@ LATE = timedelta(minutes=10)
 def in_vain(
     rounds: Iterable[RecordedResize], now: datetime
 ) -> Iterator[tuple[RecordedResize, str]]:
-    """The rounds after which the pod waits on, and what to say about each.
-
-    A run of ``claimctl reschedule`` removes the rounds of pods that wait no longer.
-    """
+    """The rounds after which the pod waits on, and what to say about each. A run of ``claimctl
+    reschedule`` removes the rounds of pods that wait no longer."""
     for resize in rounds:
         if resize.since is None or now < resize.since + LATE:
             continue

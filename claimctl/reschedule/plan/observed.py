@@ -10,7 +10,6 @@ from enum import StrEnum
 from claimctl.reschedule.shapes import devices, scheduling
 from claimctl.reschedule.shapes.records import Record
 from claimctl.wire.meta import ObjectHeader
-from claimctl.wire.releases import Release
 from claimctl.wire.reservations import ClaimReservation, DowngradePlan
 from claimctl.wire.unreadable import Unreadable
 
@@ -47,7 +46,6 @@ class Observed:
     Attributes:
         now: the time of the decision, UTC.
         cluster_uid: the UID of the namespace kube-system.
-        server: the release of the API server.
         pods: all pods, in every phase.
         namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
             workload above a pod's controller.
@@ -60,7 +58,6 @@ class Observed:
 
     now: datetime
     cluster_uid: str = ""
-    server: Release = (0, 0)
     pods: tuple[scheduling.SchedulingPod, ...] = ()
     nodes: tuple[scheduling.SchedulingNode, ...] = ()
     namespaces: tuple[ObjectHeader, ...] = ()

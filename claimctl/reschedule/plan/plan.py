@@ -104,11 +104,8 @@ class TaintStep(Piece, frozen=True, kw_only=True):
 
 
 class ResizeStep(Piece, frozen=True, kw_only=True):
-    """The resize for which the pods of ``unit`` are evicted.
-
-    It is looked at before each of them, and its round is noted before the first. The rest is as in
-    ``record.Round``.
-    """
+    """The resize for which the pods of ``unit`` are evicted. It is looked at before each of them,
+    and its round is noted before the first. The rest is as in ``record.Round``."""
 
     pod: PodRef
     generation: int
@@ -120,9 +117,7 @@ class ResizeStep(Piece, frozen=True, kw_only=True):
 
 class Reallocation(Piece, frozen=True, kw_only=True):
     """Ask the controller to give up a held claim, once the pods of ``unit`` are evicted.
-
-    ``leader_since`` is when the controller became the leader that the plan counts on.
-    """
+    ``leader_since`` is when the controller became the leader that the plan counts on."""
 
     namespace: str
     reservation: str
@@ -133,10 +128,8 @@ class Reallocation(Piece, frozen=True, kw_only=True):
 
 
 class AvoidStep(Piece, frozen=True, kw_only=True):
-    """Remember what is known of an owner's refused pods, and which nodes its new pods avoid.
-
-    This comes before all evictions. ``taints`` are for clusters without the admission policy.
-    """
+    """Remember what is known of an owner's refused pods, and which nodes its new pods avoid. This
+    comes before all evictions. ``taints`` are for clusters without the admission policy."""
 
     entry: RecordedAvoidance
     taints: tuple[TaintStep, ...] = ()
@@ -172,10 +165,8 @@ class Note(Piece, frozen=True, kw_only=True):
 
 
 class Plan(Piece, frozen=True, kw_only=True):
-    """The steps of one run, in their order.
-
-    ``digest`` covers everything but itself and ``made_at``: equal plans have equal digests.
-    """
+    """The steps of one run, in their order. ``digest`` covers everything but itself and
+    ``made_at``: equal plans have equal digests."""
 
     made_at: datetime
     cluster_uid: str = ""

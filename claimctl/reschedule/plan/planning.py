@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.plan.budgets import Budgets
@@ -50,35 +51,35 @@ def plan_with(
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
     run = _run(observed, policy, volumes, devices, units)
-    run.notes += _about_effects(policy)
+    run.notes += [
+        Note(strategy="DefaultEvictor", profile=profile.name, text=text)
+        for profile in policy.profiles
+        for text in _surprises(profile.evictor)
+    ]
     protections = [
         Protections(
             evictor=profile.evictor,
+            policy=policy,
             world=run.world,
             budgets=run.budgets,
             volumes=volumes,
             now=observed.now,
             priority_threshold=_threshold(observed, profile.evictor.priority_threshold),
-            schedulers=policy.schedulers,
-            node_selector=policy.node_selector,
-            system_namespaces=policy.system_namespaces,
         )
         for profile in policy.profiles
     ]
-    for profile, protected in zip(policy.profiles, protections, strict=True):
+    profiles = tuple(zip(policy.profiles, protections, strict=True))
+    for profile, protected in profiles:
         for strategy in profile.deschedule:
-            _apply(run, policy, Context(strategy.name, profile, protected), strategy)
+            _apply(run, Context(strategy.name, profile, protected), strategy)
     if not policy.names(policies.UnplaceablePods):
         stop_avoiding(run)
     before = -1
     while len(run.moves) > before:
         before = len(run.moves)
-        for profile, protected in zip(policy.profiles, protections, strict=True):
+        for profile, protected in profiles:
             for strategy in profile.balance:
-                low = strategy if isinstance(strategy, policies.LowNodeUtilization) else None
-                limit = low.eviction_limits.node if low else None
-                context = Context(strategy.name, profile, protected, limit)
-                _apply(run, policy, context, strategy)
+                _apply(run, Context(strategy.name, profile, protected), strategy)
     skipped = sorted(run.skipped.values(), key=lambda skip: (skip.pod.namespace, skip.pod.name))
     return Plan(
         made_at=observed.now,
@@ -95,30 +96,17 @@ def plan_with(
     ).sealed()
 
 
-def _about_effects(policy: policies.Policy) -> Iterator[Note]:
-    """What a policy says that has another effect than with the descheduler."""
-    for profile in policy.profiles:
-        evictor = profile.evictor
-        lifted = policies.DEFAULT_PROTECTIONS - evictor.protections
-        texts = (
-            (
-                not evictor.node_fit,
-                "nodeFit: false has no effect: a pod moves only to a node that fits it",
-            ),
-            (
-                policies.Protection.FAILED_BARE in lifted,
-                "FailedBarePods is lifted without effect: no strategy looks at failed bare pods",
-            ),
-            (
-                policies.Protection.SYSTEM_CRITICAL in lifted
-                and evictor.priority_threshold is not None,
-                "priorityThreshold holds for critical pods, too, although SystemCriticalPods is "
-                "lifted",
-            ),
+def _surprises(evictor: policies.Evictor) -> Iterator[str]:
+    """What an evictor says that has another effect than with the descheduler."""
+    lifted = policies.DEFAULT_PROTECTIONS - evictor.protections
+    if not evictor.node_fit:
+        yield "nodeFit: false has no effect: a pod moves only to a node that fits it"
+    if policies.Protection.FAILED_BARE in lifted:
+        yield "FailedBarePods is lifted without effect: no strategy looks at failed bare pods"
+    if policies.Protection.SYSTEM_CRITICAL in lifted and evictor.priority_threshold is not None:
+        yield (
+            "priorityThreshold holds for critical pods, too, although SystemCriticalPods is lifted"
         )
-        for applies, text in texts:
-            if applies:
-                yield Note(strategy="DefaultEvictor", profile=profile.name, text=text)
 
 
 def _run(
@@ -131,20 +119,16 @@ def _run(
     # nobody can tell what room a pod takes up that cannot be read
     unread = (problem for problem in observed.unreadable if problem.resource.kind == PODS.kind)
     doubtful = [problem.read("spec.nodeName", str, "") or "" for problem in unread]
-    world = World(
-        observed.nodes,
-        observed.pods,
-        {known.metadata.name: known.metadata.labels or {} for known in observed.namespaces},
-        doubtful,
-    )
+    labels = {known.metadata.name: known.metadata.labels or {} for known in observed.namespaces}
+    world = World(observed.nodes, observed.pods, labels, doubtful)
     # the names by which pods ask for devices as for a resource: the class's own, and the implicit
     classes = observed.device_classes
     named = (known.spec.extended_resource_name for known in classes)
     implicit = (policies.DEVICE_CLASS_PREFIX + known.metadata.name for known in classes)
-    by_devices = frozenset(name for name in (*named, *implicit) if name)
-    fitter = Fitter(world, volumes, by_devices)
+    fitter = Fitter(world, volumes, frozenset(filter(None, (*named, *implicit))))
     return Run(
         observed=observed,
+        policy=policy,
         world=world,
         predictor=Predictor(world, fitter, devices),
         devices=devices,
@@ -171,15 +155,13 @@ def _threshold(observed: Observed, wanted: policies.PriorityThreshold | None) ->
     )
 
 
-def _apply(
-    run: Run, policy: policies.Policy, context: Context, strategy: policies.Strategy
-) -> None:
+def _apply(run: Run, context: Context, strategy: policies.Strategy) -> None:
     match strategy:
         case policies.RemoveDuplicates():
             remove_duplicates(run, context, strategy)
         case policies.LowNodeUtilization():
-            spread = policy.names(policies.RemoveDuplicates)
-            balance_usage(run, context, strategy, keep_spread=spread)
+            limited = replace(context, limit_per_node=strategy.eviction_limits.node)
+            balance_usage(run, limited, strategy)
         case policies.CriticalPods():
             rescue_critical(run, context, strategy)
         case policies.DeferredResizes():

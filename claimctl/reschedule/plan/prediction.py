@@ -111,8 +111,7 @@ class Predictor:
     def _best(self, pod: WorldPod, nodes: list[WorldNode], source: str) -> Landing | Obstacle:
         """The best node that also fits the pod's claims. Among equals the source comes first, as
         the scheduler may take it. If it is best only because better nodes lack devices, that is the
-        obstacle.
-        """
+        obstacle."""
         totals = scores(self.world, pod, nodes)
         order = sorted(
             (-score, node.name != source, node.name)

@@ -14,15 +14,15 @@ from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.fit import Volumes
 from claimctl.reschedule.plan.policy import (
     DEFAULT_SCHEDULER,
-    SYSTEM_NAMESPACES,
     Evictor,
     NoEvictionPolicy,
+    Policy,
     Protection,
 )
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import World, WorldPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
-from claimctl.wire.label_selectors import LabelSelector, selects
+from claimctl.wire.label_selectors import selects
 from claimctl.wire.meta import OwnerReference
 
 _REPLACING = {
@@ -45,25 +45,15 @@ def replaces(owner: OwnerReference | None, evictor: Evictor) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Protections:
-    """One evictor's rules in one cluster.
-
-    Attributes:
-        priority_threshold: the value of the evictor's threshold; None without one.
-        schedulers: the schedulers whose pods may be moved.
-        node_selector: the nodes from which pods may be moved; None: all.
-        system_namespaces: where the annotation of 2018 makes a pod critical.
-        min_replicas: the owner must have at least this many pods.
-    """
+    """One evictor's rules in one cluster. ``priority_threshold`` is its value; None without one."""
 
     evictor: Evictor
+    policy: Policy
     world: World
     budgets: Budgets
     volumes: Volumes
     now: datetime
     priority_threshold: int | None = None
-    schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
-    node_selector: LabelSelector | None = None
-    system_namespaces: frozenset[str] = SYSTEM_NAMESPACES
     _known: dict[str, Obstacle | None] = field(default_factory=dict)
 
     def obstacle(self, pod: WorldPod) -> Obstacle | None:
@@ -73,11 +63,10 @@ class Protections:
         return self._known[pod.uid]
 
     def _obstacles(self, pod: WorldPod) -> Iterator[Obstacle]:
-        for rules in (self._never, self._by_wish):
-            yield from (Obstacle(*rule) for rule in rules(pod))
+        rules = [self._never, self._by_wish]
         if pod.pod.metadata.annotation(facts.EVICT) is None:
-            for rules in (self._by_kind, self._by_use, self._by_scope):
-                yield from (Obstacle(*rule) for rule in rules(pod))
+            rules += [self._by_kind, self._by_use, self._by_scope]
+        yield from (Obstacle(*obstacle) for rule in rules for obstacle in rule(pod))
 
     def _never(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules that nothing lifts."""
@@ -95,7 +84,7 @@ class Protections:
         if status.phase in TERMINAL_PHASES:
             yield Ground.FINISHED, status.phase
         scheduler = pod.pod.spec.scheduler_name or DEFAULT_SCHEDULER
-        if scheduler not in self.schedulers:
+        if scheduler not in self.policy.schedulers:
             yield Ground.UNKNOWN_SCHEDULER, scheduler
         if pod.uid in self.world.unreadable:
             yield Ground.UNREADABLE, self.world.unreadable[pod.uid]
@@ -113,8 +102,8 @@ class Protections:
     def _by_kind(self, pod: WorldPod) -> Iterator[tuple[Ground, str]]:
         """Rules about what the pod is."""
         on, meta = self.evictor.protections, pod.pod.metadata
-        priority = pod.pod.spec.priority or 0
-        if Protection.SYSTEM_CRITICAL in on and facts.is_critical(pod.pod, self.system_namespaces):
+        priority, system = pod.pod.spec.priority or 0, self.policy.system_namespaces
+        if Protection.SYSTEM_CRITICAL in on and facts.is_critical(pod.pod, system):
             yield Ground.CRITICAL, pod.pod.spec.priority_class_name or str(priority)
         owner = meta.controller()
         if owner is not None and owner.kind == "DaemonSet":
@@ -171,7 +160,5 @@ class Protections:
 
     def selects_node(self, name: str) -> bool:
         """Whether the policy's node selector takes the node in."""
-        node = self.world.nodes.get(name)
-        if self.node_selector is None or node is None:
-            return True
-        return selects(self.node_selector, node.labels)
+        node, selector = self.world.nodes.get(name), self.policy.node_selector
+        return selector is None or node is None or selects(selector, node.labels)

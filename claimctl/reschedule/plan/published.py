@@ -90,9 +90,7 @@ def catalogue(
     return published
 
 
-def _pools(
-    slices: Iterable[SchedulingSlice],
-) -> dict[tuple[str, str], list[SchedulingSlice]]:
+def _pools(slices: Iterable[SchedulingSlice]) -> dict[tuple[str, str], list[SchedulingSlice]]:
     """The slices of the newest generation of each pool, sorted by name."""
     pools: dict[tuple[str, str], list[SchedulingSlice]] = {}
     for slice_ in sorted(slices, key=lambda slice_: slice_.metadata.name):

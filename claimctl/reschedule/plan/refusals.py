@@ -106,10 +106,8 @@ def _is_over(since: datetime | None, now: datetime, seconds: float) -> bool:
 
 
 def _lacks_cdi(pod: SchedulingPod) -> bool:
-    """Whether a container waits for devices that the node forgot at a reboot.
-
-    See kubernetes/kubernetes#141433.
-    """
+    """Whether a container waits for devices that the node forgot at a reboot. See
+    kubernetes/kubernetes#141433."""
     waiting = [state.waiting for state in _states(pod) if state.waiting is not None]
     return any(wait.reason == _CREATE_FAILED and _CDI_FAILED in wait.message for wait in waiting)
 

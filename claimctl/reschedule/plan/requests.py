@@ -54,10 +54,8 @@ def desired_requests(pod: SchedulingPod) -> dict[str, int]:
 
 
 def held_requests(pod: SchedulingPod) -> dict[str, int]:
-    """What the pod takes up on its node for its kubelet: the most of admitted and in force.
-
-    Where the kubelet reports nothing as admitted, the spec counts.
-    """
+    """What the pod takes up on its node for its kubelet: the most of admitted and in force. Where
+    the kubelet reports nothing as admitted, the spec counts."""
     return _requests(pod, _held)
 
 
@@ -154,11 +152,7 @@ _UNITS |= {f"{letter}i": Fraction(1 << 10 * power) for power, letter in enumerat
 
 
 def parse(quantity: Quantity) -> Fraction:
-    """The exact value.
-
-    Raises:
-        ValueError: this is no quantity.
-    """
+    """The exact value. Raises ValueError: this is no quantity."""
     text = str(Decimal(repr(quantity))) if isinstance(quantity, float) else str(quantity)
     matched = _NUMBER.fullmatch(text)
     if not matched:
@@ -170,10 +164,7 @@ def parse(quantity: Quantity) -> Fraction:
 @lru_cache(maxsize=65_536)
 def amount(resource: str, quantity: Quantity) -> int:
     """The quantity as the scheduler counts it: milli-CPU for cpu, units otherwise, rounded up.
-
-    Raises:
-        ValueError: this is no quantity.
-    """
+    Raises ValueError: this is no quantity."""
     value = parse(quantity)
     return ceil(value * 1000 if resource == CPU else value)
 

@@ -25,7 +25,7 @@ from claimctl.reschedule.plan.plan import (
     Skipped,
     TaintStep,
 )
-from claimctl.reschedule.plan.policy import Profile
+from claimctl.reschedule.plan.policy import Policy, Profile
 from claimctl.reschedule.plan.prediction import Landing, Predictor, is_late
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
@@ -56,6 +56,7 @@ class Context:
 @dataclass(slots=True)
 class Run:
     observed: Observed
+    policy: Policy
     world: World
     predictor: Predictor
     devices: Inventory
@@ -140,8 +141,7 @@ class Run:
     ) -> Obstacle | None:
         """Why the unit may not be evicted, wherever it goes: rules, limits and budgets. The rest
         after earlier moves is for moves to better nodes alone. ``first`` is the pod that is to be
-        moved; the others of ``pods`` come along.
-        """
+        moved; the others of ``pods`` come along."""
         if len(pods) < len(unit.pods):
             return Obstacle(Ground.UNIT, "a pod of its unit is on no node")
         for pod in pods:
@@ -242,12 +242,7 @@ class Run:
         return False
 
     def _choose(
-        self,
-        unit: Unit,
-        steps: Sequence[Relocation],
-        first: WorldPod,
-        context: Context,
-        why: str,
+        self, unit: Unit, steps: Sequence[Relocation], first: WorldPod, context: Context, why: str
     ) -> None:
         waits = self._waits(steps)
         source = next(step.source for step in steps if step.pod is first)

@@ -173,10 +173,8 @@ def _judge(
 
 
 def _pod_affinity(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
-    """The weights of preferred terms, by the domains of the pods they mean.
-
-    The terms of the incoming pod count, and those of pods on nodes that mean the incoming pod.
-    """
+    """The weights of preferred terms, by the domains of the pods they mean. The terms of the
+    incoming pod count, and those of pods on nodes that mean the incoming pod."""
     sums = [0] * len(nodes)
     affinity = pod.pod.spec.affinity
     for term, weight in preferred_terms(affinity) if affinity else ():

@@ -43,11 +43,8 @@ class Described:
 
 
 def describe(driver: str, device: PublishedDevice) -> Described:
-    """The attributes and capacities of a device, in any version of the API.
-
-    Raises:
-        msgspec.DecodeError, msgspec.ValidationError: they do not have the expected shape.
-    """
+    """The attributes and capacities of a device, in any version of the API. Raises
+    msgspec.DecodeError, msgspec.ValidationError: they do not have the expected shape."""
     details = device.basic
     attributes = device.attributes if details is None else details.attributes
     capacity = device.capacity if details is None else details.capacity
@@ -165,10 +162,8 @@ _PLAIN_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 def _version(text: str) -> list[Any]:
-    """A semantic version. Other than in Kubernetes, one with a suffix equals only itself.
-
-    A comparison of such a one fails, so that its verdict is unknown.
-    """
+    """A semantic version. Other than in Kubernetes, one with a suffix equals only itself. A
+    comparison of such a one fails, so that its verdict is unknown."""
     match = _PLAIN_VERSION.fullmatch(text)
     return ["version", *map(int, match.groups())] if match else ["version", text]
 

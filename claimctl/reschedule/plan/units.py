@@ -119,10 +119,8 @@ class ClaimUnits:
         return linked
 
     def _comrades(self, pod: SchedulingPod) -> list[SchedulingPod]:
-        """The pods of a group that cannot do without this one.
-
-        Of a gang with more pods than it needs, the last ones by name can leave one by one.
-        """
+        """The pods of a group that cannot do without this one. Of a gang with more pods than it
+        needs, the last ones by name can leave one by one."""
         key = shares_group(pod)
         group = self._groups.get(key) if key else None
         if key is None or group is None:
@@ -199,11 +197,10 @@ class ClaimUnits:
             for pod in members.values()
             if claim in self._claims.of(pod)
         }
-        for name, kind in kinds.items():
-            if kind is not Stickiness.MAY_RETURN:
-                return Obstacle(Ground.PINNED, f"claim {name} {_WHY[kind]}")
-        name = next(iter(kinds))
-        return Obstacle(Ground.MAY_RETURN, f"claim {name} {_WHY[Stickiness.MAY_RETURN]}")
+        firm = (item for item in kinds.items() if item[1] is not Stickiness.MAY_RETURN)
+        name, kind = next(firm, next(iter(kinds.items())))
+        ground = Ground.MAY_RETURN if kind is Stickiness.MAY_RETURN else Ground.PINNED
+        return Obstacle(ground, f"claim {name} {_WHY[kind]}")
 
     def _against_whole(
         self, members: Pods, pinned: tuple[KnownClaim, ...]
@@ -229,10 +226,8 @@ class ClaimUnits:
 def against_controller(
     controller: ActingController, claim: KnownClaim, now: datetime
 ) -> Obstacle | None:
-    """Why the controller would not give a held claim up as soon as its pods are gone.
-
-    Pods of the claim may have vanished before a new leader watched. Then it waits for the grace.
-    """
+    """Why the controller would not give a held claim up as soon as its pods are gone. Pods of the
+    claim may have vanished before a new leader watched. Then it waits for the grace."""
     if controller.since is None:
         return Obstacle(Ground.CONTROLLER_AWAY, controller.detail)
     seconds = max(reservation.spec.fixed_grace_seconds for reservation in claim.reservations)

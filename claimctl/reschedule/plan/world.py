@@ -62,10 +62,8 @@ class WorldPod:
     node: str = ""
 
     def ending(self) -> WorldPod:
-        """The pod while it is being deleted: it takes up room, and counts for no spread.
-
-        It can be in the ``World`` beside the pod, which is then the replacement.
-        """
+        """The pod while it is being deleted: it takes up room, and counts for no spread. It can be
+        in the ``World`` beside the pod, which is then the replacement."""
         meta, uid = changed(self.pod.metadata, deletion_timestamp=_LONG_AGO), f"{self.uid} ending"
         return replace(self, pod=changed(self.pod, metadata=meta), uid=uid, group=None, node="")
 
@@ -323,10 +321,8 @@ class World:
 
 
 def room_of(pod: SchedulingPod) -> str:
-    """The node on which the pod takes up room: its own, or the one that a preemption frees.
-
-    A pod that has ended, and a pod that only waits, take up none: ''.
-    """
+    """The node on which the pod takes up room: its own, or the one that a preemption frees. A pod
+    that has ended, and a pod that only waits, take up none: ''."""
     ended = pod.status.phase in TERMINAL_PHASES
     return "" if ended else pod.spec.node_name or pod.status.nominated_node_name
 
@@ -337,10 +333,8 @@ def required_anti_affinity(affinity: Affinity | None) -> tuple[PodAffinityTerm, 
 
 
 def wishes(affinity: Affinity) -> Iterator[tuple[PodAffinityTerm, int]]:
-    """The terms by which a pod makes nodes near it better or worse for others, with weights.
-
-    The terms of a required affinity count 1 (hardPodAffinityWeight of the default scheduler).
-    """
+    """The terms by which a pod makes nodes near it better or worse for others, with weights. The
+    terms of a required affinity count 1 (hardPodAffinityWeight of the default scheduler)."""
     if affinity.pod_affinity is not None:
         yield from ((term, 1) for term in affinity.pod_affinity.required)
     yield from preferred_terms(affinity)

@@ -56,24 +56,19 @@ def _styles(args: DefaultEvictorArgs, path: Path) -> Iterator[str]:
         return
     fields = type(args).model_fields
     for name in sorted(DEPRECATED_SWITCHES.keys() & args.model_fields_set):
-        side, protection = DEPRECATED_SWITCHES[name]
-        place = {"default_disabled": "defaultDisabled", "extra_enabled": "extraEnabled"}[side]
-        yield at(
-            (*path, fields[name].alias or name),
-            f"excludes podProtections: write {protection} into podProtections.{place} instead",
-        )
+        protection = DEPRECATED_SWITCHES[name]
+        default = protection in policies.DEFAULT_PROTECTIONS
+        place = "defaultDisabled" if default else "extraEnabled"
+        text = f"excludes podProtections: write {protection} into podProtections.{place} instead"
+        yield at((*path, fields[name].alias or name), text)
 
 
 def _protections(given: PodProtections, path: Path) -> Iterator[str]:
-    for key, names, default in (
-        ("extraEnabled", given.extra_enabled, False),
-        ("defaultDisabled", given.default_disabled, True),
-    ):
-        known = [
-            name
-            for name in policies.Protection
-            if (name in policies.DEFAULT_PROTECTIONS) is default
-        ]
+    defaults = policies.DEFAULT_PROTECTIONS
+    sides = (("extraEnabled", given.extra_enabled), ("defaultDisabled", given.default_disabled))
+    for key, names in sides:
+        lifts = key == "defaultDisabled"
+        known = [name for name in policies.Protection if (name in defaults) is lifts]
         for index, name in enumerate(names):
             if name not in known:
                 text = f"{name!r} is not known: one of {', '.join(known)} is expected"

@@ -27,10 +27,7 @@ _TYPES = {
     "dict_type": "a mapping is expected",
     "model_type": "a mapping is expected",
 }
-_LIMITS = {
-    "greater_than_equal": ("ge", "at least"),
-    "less_than_equal": ("le", "at most"),
-}
+_LIMITS = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
 
 
 class PolicyError(Exception):
@@ -116,9 +113,8 @@ def _problem(error: Any, siblings: Sequence[str], places: Mapping[str, str]) -> 
 def _unknown(name: str, siblings: Sequence[str], places: Mapping[str, str]) -> str:
     if name in places:
         return places[name]
-    near = difflib.get_close_matches(name, siblings, 1) or [
-        sibling for sibling in siblings if sibling.lower() == name.lower()
-    ]
+    near = difflib.get_close_matches(name, siblings, 1)
+    near = near or [sibling for sibling in siblings if sibling.lower() == name.lower()]
     hint = f"is {near[0]} meant?" if near else f"known here: {', '.join(siblings)}"
     return f"unknown field: {hint}"
 
@@ -167,7 +163,6 @@ class Unsupported:
 
     skip: bool
     lines: dict[str, None] = field(default_factory=dict)
-
     plugins: set[str] = field(default_factory=set)
 
     def plugin(self, path: Path, name: str) -> None:

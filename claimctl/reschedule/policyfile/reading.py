@@ -7,15 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from claimctl.reschedule.plan.policy import (
-    LowNodeUtilization,
-    Policy,
-    PolicyModel,
-    Profile,
-    RunLimits,
-    Strategy,
-    UnplaceablePods,
-)
+from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.policyfile import checks, text
 from claimctl.reschedule.policyfile.problems import (
     Path,
@@ -92,16 +84,16 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     placing = [
         index
         for index, profile in enumerate(profiles)
-        if any(isinstance(strategy, UnplaceablePods) for strategy in profile.deschedule)
+        if any(isinstance(strategy, policies.UnplaceablePods) for strategy in profile.deschedule)
     ]
-    text = f"{UnplaceablePods.name} is enabled in another profile already"
+    text = f"{policies.UnplaceablePods.name} is enabled in another profile already"
     places = (("profiles", index, "plugins", "deschedule") for index in placing[1:])
     raise_problems(at(place, text) for place in places)
     return CheckedPolicy(
-        Policy(
+        policies.Policy(
             profiles=profiles,
             node_selector=node_selector,
-            limits=RunLimits(
+            limits=policies.RunLimits(
                 policy.max_no_of_pods_to_evict_per_node,
                 policy.max_no_of_pods_to_evict_per_namespace,
                 policy.max_no_of_pods_to_evict_total,
@@ -127,7 +119,7 @@ class _Reading:
     problems: list[str] = field(default_factory=list)
     evictor: DefaultEvictorArgs = field(default_factory=DefaultEvictorArgs)
 
-    def profile(self) -> Profile:
+    def profile(self) -> policies.Profile:
         """The checked profile; raises PolicyError if something in it is wrong."""
         args = self._all_args()
         enabled = {point: self._enabled(point) for point in _SETS}
@@ -135,17 +127,17 @@ class _Reading:
         if isinstance(evictor := args.get(EVICTOR), DefaultEvictorArgs):
             self.evictor = evictor
 
-        def strategy(name: str) -> Strategy:
+        def strategy(name: str) -> policies.Strategy:
             given = args.get(name)
             return given if isinstance(given, STRATEGIES[name]) else STRATEGIES[name]()
 
         deschedule, balance = (
             tuple(map(strategy, enabled[point])) for point in ("deschedule", "balance")
         )
-        return Profile(self.given.name, evictor_of(self.evictor), deschedule, balance)
+        return policies.Profile(self.given.name, evictor_of(self.evictor), deschedule, balance)
 
-    def _all_args(self) -> dict[str, PolicyModel]:
-        args: dict[str, PolicyModel] = {}
+    def _all_args(self) -> dict[str, policies.PolicyModel]:
+        args: dict[str, policies.PolicyModel] = {}
         for index, config in enumerate(self.given.plugin_config):
             path = (*self.path, "pluginConfig", index)
             if config.name in args:
@@ -156,7 +148,9 @@ class _Reading:
                 self._add_args(args, config, (*path, "args"))
         return args
 
-    def _add_args(self, known: dict[str, PolicyModel], config: PluginConfig, path: Path) -> None:
+    def _add_args(
+        self, known: dict[str, policies.PolicyModel], config: PluginConfig, path: Path
+    ) -> None:
         given = {key: value for key, value in config.args.items() if key not in _TYPE_META}
         if given.pop("metricsUtilization", None):
             self.unsupported.add(
@@ -191,7 +185,7 @@ class _Reading:
             else:
                 enabled.append(name)
                 configured = {config.name for config in self.given.plugin_config}
-                if name == LowNodeUtilization.name and name not in configured:
+                if name == policies.LowNodeUtilization.name and name not in configured:
                     text = f"{name} needs thresholds and targetThresholds in pluginConfig"
                     self.problems.append(at(where, text))
         return enabled

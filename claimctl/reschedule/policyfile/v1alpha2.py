@@ -13,21 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from claimctl.reschedule.plan.policy import (
-    DEFAULT_PROTECTIONS,
-    Evictor,
-    LowNodeUtilization,
-    MoveHeldClaims,
-    NoEvictionPolicy,
-    Number,
-    Policy,
-    PolicyModel,
-    Positive,
-    PriorityThreshold,
-    Protection,
-    RemoveDuplicates,
-    Strategy,
-)
+from claimctl.reschedule.plan import policy as policies
+from claimctl.reschedule.plan.policy import Number, PolicyModel, Positive
 from claimctl.wire.base import from_plain
 from claimctl.wire.label_selectors import LabelSelector
 
@@ -76,12 +63,12 @@ class DefaultEvictorArgs(PolicyModel):
     node_selector: str = ""
     label_selector: SelectorModel | None = None
     namespace_label_selector: SelectorModel | None = None
-    priority_threshold: PriorityThreshold | None = None
+    priority_threshold: policies.PriorityThreshold | None = None
     node_fit: bool = True
     """The descheduler's default is false."""
     min_replicas: Number = 0
     min_pod_age: str | None = None
-    no_eviction_policy: NoEvictionPolicy = NoEvictionPolicy.PREFERRED
+    no_eviction_policy: policies.NoEvictionPolicy = policies.NoEvictionPolicy.PREFERRED
     pod_protections: PodProtections | None = None
     evict_local_storage_pods: bool = False
     evict_daemon_set_pods: bool = False
@@ -92,21 +79,21 @@ class DefaultEvictorArgs(PolicyModel):
     """Read and without effect: no strategy looks at pods that have failed and have no owner."""
     replacing_owners: tuple[OwnerKind, ...] = ()
     """claimctl's own: further kinds that replace their pods, as RayCluster and the like do."""
-    move_held_claims: MoveHeldClaims = MoveHeldClaims.NEVER
+    move_held_claims: policies.MoveHeldClaims = policies.MoveHeldClaims.NEVER
     """claimctl's own: whether pods whose claim is held may be moved, with all pods of the claim."""
     max_unavailable_per_workload: Positive = 1
     """claimctl's own: how many moves of one workload may be under way."""
 
 
-DEPRECATED_SWITCHES: Mapping[str, tuple[str, str]] = {
-    "evict_local_storage_pods": ("default_disabled", "PodsWithLocalStorage"),
-    "evict_daemon_set_pods": ("default_disabled", "DaemonSetPods"),
-    "evict_system_critical_pods": ("default_disabled", "SystemCriticalPods"),
-    "evict_failed_bare_pods": ("default_disabled", "FailedBarePods"),
-    "ignore_pvc_pods": ("extra_enabled", "PodsWithPVC"),
-    "ignore_pods_without_pdb": ("extra_enabled", "PodsWithoutPDB"),
+DEPRECATED_SWITCHES: Mapping[str, policies.Protection] = {
+    "evict_local_storage_pods": policies.Protection.LOCAL_STORAGE,
+    "evict_daemon_set_pods": policies.Protection.DAEMON_SETS,
+    "evict_system_critical_pods": policies.Protection.SYSTEM_CRITICAL,
+    "evict_failed_bare_pods": policies.Protection.FAILED_BARE,
+    "ignore_pvc_pods": policies.Protection.VOLUME_CLAIMS,
+    "ignore_pods_without_pdb": policies.Protection.WITHOUT_BUDGET,
 }
-"""The older style of DefaultEvictor: each switch, and what ``podProtections`` says instead."""
+"""The older style of DefaultEvictor: each switch, and the protection that it lifts or adds."""
 
 
 class PluginConfig(PolicyModel):
@@ -155,10 +142,12 @@ class DeschedulerPolicy(PolicyModel):
     """Read so that both can be refused by name, as ``metricsUtilization``."""
 
 
-STRATEGIES: Mapping[str, type[Strategy]] = {kind.name: kind for kind in get_args(Strategy)}
+STRATEGIES: Mapping[str, type[policies.Strategy]] = {
+    kind.name: kind for kind in get_args(policies.Strategy)
+}
 ARGS: Mapping[str, type[PolicyModel]] = {EVICTOR: DefaultEvictorArgs, **STRATEGIES}
 """The plugins that claimctl has, each with the model of its args."""
-_BALANCE = (RemoveDuplicates.name, LowNodeUtilization.name)
+_BALANCE = (policies.RemoveDuplicates.name, policies.LowNodeUtilization.name)
 POINTS: Mapping[str, tuple[str, ...]] = {
     EVICTOR: ("filter", "preevictionfilter"),
     **{name: ("balance",) if name in _BALANCE else ("deschedule",) for name in STRATEGIES},
@@ -185,16 +174,16 @@ class CheckedPolicy:
     """A policy file that was checked. ``skipped`` is what ``--skip-unsupported`` left out, and
     ``notes`` what a reader of the file might not expect, one line each."""
 
-    policy: Policy
+    policy: policies.Policy
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def evictor_of(args: DefaultEvictorArgs) -> Evictor:
+def evictor_of(args: DefaultEvictorArgs) -> policies.Evictor:
     """Which pods may be evicted."""
     pvc = args.pod_protections and args.pod_protections.config
     classes = pvc.pods_with_pvc.protected_storage_classes if pvc and pvc.pods_with_pvc else ()
-    return Evictor(
+    return policies.Evictor(
         protections=_protections(args),
         protected_storage_classes=tuple(storage.name for storage in classes),
         node_fit=args.node_fit,
@@ -209,14 +198,12 @@ def evictor_of(args: DefaultEvictorArgs) -> Evictor:
     )
 
 
-def _protections(args: DefaultEvictorArgs) -> frozenset[Protection]:
+def _protections(args: DefaultEvictorArgs) -> frozenset[policies.Protection]:
     """The protections in force, from either style of the file."""
     given = args.pod_protections or PodProtections()
-    lifted, added = set(given.default_disabled), set(given.extra_enabled)
-    for name, (side, protection) in DEPRECATED_SWITCHES.items():
-        if getattr(args, name):
-            (lifted if side == "default_disabled" else added).add(protection)
-    return (DEFAULT_PROTECTIONS - set(map(Protection, lifted))) | set(map(Protection, added))
+    old = (protection for name, protection in DEPRECATED_SWITCHES.items() if getattr(args, name))
+    switched = (*given.default_disabled, *given.extra_enabled, *old)
+    return policies.DEFAULT_PROTECTIONS ^ frozenset(map(policies.Protection, switched))
 
 
 def _selector(given: SelectorModel | None) -> LabelSelector | None:

@@ -48,8 +48,7 @@ class Avoiding:
     ) -> list[str]:
         """Put avoidances into force, or end them, unless they are ``overtaken``; what a reader of
         the result should know, one line each. Raises NoRecord if there is no record, so that pods
-        avoid nothing.
-        """
+        avoid nothing."""
         if not steps:
             return []
         entries = [step.entry for step in steps]

@@ -125,8 +125,7 @@ class Execution:
             groups = await self._keep_off(groups)
             if any(not step.move.cleans for step in self.report.steps):
                 await self._memory.begin()
-            left = await self._execute(groups)
-            for group in left:
+            for group in await self._execute(groups):
                 self._give_up(group)
             await self._settle()
         except KubeError as error:
@@ -366,11 +365,10 @@ class Execution:
         return True
 
     def _partly(self, group: MoveGroup) -> None:
-        evicted = sum(step.result is Result.EVICTED for step in group.steps)
         for step in group.steps:
             if step.result is not Result.EVICTED:
                 why = step.detail or "another pod of the unit was refused"
-                detail = f"{evicted} of the unit are evicted: {why}"
+                detail = f"{len(group.evicted)} of the unit are evicted: {why}"
                 step.leave(Obstacle(Ground.PARTLY_EVICTED, detail))
         self._halted = "a unit is evicted in part"
 
@@ -458,6 +456,5 @@ class Execution:
         except KubeError as error:
             self.report.failure = self.report.failure or str(error)
             if self._closings.open:
-                self.report.notes.append(
-                    "taints are left: 'claimctl reschedule --release-taints' removes them"
-                )
+                text = "taints are left: 'claimctl reschedule --release-taints' removes them"
+                self.report.notes.append(text)

@@ -80,8 +80,12 @@ class MoveGroup:
         return self.steps[0].move.pod
 
     @property
+    def evicted(self) -> list[MoveStep]:
+        return [step for step in self.steps if step.result is Result.EVICTED]
+
+    @property
     def started(self) -> bool:
-        return any(step.result is Result.EVICTED for step in self.steps)
+        return bool(self.evicted)
 
     def workloads(self) -> Counter[str]:
         """How many pods of each workload the group has."""
@@ -109,15 +113,14 @@ def groups_of(plan: Plan, steps: list[MoveStep]) -> list[MoveGroup]:
     groups: list[MoveGroup] = []
     for step in steps:
         unit = step.move.unit
-        if unit and unit in units:
+        if not unit:
+            groups.append(MoveGroup([step]))
+        elif unit in units:
             units[unit].steps.append(step)
-            continue
-        asked = tuple(asked for asked in plan.reallocations if unit and asked.unit == unit)
-        taint = taints.get(unit) if unit else None
-        group = MoveGroup([step], taint, asked, resizes.get(unit) if unit else None)
-        groups.append(group)
-        if unit:
-            units[unit] = group
+        else:
+            asked = tuple(asked for asked in plan.reallocations if asked.unit == unit)
+            units[unit] = MoveGroup([step], taints.get(unit), asked, resizes.get(unit))
+            groups.append(units[unit])
     _order(groups)
     return groups
 
@@ -149,8 +152,7 @@ def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
     while group.room:
         if not _has_landed(group.room[-1], landings):
             return False
-        evicted = [step for step in group.room[-1].steps if step.result is Result.EVICTED]
-        if not all(landings.has_ended(step.move.pod) for step in evicted):
+        if not all(landings.has_ended(step.move.pod) for step in group.room[-1].evicted):
             return False
         group.room.pop()
     return True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from claimctl.kube.client import Client
 from claimctl.reschedule.plan.plan import Move, Owner, PodRef
+from claimctl.reschedule.run.memory import outcome_on
 from claimctl.reschedule.run.pod_watch import PodWatch
 from claimctl.reschedule.shapes.records import MoveOutcome
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, is_done, unschedulable_since
@@ -44,10 +45,8 @@ class PodOwner(ObjectHeader, frozen=True, kw_only=True):
     def wants(self, kind: str) -> int:
         """The number of pods that should be running; the items of a list do not say their kind."""
         if kind == JOBS.kind:
-            if any(
-                condition.type in _ENDED and condition.status == "True"
-                for condition in self.status.conditions
-            ):
+            met = {entry.type for entry in self.status.conditions if entry.status == "True"}
+            if met & _ENDED:
                 return 0
             parallelism = 1 if self.spec.parallelism is None else self.spec.parallelism
             if self.spec.completions is None:
@@ -126,10 +125,8 @@ class Landings:
         return any(flight.move.pod.uid == uid for flight in self.open)
 
     def is_awaited(self) -> bool:
-        """Whether a replacement is on its way for which the end of the run waits.
-
-        A Job that wants one pauses for 10 seconds and more: the next run sees where it is.
-        """
+        """Whether a replacement is on its way for which the end of the run waits. A Job that wants
+        one pauses for 10 seconds and more: the next run sees where it is."""
         return any(
             flight.owner.kind != JOBS.kind or flight.pause == _FIRST_QUESTION
             for flight in self.open
@@ -158,12 +155,8 @@ class Landings:
 
     def surprises(self) -> int:
         """How many replacements went elsewhere than the plan expects, or nowhere."""
-        return sum(
-            not flight.open
-            and bool(flight.move.destination)
-            and flight.landed != flight.move.destination
-            for flight in self.flights
-        )
+        ended = ((flight.move.destination, flight) for flight in self.flights if not flight.open)
+        return sum(bool(wanted) and flight.landed != wanted for wanted, flight in ended)
 
     async def look(self) -> None:
         """Find the replacements that have a node now, and those that will not come."""
@@ -179,19 +172,15 @@ class Landings:
 
     async def _judge(self, flight: Flight) -> None:
         namespace = flight.move.pod.namespace
-        siblings = [
-            pod
-            for pod in self.pods.of_owner(flight.owner.uid, namespace)
-            if not pod.metadata.deleting
-        ]
+        owned = self.pods.of_owner(flight.owner.uid, namespace)
+        siblings = [pod for pod in owned if not pod.metadata.deleting]
         pod = self._replacement(flight, siblings)
         if pod is not None:
             flight.replacement = pod.metadata.uid
             self._known[namespace].add(pod.metadata.uid)
-            if pod.spec.node_name:
-                to, flight.landed = flight.move.destination, pod.spec.node_name
-                back = flight.landed == flight.move.pod.node and to not in ("", flight.landed)
-                flight.outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
+            if node := pod.spec.node_name:
+                move, flight.landed = flight.move, node
+                flight.outcome = outcome_on(node, move.pod.node, move.destination)
             elif not flight.move.destination and unschedulable_since(pod) is not None:
                 # it only had to make room; nothing promises its replacement a node
                 flight.outcome = MoveOutcome.PENDING
@@ -221,10 +210,8 @@ class Landings:
             return False
         flight.pause *= 2
         flight.ask_at = now + flight.pause
-        name = f"metadata.name={flight.owner.name}"
-        listing = await self.client.list(
-            resource, flight.move.pod.namespace, field_selector=name, partial=True
-        )
+        name, where = f"metadata.name={flight.owner.name}", flight.move.pod.namespace
+        listing = await self.client.list(resource, where, field_selector=name, partial=True)
         owners = [item for item in listing.items if item.metadata.uid == flight.owner.uid]
         alive = sum(pod.status.phase not in TERMINAL_PHASES for pod in siblings)
         return not owners or owners[0].wants(resource.kind) <= alive

@@ -147,13 +147,16 @@ def _judge(
 def _outcome(move: RecordedMove, replacement: Pod | None, age: timedelta) -> RecordedMove:
     if replacement is None:
         return replace(move, outcome=MoveOutcome.GONE) if age > LANDING else move
-    node = replacement.spec.node_name
-    if node:
-        # without a prediction, the pod only had to make room: it may come back
-        back = node == move.source and move.predicted not in ("", node)
-        outcome = MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
-        return replace(move, outcome=outcome, landed=node)
+    if node := replacement.spec.node_name:
+        return replace(move, outcome=outcome_on(node, move.source, move.predicted), landed=node)
     return replace(move, outcome=MoveOutcome.PENDING) if age > LANDING else move
+
+
+def outcome_on(node: str, source: str, predicted: str) -> MoveOutcome:
+    """The outcome of a move whose replacement is on a node. Without a prediction, the pod only had
+    to make room: it may come back."""
+    back = node == source and predicted not in ("", node)
+    return MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
 
 
 _EPOCH = datetime.fromtimestamp(0).astimezone()

@@ -94,7 +94,6 @@ class Observation:
         return Observed(
             now=now,
             cluster_uid=await cluster_uid(self.client),
-            server=server,
             controller=(
                 await read_controller(self.client, self.lease_namespace, now)
                 if reservations
@@ -138,9 +137,8 @@ class Observation:
         chosen = f"reason={PREPARE_FAILED}"
         listing = await self.client.list(resources.EVENTS, field_selector=chosen, partial=True)
         events = sorted(listing.items, key=_last_seen)
-        return {
-            event.regarding.uid: event.note for event in events if event.reason == PREPARE_FAILED
-        }
+        failed = (event for event in events if event.reason == PREPARE_FAILED)
+        return {event.regarding.uid: event.note for event in failed}
 
     async def _list(self, resource: Resource[T], version: str = "") -> tuple[T, ...]:
         """All objects of a kind; none if the cluster does not serve it. ``version``: the only one

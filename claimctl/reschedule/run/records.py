@@ -43,11 +43,8 @@ class Records:
         return await self.client.find(RESCHEDULERECORDS, self.name)
 
     async def all(self) -> tuple[RescheduleRecord, ...]:
-        """The records of all names; none if their kind is not served.
-
-        Raises:
-            UnreadableObject: a record cannot be read, so nobody knows which taints it has.
-        """
+        """The records of all names; none if their kind is not served. Raises UnreadableObject: a
+        record cannot be read, so nobody knows which taints it has."""
         try:
             return (await self.client.list(RESCHEDULERECORDS)).items
         except NotFound:

@@ -91,18 +91,14 @@ class Runner:
     async def react(self, refused: Iterable[SchedulingPod]) -> None:
         """Keep pods off nodes at once, before the next run: nothing is read but the record. The
         picture is that of the last run, with the pods that were refused. The next run corrects what
-        has changed since.
-        """
+        has changed since."""
         if self._seen is None:
             return
         record = await self.records.read()
         status = record.status if record is not None else RescheduleRecordStatus()
         pods = {pod.metadata.uid: pod for pod in (*self._seen.pods, *refused)}
         observed = replace(
-            self._seen,
-            now=self.clock.now(),
-            pods=tuple(pods.values()),
-            record=record_of(status),
+            self._seen, now=self.clock.now(), pods=tuple(pods.values()), record=record_of(status)
         )
         plan = self.planner(observed, self.policy.only(UnplaceablePods))
         self._reactions += 1
@@ -134,8 +130,7 @@ class Runner:
     ) -> RunReport:
         """Execute a plan. A failed request is in the report. ``overtaken``: whether ``react`` has
         written avoidances since the plan was made. ``judge_again`` makes the plan anew during the
-        run; by default from all that there is.
-        """
+        run; by default from all that there is."""
         began = self.clock.monotonic()
         attributes = {"claimctl.reschedule.digest": plan.digest}
         with self.client.telemetry.span("reschedule", attributes) as span:

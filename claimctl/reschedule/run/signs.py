@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from claimctl.kube.events import EventRecorder
-from claimctl.reschedule.plan.plan import AvoidStep, Plan, PodRef, ResizeStep
+from claimctl.reschedule.plan.plan import AvoidStep, Plan, ResizeStep
 from claimctl.reschedule.run.groups import MoveGroup
 from claimctl.reschedule.run.steps import MoveStep, Result, RunReport
 from claimctl.reschedule.run.taints import Closed, End
@@ -22,7 +22,13 @@ ROOM_MADE = "RoomForResize"
 AVOIDED, BRAKED, UNAVOIDED = "NodeAvoided", "PodsBraked", "NodeNotAvoided"
 TAINTED, UNTAINTED = "NodeClosed", "NodeOpened"
 _ACTION = "Reschedule"
-_OWNERS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
+_VERSIONS = {
+    "Node": "v1",
+    "Pod": "v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+}
 
 
 @dataclass(slots=True)
@@ -72,7 +78,7 @@ class Signs:
             self.telemetry.add(Metric.RESCHEDULE_REFUSED, {}, step.refused)
         entry = step.entry
         if step.why:
-            about = _owner(entry.kind, entry.namespace, entry.name, entry.owner_uid)
+            about = _about(entry.kind, entry.namespace, entry.name, entry.owner_uid)
             reason = BRAKED if entry.braked else AVOIDED if entry.nodes else UNAVOIDED
             kind = "Warning" if entry.braked or entry.nodes else "Normal"
             self._record(about, kind, reason, step.why)
@@ -88,9 +94,10 @@ class Signs:
 
     def made_room(self, resize: ResizeStep, group: MoveGroup) -> None:
         """Tell the pod that is to grow."""
-        evicted = sum(step.result is Result.EVICTED for step in group.steps)
-        note = f"evicted {counted(evicted, 'pod')} on {resize.pod.node}, so that it can grow"
-        self._record(_pod(resize.pod), "Normal", ROOM_MADE, note)
+        pod, evicted = resize.pod, counted(len(group.evicted), "pod")
+        note = f"evicted {evicted} on {pod.node}, so that it can grow"
+        about = _about("Pod", pod.namespace, pod.name, pod.uid)
+        self._record(about, "Normal", ROOM_MADE, note)
 
     def ended(self, report: RunReport) -> None:
         """Count what became of the moves."""
@@ -100,27 +107,19 @@ class Signs:
 
     def _event(self, step: MoveStep, type_: str, reason: str, note: str) -> None:
         pod, owner = step.move.pod, step.move.owner
-        self._record(_pod(pod), type_, reason, note)
+        self._record(_about("Pod", pod.namespace, pod.name, pod.uid), type_, reason, note)
         if owner is not None:
-            workload = _owner(owner.kind, pod.namespace, owner.name, owner.uid)
+            workload = _about(owner.kind, pod.namespace, owner.name, owner.uid)
             self._record(workload, type_, reason, f"pod {pod.name}: {note}")
 
     def _node(self, entry: RecordedTaint, reason: str, note: str) -> None:
-        node, uid = entry.node, entry.node_uid
-        about = ObjectReference(api_version="v1", kind="Node", name=node, uid=uid)
-        self._record(about, "Normal", reason, note)
+        self._record(_about("Node", "", entry.node, entry.node_uid), "Normal", reason, note)
 
     def _record(self, about: ObjectReference, type_: str, reason: str, note: str) -> None:
         if self.events is not None:
             self.events.record(about, type=type_, reason=reason, note=note, action=_ACTION)
 
 
-def _pod(pod: PodRef) -> ObjectReference:
-    return ObjectReference(
-        api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid
-    )
-
-
-def _owner(kind: str, namespace: str, name: str, uid: str) -> ObjectReference:
-    version = _OWNERS.get(kind, "")
+def _about(kind: str, namespace: str, name: str, uid: str) -> ObjectReference:
+    version = _VERSIONS.get(kind, "")
     return ObjectReference(api_version=version, kind=kind, namespace=namespace, name=name, uid=uid)

@@ -256,15 +256,15 @@ class Taints:
         if not keys or self.clock.monotonic() < self._renew_at:
             return
         self._renew_at = self.clock.monotonic() + RENEWED
-        await self.records.change(
-            lambda status: replace(
-                status,
-                taints=tuple(
-                    replace(entry, renewed=now) if _key(entry) in keys else entry
-                    for entry in status.taints
-                ),
+
+        def renewed(status: RescheduleRecordStatus) -> RescheduleRecordStatus:
+            taints = (
+                replace(entry, renewed=now) if _key(entry) in keys else entry
+                for entry in status.taints
             )
-        )
+            return replace(status, taints=tuple(taints))
+
+        await self.records.change(renewed)
 
     async def _live(self) -> tuple[RecordedTaint, ...]:
         """The entries as they are now: a taint of a moment ago may be another process's."""
@@ -352,21 +352,16 @@ class Taints:
         pods = await self._pods_on(entry.node)
         if not entry.victims or any(pod.metadata.uid in entry.victims for pod in pods):
             return False
-        times = (
-            find_condition(pod.status.conditions, "PodScheduled")
-            for pod in pods
-            if is_critical(pod, {pod.metadata.namespace})
-        )
-        bound = [time.last_transition_time for time in times if time is not None]
+        critical = (pod for pod in pods if is_critical(pod, {pod.metadata.namespace}))
+        bound = (find_condition(pod.status.conditions, "PodScheduled") for pod in critical)
+        times = [condition.last_transition_time for condition in bound if condition is not None]
         # times of objects are whole seconds
         since = entry.since.replace(microsecond=0) if entry.since else None
-        return any(time and since and time >= since for time in bound)
+        return any(time and since and time >= since for time in times)
 
     async def _pods_on(self, node: str) -> tuple[SchedulingPod, ...]:
-        selector = f"spec.nodeName={node}"
-        return (
-            await self.client.list(SCHEDULING_PODS, field_selector=selector, partial=True)
-        ).items
+        on = f"spec.nodeName={node}"
+        return (await self.client.list(SCHEDULING_PODS, field_selector=on, partial=True)).items
 
     async def _is_trusted(self, entry: RecordedTaint) -> bool:
         """Whether no owner avoids the node any more."""
@@ -375,10 +370,8 @@ class Taints:
         return not any(entry.node in avoided_node.nodes for avoided_node in avoided)
 
     async def _has_left(self, entry: RecordedTaint) -> bool:
-        """Whether a unit has left its node and no pod of its namespace waits for a node.
-
-        Only a process that did not set the taint asks: it does not know the replacements.
-        """
+        """Whether a unit has left its node and no pod of its namespace waits for a node. Only a
+        process that did not set the taint asks: it does not know the replacements."""
         if entry.since is None or self.clock.now() < entry.since + REPLACED:
             return False
         pods = (await self.client.list(SCHEDULING_PODS, entry.pod_namespace)).items

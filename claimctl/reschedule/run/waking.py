@@ -35,8 +35,7 @@ _AGAIN = Backoff(first=1.0, cap=30.0)
 class PodSigns:
     """Watches the pods that a field selector selects, and calls ``seen`` with each that comes or
     changes. ``opened`` is called when the watch begins. Without it, ``seen`` is called with the
-    pods that are there already.
-    """
+    pods that are there already."""
 
     client: Client
     clock: Clock
@@ -137,12 +136,11 @@ class CriticalWaits:
         timer.add_done_callback(self._timers.discard)
 
     def _dues(self, pod: SchedulingPod) -> Iterable[datetime]:
-        for profile in self.policy.profiles:
-            for strategy in profile.deschedule:
-                if isinstance(strategy, CriticalPods):
-                    since = waiting_since(pod, strategy, self.policy.schedulers)
-                    if since is not None:
-                        yield since + timedelta(seconds=strategy.unschedulable_seconds)
+        for strategy in self.policy.strategies:
+            if isinstance(strategy, CriticalPods):
+                since = waiting_since(pod, strategy, self.policy.schedulers)
+                if since is not None:
+                    yield since + timedelta(seconds=strategy.unschedulable_seconds)
 
     async def _wake_at(self, due: datetime) -> None:
         await self.clock.sleep(max((due - self.clock.now()).total_seconds(), 0.0))

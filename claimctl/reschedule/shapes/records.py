@@ -13,16 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claimctl.wire.base import Wire
-from claimctl.wire.limits import (
-    Count,
-    ObjectName,
-    Time,
-    Uid,
-    Word,
-    atomic_list,
-    limit,
-    map_list,
-)
+from claimctl.wire.limits import Count, ObjectName, Time, Uid, Word, atomic_list, limit, map_list
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import kind_of
 

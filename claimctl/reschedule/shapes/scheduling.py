@@ -17,7 +17,7 @@ from claimctl.wire import pods
 from claimctl.wire.base import EMPTY, Present, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
 from claimctl.wire.label_selectors import LabelSelector
-from claimctl.wire.meta import Condition, ObjectHeader
+from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import PodGroup, PodGroupSpec, SchedulingPolicy
 from claimctl.wire.resources import PODS, read_as
@@ -40,10 +40,8 @@ class NodeAffinity(Wire, frozen=True, kw_only=True):
 
 
 class PodAffinityTerm(Wire, frozen=True, kw_only=True):
-    """Without ``namespaces`` and ``namespace_selector``, the pod's own namespace is meant.
-
-    The API server has merged ``matchLabelKeys`` into the label selector.
-    """
+    """Without ``namespaces`` and ``namespace_selector``, the pod's own namespace is meant. The API
+    server has merged ``matchLabelKeys`` into the label selector."""
 
     label_selector: LabelSelector | None = None
     topology_key: str = ""
@@ -103,14 +101,11 @@ class Container(Wire, frozen=True, kw_only=True):
 
 
 class NamedVolumeClaim(Present, frozen=True, kw_only=True):
-    """``claim_name`` is empty in an ephemeral volume: its claim is named POD-VOLUME."""
-
     claim_name: str = ""
 
 
 class SchedulingVolume(pods.Volume, frozen=True, kw_only=True):
     persistent_volume_claim: NamedVolumeClaim | None = None
-    ephemeral: NamedVolumeClaim | None = None
     host_path: Present | None = None
     empty_dir: Present | None = None
 
@@ -216,7 +211,6 @@ class DisruptionBudget(ObjectHeader, frozen=True, kw_only=True):
 
 class PriorityClass(ObjectHeader, frozen=True, kw_only=True):
     value: int = 0
-    preemption_policy: str | None = None
 
 
 class VolumeClaimSpec(Wire, frozen=True, kw_only=True):
@@ -265,10 +259,5 @@ class SchedulingPodGroupSpec(PodGroupSpec, frozen=True, kw_only=True):
         return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
 
 
-class SchedulingPodGroupStatus(Wire, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] = ()
-
-
 class SchedulingPodGroup(PodGroup, frozen=True, kw_only=True):
     spec: SchedulingPodGroupSpec = SchedulingPodGroupSpec()
-    status: SchedulingPodGroupStatus = SchedulingPodGroupStatus()

@@ -54,7 +54,7 @@ RETAKEN = timedelta(seconds=30)
 def rescue_critical(run: Run, context: Context, wanted: CriticalPods) -> None:
     """Plan room for each critical pod that waits, one after the other."""
     for pod in sorted(run.observed.pods, key=by_name):
-        since = waiting_since(pod, wanted, context.protections.schedulers)
+        since = waiting_since(pod, wanted, run.policy.schedulers)
         if since and (run.observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
             rescue = _Rescue(run, context, wanted, pod)
             obstacle = rescue.obstacle() or rescue.make_room()

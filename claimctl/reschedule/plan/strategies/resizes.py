@@ -81,12 +81,7 @@ class _Room:
     """The room for one resize."""
 
     def __init__(
-        self,
-        run: Run,
-        context: Context,
-        wanted: DeferredResizes,
-        node: WorldNode,
-        waiting: Waiting,
+        self, run: Run, context: Context, wanted: DeferredResizes, node: WorldNode, waiting: Waiting
     ) -> None:
         self._run, self._context, self._wanted = run, context, wanted
         self._observed, self._node, self._waiting = run.observed, node, waiting
@@ -100,13 +95,7 @@ class _Room:
 
     def obstacle(self) -> Obstacle | None:
         """Why claimctl makes no room for the resize, whichever pods could be evicted."""
-        rules = (
-            self._of_pod,
-            self._of_node,
-            self._against_fit,
-            self._of_scheduler,
-            self._of_round,
-        )
+        rules = (self._of_pod, self._of_node, self._against_fit, self._of_scheduler, self._of_round)
         return next(filter(None, (rule() for rule in rules)), None)
 
     def _of_pod(self) -> Obstacle | None:
@@ -189,12 +178,10 @@ class _Room:
         candidates = [victim for victim in units if not victim.unit.close_source]
         # two orders in which units are spared: the dear ones first, and the small ones first
         dear = sorted(
-            candidates,
-            key=lambda victim: (-victim.priority, _since(victim), victim.unit.id),
+            candidates, key=lambda victim: (-victim.priority, _since(victim), victim.unit.id)
         )
         small = sorted(
-            candidates,
-            key=lambda victim: (self._share(victim), -victim.priority, _since(victim)),
+            candidates, key=lambda victim: (self._share(victim), -victim.priority, _since(victim))
         )
         victims = None
         uids = frozenset(uid for candidate in candidates for uid in candidate.uids)

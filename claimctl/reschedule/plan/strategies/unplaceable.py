@@ -246,10 +246,8 @@ class _Placing:
                 owner.news.append(f"its pods avoid {node} no longer: no other node fits them")
 
     def _ask_again(self, owner: _Owner) -> None:
-        """Ask for the held claims that tie waiting pods to a node that they avoid.
-
-        The request of an earlier run may have been withdrawn before the claim was free.
-        """
+        """Ask for the held claims that tie waiting pods to a node that they avoid. The request of
+        an earlier run may have been withdrawn before the claim was free."""
         for node in avoidance.in_force(owner.entry, self._now):
             for pod in owner.pods:
                 waits = not pod.spec.node_name and pod.status.phase == "Pending"

@@ -16,7 +16,11 @@ from fractions import Fraction
 
 from claimctl.reschedule.plan.facts import victim_rank
 from claimctl.reschedule.plan.inventory import Inventory
-from claimctl.reschedule.plan.policy import DEVICE_CLASS_PREFIX, LowNodeUtilization
+from claimctl.reschedule.plan.policy import (
+    DEVICE_CLASS_PREFIX,
+    LowNodeUtilization,
+    RemoveDuplicates,
+)
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.requests import CPU, MEMORY, PODS
 from claimctl.reschedule.plan.run import Context, Run
@@ -29,11 +33,8 @@ _BASIC = (CPU, MEMORY, PODS)
 _FULL = Fraction(100)
 
 
-def balance_usage(
-    run: Run, context: Context, wanted: LowNodeUtilization, *, keep_spread: bool
-) -> None:
-    """Move pods away from over-used nodes. ``keep_spread``: make no move after which
-    RemoveDuplicates would have more to do."""
+def balance_usage(run: Run, context: Context, wanted: LowNodeUtilization) -> None:
+    """Move pods away from over-used nodes."""
     if not wanted.thresholds:
         run.note(context, "there are no thresholds, so there is nothing to compare nodes with")
         return
@@ -42,12 +43,12 @@ def balance_usage(
     low, high = _thresholds(wanted, usage, names)
     nodes = _Nodes(run, usage, low, high, tuple(sorted(wanted.thresholds)))
     under = [name for name in names if nodes.is_under_used(name)]
-    over = [name for name in names if nodes.overshoot(name) > 0]
+    over = {name: max(excess.values()) for name in names if (excess := nodes.excess(name))}
     if text := _nothing_to_do(len(under), len(over), len(names), wanted.number_of_nodes):
         run.note(context, text)
         return
-    balancing = _Balancing(run, context, wanted, nodes, under, keep_spread)
-    for name in sorted(over, key=lambda name: (-nodes.overshoot(name), name)):
+    balancing = _Balancing(run, context, wanted, nodes, under)
+    for name in sorted(over, key=lambda name: (-over[name], name)):
         balancing.relieve(name)
 
 
@@ -98,17 +99,14 @@ class _Nodes:
             percent < self.low[name] for name, percent in percentages.items() if percent is not None
         )
 
-    def overshoot(self, name: str) -> Fraction:
-        """The most by which the node is above a target, in percentage points; 0 if it is not."""
-        return max((self._above(name, resource) for resource in self.high), default=Fraction(0))
-
-    def exceeded(self, name: str) -> list[str]:
-        """The resources in which the node is above its target."""
-        return [resource for resource in self.high if self._above(name, resource) > 0]
-
-    def _above(self, name: str, resource: str) -> Fraction:
-        percent = self.usage.percent(name, resource)
-        return Fraction(0) if percent is None else max(Fraction(0), percent - self.high[resource])
+    def excess(self, name: str) -> Thresholds:
+        """By how many percentage points the node is above its targets."""
+        percentages = ((resource, self.usage.percent(name, resource)) for resource in self.high)
+        return {
+            resource: percent - self.high[resource]
+            for resource, percent in percentages
+            if percent is not None and percent > self.high[resource]
+        }
 
     def takes(self, name: str, asked: dict[str, int]) -> bool:
         """Whether the node stays at or below every target with so much more."""
@@ -126,18 +124,16 @@ class _Balancing:
     wanted: LowNodeUtilization
     nodes: _Nodes
     under: Sequence[str]
-    keep_spread: bool
 
     def relieve(self, name: str) -> None:
         """Move pods from the node until it is not over-used any more."""
         pods = sorted(self.run.world.nodes[name].pods.values(), key=victim_rank)
         for pod in pods:
-            exceeded = self.nodes.exceeded(name)
+            exceeded = self.nodes.excess(name)
             if not exceeded:
                 return
-            asked = {
-                resource: self.nodes.usage.requested(pod, resource) for resource in self.nodes.high
-            }
+            usage = self.nodes.usage
+            asked = {resource: usage.requested(pod, resource) for resource in self.nodes.high}
             if pod.node != name or not any(asked[resource] for resource in exceeded):
                 continue
             if obstacle := self._out_of_scope(pod, asked):
@@ -157,10 +153,12 @@ class _Balancing:
 
     def _accept(self, steps: Sequence[Relocation]) -> Obstacle | None:
         for name in sorted({step.destination for step in steps}):
-            if exceeded := self.nodes.exceeded(name):
+            if exceeded := self.nodes.excess(name):
                 detail = f"the expected node {name} would be over-used in {', '.join(exceeded)}"
                 return Obstacle(Ground.NO_BETTER_NODE, detail)
-        return unevener(self.run.world, steps, strictly=False) if self.keep_spread else None
+        # no move may leave RemoveDuplicates more to do
+        spreads = self.run.policy.names(RemoveDuplicates)
+        return unevener(self.run.world, steps, strictly=False) if spreads else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from claimctl.reschedule.plan.policy import (
     DEFAULT_PROTECTIONS,
     Evictor,
     NoEvictionPolicy,
+    Policy,
     Protection,
 )
 from claimctl.reschedule.plan.protections import Protections
@@ -58,6 +59,7 @@ def judged(asked: SchedulingPod, evictor: Evictor | None = None, **more: Any) ->
     world = World([node("a", labels={"pool": "x"})], on_a, {"team": {"tier": "front"}})
     rules = Protections(
         evictor=evictor or Evictor(),
+        policy=Policy(),
         world=world,
         budgets=Budgets([budget("b", 1, {"matchLabels": {"app": "db"}})]),
         volumes=Volumes([DISK], []),
@@ -220,11 +222,12 @@ def test_the_priority_threshold() -> None:
 
 def test_the_nodes_of_the_policy() -> None:
     chosen = LabelSelector(match_labels={"pool": "x"})
-    assert judged(pod("p", "a"), node_selector=chosen) is None
-    assert judged(pod("p", "a"), node_selector=WEB) is Ground.NODE_NOT_SELECTED
+    assert judged(pod("p", "a"), policy=Policy(node_selector=chosen)) is None
+    assert judged(pod("p", "a"), policy=Policy(node_selector=WEB)) is Ground.NODE_NOT_SELECTED
 
 
 def test_another_scheduler_that_is_known() -> None:
     own = pod("p", "a", spec={"schedulerName": "own"})
-    assert judged(own, schedulers=frozenset({"own"})) is None
-    assert judged(pod("p", "a"), schedulers=frozenset({"own"})) is Ground.UNKNOWN_SCHEDULER
+    policy = Policy(schedulers=frozenset({"own"}))
+    assert judged(own, policy=policy) is None
+    assert judged(pod("p", "a"), policy=policy) is Ground.UNKNOWN_SCHEDULER
