@@ -17,81 +17,74 @@ REQUEST_SECONDS = 30.0
 NO_LIMIT = "0"
 
 
-def _text(usage: str, help_: str) -> Any:
-    return Annotated[str, named(usage, help_, "none", hidden=True)]
+def _hidden(usage: str, help_: str) -> Any:
+    return named(usage, help_, "none", hidden=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """The flags that select the cluster and the user, and say how long a request may take."""
 
-    kubeconfig: str | None = None
-    context: str | None = None
-    cluster: str = ""
-    user: str = ""
-    server: str = ""
-    token: str = ""
-    certificate_authority: str = ""
-    insecure_skip_tls_verify: bool = False
-    tls_server_name: str = ""
-    as_user: str | None = None
-    as_groups: tuple[str, ...] = ()
-    as_uid: str = ""
-    request_timeout: float = REQUEST_SECONDS
-    first_timeout: float = 0.0
-    """The same without ``request_timeout``, until the server has answered for the first time."""
-
-
-DEFAULT = Access()
-_FLAGS: dict[str, Any] = {
-    "kubeconfig": KubeconfigOption,
-    "context": ContextOption,
-    "cluster": _text("--cluster NAME", "Cluster in the kubeconfig, besides the context's."),
-    "user": _text("--user NAME", "User in the kubeconfig, besides the context's."),
-    "server": _text("--server -s URL", "The API server."),
-    "token": _text("--token TOKEN", "Bearer token for the API server."),
-    "certificate_authority": _text(
-        "--certificate-authority FILE", "Certificates (PEM) to trust the server by."
-    ),
-    "insecure_skip_tls_verify": Annotated[
+    kubeconfig: KubeconfigOption = None
+    context: ContextOption = None
+    cluster: Annotated[
+        str, _hidden("--cluster NAME", "Cluster in the kubeconfig, besides the context's.")
+    ] = ""
+    user: Annotated[
+        str, _hidden("--user NAME", "User in the kubeconfig, besides the context's.")
+    ] = ""
+    server: Annotated[str, _hidden("--server -s URL", "The API server.")] = ""
+    token: Annotated[str, _hidden("--token TOKEN", "Bearer token for the API server.")] = ""
+    certificate_authority: Annotated[
+        str,
+        _hidden("--certificate-authority FILE", "Certificates (PEM) to trust the server by."),
+    ] = ""
+    insecure_skip_tls_verify: Annotated[
         bool,
         typer.Option(
             "--insecure-skip-tls-verify",
             help="Trust any certificate of the server. [default: off]",
             hidden=True,
         ),
-    ],
-    "tls_server_name": _text("--tls-server-name NAME", "The name in the server's certificate."),
-    "as_user": AsOption,
-    "as_groups": Annotated[
-        list[str] | None,
-        named(
-            "--as-group GROUP",
-            "Group to impersonate, with --as; may be repeated.",
-            "none",
-            hidden=True,
-        ),
-    ],
-    "as_uid": _text("--as-uid UID", "UID to impersonate, with --as."),
-    "request_timeout": Annotated[
-        str,
+    ] = False
+    tls_server_name: Annotated[
+        str, _hidden("--tls-server-name NAME", "The name in the server's certificate.")
+    ] = ""
+    as_user: AsOption = None
+    as_groups: Annotated[
+        tuple[str, ...],
+        _hidden("--as-group GROUP", "Group to impersonate, with --as; may be repeated."),
+    ] = ()
+    as_uid: Annotated[str, _hidden("--as-uid UID", "UID to impersonate, with --as.")] = ""
+    request_timeout: Annotated[
+        float,
         named(
             "--request-timeout DURATION",
             "How long a request may take, with its repetitions; 0: no limit.",
             check=seconds,
             hidden=True,
         ),
-    ],
+    ] = REQUEST_SECONDS
+    first_timeout: float = 0.0
+    """The same without ``request_timeout``, until the server has answered for the first time."""
+
+
+DEFAULT = Access()
+_OPTIONS = {
+    name: get_args(hint)[1]
+    for name, hint in get_type_hints(Access, include_extras=True).items()
+    if name != "first_timeout"
 }
+_TYPES: dict[str, Any] = get_type_hints(Access) | {"as_groups": list[str], "request_timeout": str}
+"""The types of the flags as typer reads them."""
 
 
 def connection_flags() -> list[tuple[str, str]]:
     """The flags of every command that asks a cluster, and their help, for ``claimctl --help``."""
-    options = [get_args(flag)[1] for flag in _FLAGS.values()]
     # typer takes the first name for the default
     return [
         (f"{', '.join([*it.param_decls, it.default])} {it.metavar or ''}".strip(), it.help)
-        for it in options
+        for it in _OPTIONS.values()
     ]
 
 
@@ -113,12 +106,14 @@ def connecting(
     defaults |= {"as_groups": None, "request_timeout": request_timeout}
     only = inspect.Parameter.KEYWORD_ONLY
     flags = [
-        inspect.Parameter(name, only, default=defaults[name], annotation=kind)
-        for name, kind in _FLAGS.items()
+        inspect.Parameter(
+            name, only, default=defaults[name], annotation=Annotated[_TYPES[name], option]
+        )
+        for name, option in _OPTIONS.items()
     ]
 
     def command(**given: Any) -> int | None:
-        values = {name: given.pop(name) for name in _FLAGS}
+        values = {name: given.pop(name) for name in _OPTIONS}
         values["as_groups"] = tuple(values["as_groups"] or ())
         _check(values)
         first = REQUEST_SECONDS if request_timeout == NO_LIMIT else 0.0

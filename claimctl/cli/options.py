@@ -51,11 +51,8 @@ def label_selector(text: str) -> str:
 
 
 def place_of(namespace: str | None, *, all_namespaces: bool) -> str | None:
-    """The namespace of a command: "" for all, None for that of the context.
-
-    Raises:
-        UsageError: both flags are given.
-    """
+    """The namespace of a command: "" for all, None for that of the context. UsageError if both
+    flags are given."""
     if namespace and all_namespaces:
         raise UsageError("--all-namespaces (-A) and --namespace (-n) exclude each other")
     return "" if all_namespaces else namespace

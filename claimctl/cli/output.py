@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import yaml
 from rich.cells import cell_len
@@ -19,6 +19,7 @@ from claimctl.cli.documents import Document, plain
 from claimctl.cli.formats import Output
 from claimctl.text import can_be_encoded
 
+Signs = TypeVar("Signs", bound=Sequence[str])
 Printed = Document | Mapping[str, Any]
 """A document of claimctl, or another one, such as a manifest."""
 
@@ -104,9 +105,9 @@ def print_document(document: Printed, output: Output) -> None:
         print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
 
 
-def printable(sign: str) -> str:
-    """The sign, or '' if stdout cannot show it. A word must always say the same."""
-    return sign if can_be_encoded(sign, sys.stdout.encoding or "ascii") else ""
+def printable(signs: Signs, instead: Signs) -> Signs:
+    """The signs if stdout can show all of them."""
+    return signs if can_be_encoded("".join(signs), sys.stdout.encoding or "ascii") else instead
 
 
 def print_table(

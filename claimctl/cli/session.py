@@ -58,11 +58,7 @@ async def connected(access: Access, namespace: str | None = None) -> AsyncIterat
 
 
 def connection_of(access: Access) -> Connection:
-    """How to connect, by the flags and the environment.
-
-    Raises:
-        ConfigError: there is no usable connection.
-    """
+    """How to connect, by the flags and the environment; ConfigError if that is not possible."""
     overrides = by_names(access, Overrides)
     return load_connection(access.kubeconfig, access.context, access.as_user, overrides)
 

@@ -9,19 +9,21 @@ from typing import Any, TextIO
 
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError
-from claimctl.wire.resources import Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS, Resource
 from claimctl.wire.seams import Clock
 
 DEBOUNCE_SECONDS = 0.3
 """Changes within this time count as one: a release writes several objects."""
 AGAIN_SECONDS = 5.0
 """How often to look where a watch is not possible, and the pause after a watch has failed."""
+USES = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
+"""What shows who uses which claims."""
 CLEAR = "\x1b[2J\x1b[H"
 
 
 @asynccontextmanager
 async def changes(
-    client: Client, clock: Clock, namespace: str, watched: Sequence[Resource[Any]]
+    client: Client, clock: Clock, namespace: str, watched: Sequence[Resource[Any]] = USES
 ) -> AsyncIterator[AsyncIterator[None]]:
     """An iterator that yields at once, and again after changes of the resources.
 

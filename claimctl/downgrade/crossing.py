@@ -37,11 +37,7 @@ class OldObjects:
 
 
 async def read_old_objects(client: Client) -> OldObjects:
-    """List them. A version that is not served has none.
-
-    Raises:
-        KubeError: they cannot be listed.
-    """
+    """List them. A version that is not served has none. KubeError if they cannot be listed."""
     groups = await _list(client, _GROUPS)
     workloads = await _list(client, _OTHERS)
     foreign = [group for group in groups.items if not group.made_by_claimctl]

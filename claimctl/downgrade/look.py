@@ -54,9 +54,10 @@ async def look(
     plan = None
     with suppress(PlanRefused):  # the cluster does not know DowngradePlans
         plan = await find(client)
-    gathering = _Facts(plan)
+    recorded = plan.status.claims if plan is not None else ()
+    records = {record.uid: record for record in recorded}
+    gathering = _Facts(plan, records)
     resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
-    records = gathering.records
     seen = await client.collect(resource, lambda it: it if concerns(it, records) else None)
     reservations = (await client.list_if_served(CLAIMRESERVATIONS)).items
     claims = sorted(seen.items, key=lambda claim: claim.metadata.namespace)
@@ -89,7 +90,7 @@ class _Facts:
     """Collects the facts, claim by claim."""
 
     plan: DowngradePlan | None
-    records: dict[str, DowngradedClaim] = field(init=False)
+    records: dict[str, DowngradedClaim]
     claims: list[ClaimStanding] = field(default_factory=list)
     last: dict[Component, Sighting] = field(default_factory=dict)
     kubelets: dict[str, Kubelet] = field(default_factory=dict)
@@ -97,10 +98,6 @@ class _Facts:
     """The unlisted pods that are bound and do not run, by UID."""
     used: bool = False
     groups: bool = False
-
-    def __post_init__(self) -> None:
-        recorded = self.plan.status.claims if self.plan is not None else ()
-        self.records = {record.uid: record for record in recorded}
 
     def add(self, claim: ResourceClaim, pods: PodsOfClaims, on_record: Collection[str]) -> None:
         record = self.records.get(claim.metadata.uid)

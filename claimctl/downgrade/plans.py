@@ -52,11 +52,8 @@ async def controller_runs(client: Client, clock: Clock) -> bool:
 
 
 async def find(client: Client) -> DowngradePlan | None:
-    """The plan, of which there is at most one.
-
-    Raises:
-        PlanRefused: the cluster does not know DowngradePlans.
-    """
+    """The plan, of which there is at most one. PlanRefused if the cluster does not know
+    DowngradePlans."""
     try:
         return next(iter((await client.list(DOWNGRADEPLANS)).items), None)
     except NotFound:
@@ -101,11 +98,7 @@ def _in_the_way(plan: DowngradePlan) -> str:
 
 
 async def begin_restore(client: Client, parallelism: int | None) -> DowngradePlan | None:
-    """Ask for the way back; None if there is no plan.
-
-    Raises:
-        PlanRefused: the plan is being deleted.
-    """
+    """Ask for the way back; None if there is no plan. PlanRefused if it is being deleted."""
     if (plan := await find(client)) is None:
         return None
     if plan.metadata.deleting:
@@ -121,11 +114,8 @@ async def preview_restore(client: Client, clock: Clock, dialect: str) -> Downgra
 
 
 async def end(client: Client) -> None:
-    """Delete the plan, if it still says that all references have returned.
-
-    Raises:
-        PlanRefused: another client wrote the plan meanwhile.
-    """
+    """Delete the plan, if it still says that all references have returned. PlanRefused if another
+    client wrote it meanwhile."""
     if (plan := await find(client)) is None:
         return
     meta = plan.metadata
@@ -183,11 +173,7 @@ async def preview(client: Client, spec: DowngradePlanSpec) -> DowngradePlanStatu
 
 
 async def require_namespaces(client: Client, names: Iterable[str]) -> None:
-    """Check that the namespaces exist, as far as they may be read.
-
-    Raises:
-        NoSuchNamespace: one of them does not exist.
-    """
+    """Raise NoSuchNamespace if a namespace does not exist, as far as they may be read."""
     for name in names:
         try:
             await client.get(NAMESPACES, name)

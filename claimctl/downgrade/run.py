@@ -9,7 +9,7 @@ from contextlib import suppress
 from claimctl.downgrade.expansion import claims_under
 from claimctl.downgrade.ledger import PlanLedger
 from claimctl.downgrade.records import PlanPhase, RecordState, over, status, unread
-from claimctl.downgrade.scope import parallelism
+from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound, UnreadableObject
@@ -42,7 +42,7 @@ class PlanRun:
         self.client = client
         self.records = {record.uid: record for record in plan.status.claims}
         self.status = plan.status
-        self.parallelism = parallelism(plan.spec)
+        self.parallelism = plan.spec.parallelism or PARALLELISM
         self._clock = clock
         self._ledger = ledger
         self._phase = PlanPhase.FROZEN

@@ -19,10 +19,6 @@ def crosses(plan: DowngradePlan) -> bool:
     return bool(plan.spec.upgrade_to) and plan.spec.action != RESTORE
 
 
-def parallelism(spec: DowngradePlanSpec) -> int:
-    return spec.parallelism or PARALLELISM
-
-
 def freezes(
     plan: DowngradePlan, namespace: str, name: str, labels: Mapping[str, str] | None
 ) -> bool:

@@ -178,11 +178,8 @@ def select(
 
 
 def names(kubeconfig: str | None, section: str) -> list[str]:
-    """The names in a section (clusters, users or contexts) of the kubeconfig files.
-
-    Raises:
-        ConfigError: a file cannot be read.
-    """
+    """The names in a section (clusters, users or contexts) of the kubeconfig files. ConfigError if
+    a file cannot be read."""
     merged = _Merged()
     for path in locate(kubeconfig, os.environ):
         _merge(merged, path)

@@ -27,7 +27,7 @@ from claimctl.commands.claims.pod_explanation import explain_pod, explain_worklo
 from claimctl.kube.client import Client
 from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
 from claimctl.text import listed
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
 KINDS = ("Deployment", "StatefulSet", "Job")
 """The kinds of workloads that can be explained: those that claims are reserved for."""
@@ -88,9 +88,8 @@ async def others_than(client: Client, namespace: str) -> str:
 
 async def follow(session: Session, namespace: str, kind: str, name: str, output: Output) -> None:
     """Explain the object again after every change in its namespace, for ever."""
-    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
     before = ""
-    async with changes(session.client, session.clock, namespace, watched) as news:
+    async with changes(session.client, session.clock, namespace) as news:
         async for _ in news:
             with redirect_stdout(StringIO()) as text:
                 await run(session, namespace, kind, name, output)

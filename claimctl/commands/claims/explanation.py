@@ -145,12 +145,8 @@ async def _with_troubles(client: Client, namespace: str, name: str, clock: Clock
 async def explain(
     client: Client, namespace: str, name: str, now: datetime, kinds: KindReader | None = None
 ) -> Explanation:
-    """Read everything about one claim and judge it as the controller would.
-
-    Raises:
-        NotFound: the claim does not exist.
-        UnreadableObject: the claim cannot be read.
-    """
+    """Read everything about one claim and judge it as the controller would. NotFound or
+    UnreadableObject if there is no such claim or it cannot be read."""
     claim = await client.get(RESOURCECLAIMS, name, namespace)
     everyone = await client.list(PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))

@@ -83,8 +83,7 @@ async def follow(client: Client, clock: Clock, wanted: ClaimsWanted, output: Out
     A terminal shows the whole table anew. In a pipe only the rows of changed claims follow.
     """
     known: dict[tuple[str, str], tuple[str, ...]] = {}
-    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(client, clock, wanted.namespace, watched) as news:
+    async with changes(client, clock, wanted.namespace) as news:
         async for _ in news:
             shown = in_order(await gather(client, wanted, []), wanted.sort_by)
             made = table(shown, clock.now(), wanted, "No claims found.")

@@ -46,11 +46,7 @@ SHOWN = 3
 
 
 async def explain_pod(client: Client, namespace: str, name: str, clock: Clock) -> PodFindings:
-    """Explain one pod.
-
-    Raises:
-        NotFound: the pod does not exist.
-    """
+    """Explain one pod; NotFound if it does not exist."""
     pod = await client.get(_WHOLE_PODS, name, namespace)
     return await _findings_of(client, KindReader(client), pod, clock, {})
 

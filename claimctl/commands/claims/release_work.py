@@ -27,7 +27,7 @@ from claimctl.kube.errors import NotFound
 from claimctl.text import counted, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, NODES, PODS, RESOURCECLAIMS
+from claimctl.wire.resources import CLAIMRESERVATIONS, NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,7 @@ async def _free(session: Session, asked: Explanation, line: Progress) -> None:
     """Return when the claim is not allocated, is gone, or is another claim of the same name."""
     namespace, name = asked.view.namespace, asked.view.name
     messages_before = tuple(blocker.message for blocker in asked.obstacles)
-    watched = (RESOURCECLAIMS, PODS, CLAIMRESERVATIONS)
-    async with changes(session.client, session.clock, namespace, watched) as news:
+    async with changes(session.client, session.clock, namespace) as news:
         async for _ in news:
             try:
                 now = await explain(session.client, namespace, name, session.clock.now())
@@ -194,11 +193,8 @@ async def _free(session: Session, asked: Explanation, line: Progress) -> None:
 
 
 def _check(explanation: Explanation) -> None:
-    """Raise CommandFailed if there is no ClaimReservation, or the claim is not allocated.
-
-    Raises:
-        CommandFailed: a release would do nothing.
-    """
+    """Raise CommandFailed if a release would do nothing: there is no ClaimReservation, or the claim
+    is not allocated."""
     view = explanation.view
     name = f"claim {view.namespace}/{view.name}"
     if view.claim.status.allocation is None:

@@ -81,7 +81,7 @@ def table(findings: tuple[Finding, ...]) -> Table:
         ),
         rows=tuple(
             (
-                f"{printable(_SIGNS[finding.verdict])} {finding.verdict}".strip(),
+                f"{printable(_SIGNS[finding.verdict], '')} {finding.verdict}".strip(),
                 finding.check,
                 "/".join(filter(None, (finding.namespace, finding.object))) or "-",
                 finding.message,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from claimctl.commands.claims.controller_health import INSTALLED
-from claimctl.commands.claims.explanation import recorded_dialect
+from claimctl.commands.claims.explanation import LOOK_AGAIN_SECONDS, recorded_dialect
 from claimctl.commands.doctor.account import (
     ControllerAccount,
     Installation,
@@ -47,9 +47,6 @@ from claimctl.wire.seams import Clock
 
 T = TypeVar("T")
 
-LOOK_AGAIN_SECONDS = 5.0
-"""Time between two looks at a status that is behind. A controller that acts has written it by
-then."""
 _OF_CLAIMS = (
     *("orphans", "listed-ahead", "near-limit"),
     *("dangling-references", "unreadable-objects"),
@@ -88,12 +85,14 @@ async def examine(
         lacking, rights_refused = await _rights(client, asked, detection, there.kubernetes)
         kinds = await kind_problems(client, asked, observed.reservations)
         observed = replace(observed, kinds=kinds)
+    if rights_refused:
+        reader.refused["permissions"] = rights_refused
     return Examination(
         there=there,
         detection=detection,
         dialect_unknown=unknown,
         missing_crds=missing,
-        observed=reader.completed(observed, lacking, rights_refused),
+        observed=replace(observed, missing_rights=lacking, refused=reader.refused),
     )
 
 
@@ -149,13 +148,6 @@ class _Reader:
         where = f" {place}" if resource.namespaced else ""
         hint = " (-n NAME checks one namespace)" if where and not self.namespace else ""
         self.refused.setdefault(check, f"you may not list {resource.plural}{where}{hint}")
-
-    def completed(
-        self, observed: ObservedCluster, lacking: tuple[str, ...], refused: str
-    ) -> ObservedCluster:
-        if refused:
-            self.refused["permissions"] = refused
-        return replace(observed, missing_rights=lacking, refused=self.refused)
 
 
 async def _observe(reader: _Reader, clock: Clock, detection: Detection | None) -> ObservedCluster:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from claimctl.cli.errors import CommandFailed
@@ -26,20 +25,15 @@ class ApplyOutcome(StrEnum):
     UNCHANGED = "unchanged"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """One object, and what applying it did or would do."""
-
-    name: str
-    """Kind, namespace and name."""
-    outcome: ApplyOutcome
-
-
 class Installer:
-    """Applies documents one by one, in their order; ``report`` gets each result."""
+    """Applies documents one by one, in their order; ``report`` gets the name of each object (kind,
+    namespace and name), and what applying it did or would do."""
 
     def __init__(
-        self, transport: Transport, clock: Clock, report: Callable[[Applied], None] = lambda _: None
+        self,
+        transport: Transport,
+        clock: Clock,
+        report: Callable[[str, ApplyOutcome], None] = lambda *_: None,
     ) -> None:
         self._objects = Objects(transport, clock)
         self._clock = clock
@@ -64,7 +58,7 @@ class Installer:
         object, or does not serve its kind."""
         for document in documents:
             outcome = await self._apply_one(document, dry_run=dry_run)
-            self._report(Applied(name_of(document), outcome))
+            self._report(name_of(document), outcome)
             if document["kind"] == CRD and not dry_run:
                 await self._wait_for_crd(document)
 

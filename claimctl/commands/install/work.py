@@ -16,7 +16,7 @@ from claimctl.cli.objects import printed_name
 from claimctl.cli.output import print_data
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
-from claimctl.commands.install.apply import Applied, Installer
+from claimctl.commands.install.apply import ApplyOutcome, Installer
 from claimctl.commands.install.components import (
     BASE,
     DEFAULT_IMAGE,
@@ -124,9 +124,9 @@ async def _carry_out(
 ) -> None:
     suffix = " (dry run)" if dry_run else ""
 
-    def tell(applied: Applied) -> None:
+    def tell(name: str, outcome: ApplyOutcome) -> None:
         """Print a result as kubectl does."""
-        typer.echo(f"{applied.name} {applied.outcome}{suffix}")
+        typer.echo(f"{name} {outcome}{suffix}")
 
     installer = Installer(session.transport, session.clock, tell)
     async with asyncio.timeout(ANSWER_SECONDS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import NamedTuple
 
 from claimctl.commands.timeline.model import (
     RUNNING,
@@ -18,7 +19,7 @@ from claimctl.commands.timeline.model import (
     levels,
     most,
 )
-from claimctl.text import can_be_encoded, duration
+from claimctl.text import duration
 
 MARKS = 20
 """How many marks are printed, counted from the end."""
@@ -28,20 +29,13 @@ _SMALLEST_BAR = 20
 _NOT_KNOWN = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class BarSigns:
+class BarSigns(NamedTuple):
     """The characters of the bars."""
 
     full: str
     part: str
     none: str
     steps: str
-
-    @classmethod
-    def of(cls, encoding: str) -> BarSigns:
-        """Blocks if the encoding has them, else ASCII."""
-        every = BLOCKS.full + BLOCKS.part + BLOCKS.none + BLOCKS.steps
-        return BLOCKS if can_be_encoded(every, encoding) else ASCII
 
 
 BLOCKS = BarSigns("█", "▒", "·", "▁▂▃▄▅▆▇█")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import sys
 
 from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
-from claimctl.cli.output import print_text
+from claimctl.cli.output import print_text, printable
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.timeline import html, svg, text
@@ -30,7 +29,7 @@ def print_timeline(timeline: Timeline, output: Output) -> None:
         case Output.HTML:
             print(html.document(timeline), end="")
         case _:
-            signs = text.BarSigns.of(sys.stdout.encoding or "ascii")
+            signs = printable(text.BLOCKS, text.ASCII)
             width = shutil.get_terminal_size((100, 24)).columns
             named = (resource_name(CLAIM, timeline.claim),)
             print_text(output, text.lines(timeline, width, signs), timeline, named)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from claimctl.commands.tree.graph import Graph, Vertex
-from claimctl.text import can_be_encoded
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(NamedTuple):
     """The four pieces that a tree is drawn with."""
 
     between: str
     last: str
     beside: str
     after: str
-
-    @classmethod
-    def of(cls, encoding: str) -> Branches:
-        """Lines if the encoding has them, else ASCII."""
-        every = LINES.between + LINES.last + LINES.beside
-        return LINES if can_be_encoded(every, encoding) else ASCII
 
 
 LINES = Branches("├─ ", "└─ ", "│  ", "   ")

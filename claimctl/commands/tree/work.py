@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import typer
@@ -11,7 +10,7 @@ from claimctl.cli.errors import CommandFailed
 from claimctl.cli.formats import Output
 from claimctl.cli.kinds import KindReader
 from claimctl.cli.objects import resource_name
-from claimctl.cli.output import print_text
+from claimctl.cli.output import print_text, printable
 from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.get_work import none_found
@@ -58,7 +57,7 @@ def print_graph(graph: Graph, namespace: str, output: Output) -> None:
         case Output.DOT:
             print(diagrams.dot(graph))
         case _:
-            branches = text.Branches.of(sys.stdout.encoding or "ascii")
+            branches = printable(text.LINES, text.ASCII)
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
             shown = document(graph, namespace)
             print_text(output, text.lines(graph, branches), shown, named)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from claimctl.cli.color import VARIABLE
 from claimctl.cli.formats import Output
-from claimctl.cli.output import Column, Table, columns, print_table, render
+from claimctl.cli.output import Column, Table, columns, print_table, printable, render
 from claimctl.text import age, counted, duration
 
 TABLE = Table(
@@ -196,3 +197,14 @@ def test_a_number_and_its_noun_agree(number: int, text: str) -> None:
 def test_ages_are_durations_until_now() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert (age(now - timedelta(hours=3), now), age(None, now)) == ("3h", "<unknown>")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("utf-8", ("─", "█")), ("ascii", ("-", "#")), ("no-such-encoding", ("-", "#"))],
+)
+def test_signs_that_stdout_cannot_show_are_replaced_all_together(
+    encoding: str, shown: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(encoding=encoding))
+    assert printable(("─", "█"), ("-", "#")) == shown

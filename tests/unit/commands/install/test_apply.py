@@ -14,7 +14,6 @@ from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.commands.install.apply import (
-    Applied,
     ApplyOutcome,
     Installer,
     available,
@@ -44,15 +43,15 @@ def documents(*components: str, namespace: str = "claimctl-system") -> list[Obje
 class World:
     def __init__(self, cluster: Cluster) -> None:
         self.client = DocumentClient(cluster.transport(), MANAGER)
-        self.told: list[Applied] = []
-        self.installer = Installer(cluster.transport(), cluster.clock, self.told.append)
+        self.told: dict[str, ApplyOutcome] = {}
+        self.installer = Installer(cluster.transport(), cluster.clock, self.told.__setitem__)
 
     async def install(self, found: list[Object]) -> set[ApplyOutcome]:
         self.told.clear()
         await self.installer.check(found)
         await self.installer.apply(found)
         assert len(self.told) == len(found)
-        return {each.outcome for each in self.told}
+        return set(self.told.values())
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ async def test_an_installation_is_made_repeated_and_changed(world: World) -> Non
     changed[-3]["spec"]["replicas"] = 1
     assert changed[-3]["kind"] == "Deployment"
     assert await world.install(changed) == {ApplyOutcome.UNCHANGED, ApplyOutcome.CHANGED}
-    assert [each.name for each in world.told if each.outcome is ApplyOutcome.CHANGED] == [
+    assert [name for name, outcome in world.told.items() if outcome is ApplyOutcome.CHANGED] == [
         "Deployment claimctl-system/claimctl-controller"
     ]
 
@@ -82,7 +81,7 @@ async def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> Non
     await world.install(documents("crds"))
     world.told.clear()
     await world.installer.apply(documents(), dry_run=True)
-    outcomes = {each.name.split()[0]: each.outcome for each in world.told}
+    outcomes = {name.split()[0]: outcome for name, outcome in world.told.items()}
     assert outcomes["CustomResourceDefinition"] is ApplyOutcome.UNCHANGED
     assert outcomes["Deployment"] is ApplyOutcome.CREATED
     found = await world.client.list(DEPLOYMENT)

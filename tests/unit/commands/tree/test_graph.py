@@ -144,5 +144,4 @@ def test_programs_get_every_pod_and_every_edge() -> None:
 
 
 def test_a_terminal_without_lines_gets_ascii() -> None:
-    assert text.Branches.of("ascii") is text.ASCII
     assert "\n".join(text.lines(graph(), text.ASCII)).isascii()
