@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from claimctl.cli.errors import UsageError
+from claimctl.controller.caches.chains import read_owner
 from claimctl.controller.caches.kinds import KindState, rules_by_kind, state_of
 from claimctl.controller.children import children_left
-from claimctl.controller.climbing import read_owner
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
 from claimctl.reservation.facts.workloads import (
     WorkloadState,
     custom_state,
+    judged,
     unknown_state,
     with_children,
 )
-from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.meta import ObjectMeta, OwnerReference

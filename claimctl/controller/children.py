@@ -10,7 +10,7 @@ import msgspec
 from claimctl.controller.caches.kinds import KindState
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
-from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.facts.workloads import judged
 from claimctl.reservation.kinds.rules import Kind, Rule
 from claimctl.reservation.kinds.shipped import shipped_rules
 from claimctl.wire.workloads import CustomWorkload

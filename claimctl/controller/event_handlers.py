@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from claimctl.controller.caches.chains import Climber, PodKey
 from claimctl.controller.caches.chains import group_of as group_of_owner
 from claimctl.controller.caches.informers import Caches, reserved_key, workload_key
-from claimctl.controller.climbing import Climber, PodKey
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.observations.observations import (
     Observations,
@@ -31,8 +31,7 @@ from claimctl.reservation.facts.pods import (
     is_finished,
 )
 from claimctl.reservation.facts.references import is_pod_group
-from claimctl.reservation.facts.workloads import named_claims, observe
-from claimctl.reservation.kinds.judging import verdict_of
+from claimctl.reservation.facts.workloads import named_claims, observe, verdict_of
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.nodes import Node
 from claimctl.wire.podgroups import PodGroup

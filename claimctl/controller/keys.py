@@ -21,9 +21,6 @@ class WorkloadKey(NamedTuple):
     namespace: str
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
-
 
 class GroupKey(NamedTuple):
     """A PodGroup by its name, whether it exists or not."""
@@ -31,12 +28,6 @@ class GroupKey(NamedTuple):
     namespace: str
     name: str
 
-    def __str__(self) -> str:
-        return f"PodGroup {self.namespace}/{self.name}"
-
 
 class PlanKey(NamedTuple):
     name: str
-
-    def __str__(self) -> str:
-        return self.name

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from claimctl.controller.caches.chains import Climber
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, GroupKey, PlanKey, WorkloadKey
 from claimctl.controller.kind_follower import KindFollower

@@ -15,7 +15,10 @@ class BadSettings(Exception):
 
 
 class Settings(BaseModel):
-    """Settings of one controller process. Durations are in seconds."""
+    """Settings of one controller process. Durations are in seconds.
+
+    ``Rules`` says what the fields mean that it has, too.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,20 +35,12 @@ class Settings(BaseModel):
     leader_elect: bool = True
     dialect: Literal["auto", "native", "podgroup", "hold"] = "auto"
     settle_seconds: float = Field(default=5.0, ge=0, le=3600)
-    """The settle time. It must exceed the lag of every scheduler's cache."""
     binding_seconds: float = Field(default=60.0, ge=0, le=3600)
-    """The binding time. It must exceed the time from a scheduler's read of a claim to its binding
-    of a pod."""
     slow_binding_seconds: float = Field(default=600.0, ge=0, le=3600)
-    """The binding time of pods with a PersistentVolumeClaim, of gangs, and of other schedulers."""
     known_schedulers: frozenset[str] = frozenset({"default-scheduler"})
-    """``schedulerName`` of the schedulers for which ``binding_seconds`` are enough."""
     dead_reference_seconds: float = Field(default=10.0, ge=0, le=3600)
-    """How long to wait for kube-controller-manager to remove the reference of a dead pod."""
     list_ahead: bool = True
-    """Whether claimctl lists pending pods before the scheduler does."""
     crowd: int = Field(default=50, ge=0)
-    """If more pods of a claim are pending, claimctl lists all of them ahead."""
     checkpoint: bool = True
     """Whether the leader notes a checkpoint in the Lease, from which its successor goes on."""
     allow_template_injection: bool = False

@@ -27,16 +27,17 @@ from claimctl.reservation.facts.pods import is_bound, is_done
 from claimctl.reservation.facts.references import is_pod, is_pod_group, uids_written_by
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import (
+    JudgedWorkload,
     WorkloadPhase,
     WorkloadState,
     custom_state,
+    judged,
     observe,
     orphaned_replica_sets_of,
     unknown_state,
     with_children,
     with_group_of_pods,
 )
-from claimctl.reservation.kinds.judging import JudgedWorkload, judged
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.meta import HasMetadata

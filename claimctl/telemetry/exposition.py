@@ -6,7 +6,7 @@ table in ``claimctl.telemetry.metrics``, so nothing has to be translated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from opentelemetry.sdk.metrics import Exemplar as Recorded
@@ -58,21 +58,17 @@ def registry_of(reader: InMemoryMetricReader) -> CollectorRegistry:
 
 def _family(data: Data) -> Metric:
     if isinstance(data.data, Histogram):
-        return _histogram(data, data.data.data_points)
+        names = _names(data.data.data_points)
+        histogram = HistogramMetricFamily(data.name, data.description or "", labels=names)
+        for bars in data.data.data_points:
+            histogram.add_metric(_values(bars, names), _buckets(bars), bars.sum)
+        return histogram
     points = [point for point in data.data.data_points if isinstance(point, NumberDataPoint)]
     names = _names(points)
     kind = CounterMetricFamily if isinstance(data.data, Sum) else GaugeMetricFamily
     family = kind(data.name, data.description or "", labels=names)
     for point in points:
         family.add_metric(_values(point, names), float(point.value))
-    return family
-
-
-def _histogram(data: Data, points: Sequence[HistogramDataPoint]) -> Metric:
-    names = _names(points)
-    family = HistogramMetricFamily(data.name, data.description or "", labels=names)
-    for point in points:
-        family.add_metric(_values(point, names), _buckets(point), point.sum)
     return family
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from claimctl.cli.kinds import KindReader
 from claimctl.kube.client import Client
 from claimctl.reservation.annotation import Annotated, Problem, plan
-from claimctl.reservation.facts.workloads import named_claims
-from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod

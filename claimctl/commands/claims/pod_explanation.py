@@ -21,8 +21,7 @@ from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.workloads import WorkloadState, observe
-from claimctl.reservation.kinds.judging import JudgedWorkload, judged
+from claimctl.reservation.facts.workloads import JudgedWorkload, WorkloadState, judged, observe
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod

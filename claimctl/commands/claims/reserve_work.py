@@ -19,8 +19,7 @@ from claimctl.kube.client import Changed
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
 from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.facts.workloads import WorkloadPhase, observe
-from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.facts.workloads import WorkloadPhase, judged, observe
 from claimctl.wire.reservations import RESERVE_ANNOTATION, WorkloadRef
 from claimctl.wire.resources import PODS
 

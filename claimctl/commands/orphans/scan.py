@@ -23,7 +23,7 @@ from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.reservation.facts.snapshot import LiveList
 from claimctl.reservation.facts.unreadable import may_concern
-from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.facts.workloads import judged
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod

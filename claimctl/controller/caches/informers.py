@@ -16,8 +16,7 @@ from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.slim_pods import slim_pod
-from claimctl.reservation.facts.workloads import named_claims
-from claimctl.reservation.kinds.judging import judged
+from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.wire.claims import ResourceClaim, ResourceSlice
 from claimctl.wire.placement import NO_EXECUTE
 from claimctl.wire.podgroups import PodGroup

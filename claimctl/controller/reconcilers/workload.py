@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
+from claimctl.controller.caches.chains import Climber
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.climbing import Climber
 from claimctl.controller.events import version_of, warn
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites

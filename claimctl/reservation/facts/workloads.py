@@ -1,21 +1,92 @@
-"""The state of a claim's workloads: do they want pods now, perhaps later, or never again?"""
+"""Workloads by the rules of their kinds: do they want pods now, perhaps later, or never again?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
+
+from msgspec import structs
 
 from claimctl.reservation.facts.pods import claim_names
-from claimctl.reservation.kinds.judging import JudgedWorkload, rule_for, verdict_of
-from claimctl.reservation.kinds.rules import Rule, Verdict
+from claimctl.reservation.kinds.rules import Rule, Verdict, judge
+from claimctl.reservation.kinds.shipped import shipped_rules
+from claimctl.wire.base import encode
+from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.pods import Pod, PodTemplateSpec
 from claimctl.wire.reservations import POD_GROUP_ANNOTATION
-from claimctl.wire.resources import REPLICASETS
-from claimctl.wire.workloads import CustomWorkload, ReplicaSet, Workload, has_fixed_template
+from claimctl.wire.resources import REPLICASETS, WORKLOADS
+from claimctl.wire.workloads import (
+    CustomWorkload,
+    ReplicaSet,
+    Workload,
+    has_fixed_template,
+    template_of,
+)
 
 INJECT = "inject"
 """The value of the annotation that allows claimctl to change the workload's pod template."""
+
+
+_RULES: Mapping[type[Any], Rule] = {
+    resource.type: shipped_rules()[resource.group, resource.kind]
+    for resource in (*WORKLOADS.values(), REPLICASETS)
+}
+"""The rules of the kinds that claimctl decodes into structs of their own."""
+_OUR_PREFIX = "claimctl.io/"
+
+
+class JudgedWorkload(CustomWorkload, frozen=True, kw_only=True):
+    """A workload with what its rule says about it, and without its spec and status."""
+
+    verdict: Verdict = Verdict(idle=None, ended=None)
+    rule: Rule = Rule("", "", "")
+
+
+def judged(workload: CustomWorkload, rule: Rule) -> JudgedWorkload:
+    """The workload under the rule. It keeps only those parts of the metadata that matter."""
+    meta = workload.metadata
+    verdict = judge(
+        rule,
+        encode({"metadata": meta, "spec": workload.spec, "status": workload.status}),
+    )
+    ours = {
+        key: value for key, value in (meta.annotations or {}).items() if key.startswith(_OUR_PREFIX)
+    }
+    slim = structs.replace(meta, annotations=ours or None, labels=None)
+    return JudgedWorkload(
+        api_version=workload.api_version,
+        kind=rule.kind,
+        metadata=slim,
+        verdict=verdict,
+        rule=rule,
+    )
+
+
+def rule_for(workload: Workload | ReplicaSet) -> Rule:
+    """The rule by which the workload is judged."""
+    return workload.rule if isinstance(workload, JudgedWorkload) else _RULES[type(workload)]
+
+
+def verdict_of(workload: Workload | ReplicaSet) -> Verdict:
+    """What the rule of its kind says about the workload."""
+    if isinstance(workload, JudgedWorkload):
+        return workload.verdict
+    if isinstance(workload, CustomWorkload):
+        return Verdict(idle=None, ended=None, problem="no rule for its kind was applied")
+    document = {
+        "metadata": _seen(workload.metadata),
+        "spec": structs.replace(workload.spec, template=PodTemplateSpec()),
+        "status": getattr(workload, "status", None),
+    }
+    return judge(_RULES[type(workload)], encode(document))
+
+
+def _seen(meta: ObjectMeta) -> ObjectMeta:
+    """The metadata that a shipped rule may read. Most workloads have equal ones, and so share a
+    verdict."""
+    return ObjectMeta(generation=meta.generation, deletion_timestamp=meta.deletion_timestamp)
 
 
 class WorkloadPhase(StrEnum):
@@ -126,7 +197,7 @@ def observe(
         phase = WorkloadPhase.ENDED
     elif verdict.ended is None or idle is None:
         phase = WorkloadPhase.UNKNOWN
-    template = PodTemplateSpec() if isinstance(workload, CustomWorkload) else workload.spec.template
+    template = template_of(workload)
     return WorkloadState(
         phase=phase,
         uid=uid,

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from kube_in_process.options import Preset
 
-from claimctl.controller.caches.chains import Chains
+from claimctl.controller.caches.chains import Chains, Climber
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey, WorkloadKey
 from claimctl.controller.observations.ghosts import Ghosts

@@ -12,8 +12,8 @@ import pytest
 from kube_in_process.options import Preset
 from kube_in_process.storage.requests import DeleteOptions, Fault, FaultPoint
 
+from claimctl.controller.caches.chains import Climber
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.climbing import Climber
 from claimctl.controller.event_handlers import Queues, Triggers
 from claimctl.controller.keys import ClaimKey
 from claimctl.controller.live_reads import LIVE_ATTEMPTS, Investigator

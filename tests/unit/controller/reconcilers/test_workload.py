@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from claimctl.controller.caches.chains import Chains
+from claimctl.controller.caches.chains import Chains, Climber
 from claimctl.controller.caches.informers import Caches
-from claimctl.controller.climbing import Climber
 from claimctl.controller.keys import WorkloadKey
 from claimctl.controller.observations.observations import OwnWrites
 from claimctl.controller.reconcilers.workload import WorkloadReconciler, refusal

@@ -12,10 +12,10 @@ from claimctl.reservation.facts.workloads import (
     WorkloadPhase,
     WorkloadState,
     custom_state,
+    judged,
     unknown_state,
     with_children,
 )
-from claimctl.reservation.kinds.judging import judged
 from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.base import encode
 from claimctl.wire.meta import ObjectMeta

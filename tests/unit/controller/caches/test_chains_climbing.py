@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.controller.caches.chains import Chains
-from claimctl.controller.climbing import Climber, PodKey
+from claimctl.controller.caches.chains import Chains, Climber, PodKey
 from claimctl.controller.keys import WorkloadKey
 from claimctl.wire.meta import OwnerReference
 from tests.e2e.kinds import DEFINITIONS, GANGS, definition

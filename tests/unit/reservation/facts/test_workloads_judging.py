@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claimctl.reservation.kinds.judging import JudgedWorkload, judged, rule_for, verdict_of
+from claimctl.reservation.facts.workloads import JudgedWorkload, judged, rule_for, verdict_of
 from claimctl.reservation.kinds.rules import Rule, Verdict
 from claimctl.wire.base import decode
 from claimctl.wire.workloads import CustomWorkload, Deployment, ScalableSpec
