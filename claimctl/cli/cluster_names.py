@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from claimctl.cli.access import Access
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, kind_of
+from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVING, kind_of
 from claimctl.cli.session import Session, in_session
 from claimctl.login.kubeconfig import names
 from claimctl.wire.meta import ObjectHeader
@@ -37,7 +37,7 @@ def claims(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
     """The claims of the namespace, and the kinds that have names behind a slash."""
-    return _objects(ctx, incomplete, (CLAIM, POD, "Deployment", "StatefulSet", "Job", RESERVATION))
+    return _objects(ctx, incomplete, (CLAIM, POD, *RESERVING, RESERVATION))
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:

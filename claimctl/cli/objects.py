@@ -12,7 +12,9 @@ from claimctl.cli.errors import UsageError
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 CLAIM, RESERVATION, POD, NODE = "ResourceClaim", "ClaimReservation", "Pod", "Node"
-WORKLOADS = ("Deployment", "StatefulSet", "Job", "ReplicaSet")
+RESERVING = ("Deployment", "StatefulSet", "Job")
+"""The kinds of workloads that claims are reserved for."""
+WORKLOADS = (*RESERVING, "ReplicaSet")
 _NAMES = {
     CLAIM: ("resourceclaim", "resourceclaims", "claim", "claims"),
     RESERVATION: ("claimreservation", "claimreservations", "crsv"),

@@ -12,7 +12,7 @@ MODULES = (
     "claimctl.commands.claims.documents",
     "claimctl.commands.claims.reserve_work",
     "claimctl.commands.doctor.documents",
-    "claimctl.commands.downgrade.documents",
+    "claimctl.commands.downgrade.report",
     "claimctl.commands.orphans.work",
     "claimctl.commands.timeline.model",
     "claimctl.commands.tree.graph",

@@ -130,7 +130,7 @@ def announced(record: DowngradedClaim, claim: ResourceClaim) -> DowngradedClaim:
 
 def is_announced(record: DowngradedClaim, claim: ResourceClaim) -> bool:
     """Whether the record has the claim's resourceVersion and all its workload references."""
-    replaced = {reference.uid for reference in record.replaced_references}
+    replaced = uncertain_uids(record)
     return record.resource_version == claim.metadata.resource_version and all(
         reference.uid in replaced for reference in workload_references(claim)
     )
@@ -148,13 +148,9 @@ def withdrawn(
 
     References in ``uncertain`` stay on record.
     """
-    kept = tuple(
-        reference for reference in workload_references(claim) if reference.uid in uncertain
-    )
-    known = {reference.uid for reference in record.replaced_references}
-    return _with(
-        record, claim, tuple(reference for reference in kept if reference.uid in known), ""
-    )
+    left = uncertain_uids(record).intersection(uncertain)
+    kept = tuple(reference for reference in workload_references(claim) if reference.uid in left)
+    return _with(record, claim, kept, "")
 
 
 def _with(

@@ -22,7 +22,7 @@ from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims
 from claimctl.commands.timeline.model import Lane
 from claimctl.commands.timeline.read import read as read_timeline
-from claimctl.commands.tree import text
+from claimctl.commands.tree import drawing
 from claimctl.commands.tree.work import read
 from claimctl.commands.uninstall.scan import scan
 from claimctl.downgrade.records import PlanPhase
@@ -80,7 +80,7 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
             f"  {RULE_ENDED} no: {ENDED}",
             f"  {RULE_IDLE} no: {IDLE}",
         ]
-        drawn = text.lines(await read(stage.client, NAMESPACE))
+        drawn = drawing.lines(await read(stage.client, NAMESPACE))
         assert drawn[:3] == [
             "JobSet/train",
             "├─ makes Job/train-0",

@@ -8,7 +8,7 @@ import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.objects import CLAIM, POD, RESERVATION, parse
+from claimctl.cli.objects import CLAIM, POD, RESERVATION, RESERVING, parse
 from claimctl.cli.options import NamespaceOption, WatchOption
 
 EXAMPLES = (
@@ -36,10 +36,10 @@ def command(
 ) -> int:
     """Show who holds a claim and why, or why a pod or a workload waits, and what to do."""
     from claimctl.cli.session import in_session
-    from claimctl.commands.claims.explain_work import KINDS, explain_object, explain_reason
+    from claimctl.commands.claims.explain_work import explain_object, explain_reason
 
     word, _, reason = target.partition("/")
     if word.lower() == "reason":
         return explain_reason(reason, output)
-    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *KINDS), others=True)
+    kind, name = parse(target, CLAIM, (CLAIM, POD, RESERVATION, *RESERVING), others=True)
     return in_session(access, explain_object, namespace, kind, name, output, watch=watch)

@@ -29,9 +29,6 @@ from claimctl.kube.errors import KubeError, NotFound, UnreadableObject
 from claimctl.text import listed
 from claimctl.wire.resources import CLAIMRESERVATIONS, RESOURCECLAIMS
 
-KINDS = ("Deployment", "StatefulSet", "Job")
-"""The kinds of workloads that can be explained: those that claims are reserved for."""
-
 
 async def explain_object(
     session: Session, kind: str, name: str, output: Output, *, watch: bool

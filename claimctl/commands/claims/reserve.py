@@ -11,7 +11,7 @@ from claimctl.cli.access import DEFAULT, Access, connecting
 from claimctl.cli.durations import duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.objects import parse
+from claimctl.cli.objects import RESERVING, parse
 from claimctl.cli.options import DryRunOption, NamespaceOption, claim_names, named
 
 EXAMPLES = (
@@ -19,7 +19,6 @@ EXAMPLES = (
     "claimctl reserve deploy/train",
     "claimctl reserve deploy/train -n ml --claim train-slice --idle-timeout 1h",
 )
-KINDS = ("Deployment", "StatefulSet", "Job")
 
 
 class Retention(StrEnum):
@@ -77,7 +76,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     """
     if "/" not in workload:
         raise UsageError(f"{workload!r}: put the kind before the name, as in deploy/{workload}")
-    kind, name = parse(workload, "", KINDS, others=True)
+    kind, name = parse(workload, "", RESERVING, others=True)
     from claimctl.cli.session import in_session
     from claimctl.commands.claims.reserve_work import Wanted, reserve
 

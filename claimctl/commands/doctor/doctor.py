@@ -47,9 +47,10 @@ def doctor(
     if dialect not in known:
         raise UsageError(f"--reservation-mode: {dialect!r} is not one of {', '.join(known)}")
 
-    from claimctl.commands.doctor.doctor_work import check
+    from claimctl.cli.session import in_session
+    from claimctl.commands.doctor.doctor_work import run
 
-    return check(access, dialect, namespace, output)
+    return in_session(access, run, namespace, dialect, namespace, output)
 
 
 @connecting

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
 from claimctl.cli.formats import Output
 from claimctl.cli.output import Column, Table, printable, render
-from claimctl.cli.session import Session, in_session
+from claimctl.cli.session import Session
 from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.documents import diagnosis_of
@@ -17,15 +16,6 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.text import counted
 from claimctl.wire.resources import RESOURCECLAIMS
-
-
-def check(access: Access, dialect: str, namespace: str | None, output: Output) -> int:
-    """Examine the cluster and print the findings; the exit code."""
-
-    async def work(session: Session) -> int:
-        return await run(session, dialect, await place_of(session, namespace), output)
-
-    return in_session(access, work, namespace)
 
 
 async def place_of(session: Session, namespace: str | None) -> str:
@@ -47,8 +37,10 @@ async def _may_list_everywhere(client: Client) -> bool:
     return True
 
 
-async def run(session: Session, override: str, namespace: str, output: Output) -> int:
-    seen = await examine(session.client, session.clock, override, namespace)
+async def run(session: Session, override: str, namespace: str | None, output: Output) -> int:
+    """Examine the cluster and print the findings; the exit code."""
+    place = await place_of(session, namespace)
+    seen = await examine(session.client, session.clock, override, place)
     findings = diagnosis(seen)
     render(output, table(findings), diagnosis_of(seen, findings))
     problems = sum(finding.verdict is CheckVerdict.PROBLEM for finding in findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import typer
 
@@ -55,7 +56,9 @@ def prepare(
             if dry_run:
                 return PlanResult(await plans.preview(session.client, spec)), None
             result = await write_plan(session, spec)
-        return result, await next_step(session)
+        with suppress(KubeError):  # these rights may not be enough
+            return result, await observe(session.client)
+        return result, None
 
     result, report = in_session(access, work)
     shown = document(
@@ -73,14 +76,6 @@ def prepare(
             text = "no claim of this name is held by a workload"
             typer.echo(f"--skip {name.namespace}/{name.name}: {text}", err=True)
     return exit_code(result.status)
-
-
-async def next_step(session: Session) -> Report | None:
-    """What comes after this run; None if it cannot be read with these rights."""
-    try:
-        return await observe(session.client)
-    except KubeError:
-        return None
 
 
 def claim_name(text: str) -> ClaimName:

@@ -1,4 +1,4 @@
-"""Shared by the commands of a downgrade: how a plan is carried out, the table, the document."""
+"""Shared by the commands of a downgrade: how a plan is carried out, the table, the documents."""
 
 from __future__ import annotations
 
@@ -8,19 +8,84 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import field
 from msgspec.structs import replace
 
-from claimctl.cli.documents import by_names
+from claimctl.cli.documents import Document, Names, Part, by_names
 from claimctl.cli.errors import CommandFailed, UsageError
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
-from claimctl.commands.downgrade.documents import ClaimOutcome, DowngradeReport
 from claimctl.controller.dialect import DialectUnknown
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
-from claimctl.wire.reservations import DowngradedClaim, DowngradePlan, DowngradePlanStatus
+from claimctl.wire.claims import Reference
+from claimctl.wire.reservations import (
+    ClaimName,
+    DowngradedClaim,
+    DowngradePlan,
+    DowngradePlanStatus,
+)
+
+
+class ClaimOutcome(Part, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+    state: str
+    reason: str
+    message: str
+    pods: int
+    workload_references: tuple[Reference, ...]
+    replaced_references: tuple[Reference, ...]
+
+
+class DowngradeReport(Document, frozen=True, kw_only=True):
+    """``claimctl downgrade-prepare`` and ``downgrade-restore``"""
+
+    dry_run: bool
+    carried_out_by: str | None
+    namespaces: Names = ()
+    claim_selector: str = ""
+    skip: tuple[ClaimName, ...] = ()
+    next_step: str | None = None
+    phase: str
+    total: int
+    done: int
+    claims: tuple[ClaimOutcome, ...]
+
+
+class ComponentState(Part, frozen=True):
+    part: str = field(name="component")
+    node: str
+    switch: str = field(name="feature")
+    now: str
+    refuses: bool
+
+
+class StandingClaim(Part, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+    standing: str = field(name="state")
+    reason: str
+    message: str
+    command: str
+    pods: int
+    unlisted: int
+
+
+class DowngradeStatus(Document, frozen=True):
+    """``claimctl downgrade-status``"""
+
+    step: str
+    todo: str
+    command: str
+    clear: bool
+    ready: int = field(name="readyClaims")
+    components: tuple[ComponentState, ...]
+    claims: tuple[StandingClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)

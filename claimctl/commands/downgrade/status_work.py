@@ -13,7 +13,7 @@ from claimctl.cli.formats import Output
 from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns, print_data, print_table
 from claimctl.cli.session import Session
-from claimctl.commands.downgrade.documents import DowngradeStatus
+from claimctl.commands.downgrade.report import DowngradeStatus
 from claimctl.controller.dialect import GROUPS_FORBIDDEN, DialectProbe, DialectUnknown
 from claimctl.downgrade.look import look
 from claimctl.downgrade.status import ComponentName, DowngradeStep, Report, judge

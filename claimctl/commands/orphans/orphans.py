@@ -50,11 +50,10 @@ def command(  # noqa: PLR0913 - one parameter per flag
 
     from claimctl.cli.session import in_session
     from claimctl.commands.orphans.model import WatchTimes
-    from claimctl.commands.orphans.work import OrphansWanted, run
+    from claimctl.commands.orphans.work import run
 
     times = WatchTimes(
         grace_seconds=grace_seconds,
         **waits(timing, settle_seconds, binding_seconds, slow_binding_seconds),
     )
-    wanted = OrphansWanted("", yes and not dry_run, times)
-    return in_session(access, run, place, wanted, output)
+    return in_session(access, run, place, times, output, write=yes and not dry_run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import typer
 
@@ -19,24 +18,14 @@ from claimctl.commands.orphans.reclaim import Candidate, Outcome, Reclaim
 from claimctl.wire.claims import Reference
 
 
-@dataclass(frozen=True, slots=True)
-class OrphansWanted:
-    """The options of one run. Namespace "" means all namespaces. Without ``write`` nothing is
-    written."""
-
-    namespace: str
-    write: bool
-    times: WatchTimes
-
-
-async def run(session: Session, wanted: OrphansWanted, output: Output) -> int:
-    """Find the orphans, free them if ``wanted.write``, and print the outcome of each claim."""
-    wanted = replace(wanted, namespace=session.namespace)
+async def run(session: Session, times: WatchTimes, output: Output, *, write: bool) -> int:
+    """Find the orphans, free them if ``write``, and print the outcome of each claim."""
     with progress("looking for orphans") as line:
-        freeing = Reclaim(session.client, session.clock, wanted.namespace, wanted.times, line.say)
-        candidates = await (freeing.run if wanted.write else freeing.preview)()
-    render(output, table(candidates, wanted), document(candidates, wanted))
-    _conclude(candidates, wanted)
+        freeing = Reclaim(session.client, session.clock, session.namespace, times, line.say)
+        candidates = await (freeing.run if write else freeing.preview)()
+    shown = document(candidates, dry_run=not write)
+    render(output, table(candidates, session.namespace), shown)
+    _conclude(candidates, times, write=write)
     return exit_code(candidates)
 
 
@@ -47,7 +36,7 @@ def exit_code(candidates: Sequence[Candidate]) -> int:
     return ExitCode.FINDINGS if outcomes & {Outcome.LEFT, Outcome.WOULD_FREE} else ExitCode.OK
 
 
-def table(candidates: Sequence[Candidate], wanted: OrphansWanted) -> Table:
+def table(candidates: Sequence[Candidate], namespace: str) -> Table:
     return Table(
         columns=columns(
             *("NAMESPACE", "CLAIM", "REASON", "OUTCOME", "WHAT", "REFERENCES", "UID"),
@@ -70,7 +59,7 @@ def table(candidates: Sequence[Candidate], wanted: OrphansWanted) -> Table:
         names=tuple(
             resource_name(CLAIM, candidate.key.name) for candidate in _freed_candidates(candidates)
         ),
-        empty=f"No orphans found{f' in namespace {wanted.namespace}' * bool(wanted.namespace)}.",
+        empty=f"No orphans found{f' in namespace {namespace}' * bool(namespace)}.",
     )
 
 
@@ -99,9 +88,9 @@ class OrphanList(Document, frozen=True):
     items: tuple[OrphanClaim, ...]
 
 
-def document(candidates: Sequence[Candidate], wanted: OrphansWanted) -> OrphanList:
+def document(candidates: Sequence[Candidate], *, dry_run: bool) -> OrphanList:
     return OrphanList(
-        dry_run=not wanted.write,
+        dry_run=dry_run,
         items=tuple(
             OrphanClaim(
                 namespace=candidate.key.namespace,
@@ -119,15 +108,15 @@ def document(candidates: Sequence[Candidate], wanted: OrphansWanted) -> OrphanLi
     )
 
 
-def _conclude(candidates: Sequence[Candidate], wanted: OrphansWanted) -> None:
+def _conclude(candidates: Sequence[Candidate], times: WatchTimes, *, write: bool) -> None:
     """Print one line on stderr: the result, and what to do next."""
     if not candidates:
         return
     acted = f"{len(_freed_candidates(candidates))} of {len(candidates)} claims"
-    if wanted.write:
+    if write:
         typer.echo(f"{acted} freed", err=True)
     elif _freed_candidates(candidates):
-        watched = wanted.times.settle_seconds + wanted.times.grace_seconds
+        watched = times.settle_seconds + times.grace_seconds
         advice = f"--yes frees them, after watching them for {watched:.0f} s or longer"
         typer.echo(f"{acted} would be freed, nothing was written: {advice}", err=True)
     else:

@@ -1,4 +1,4 @@
 """How workloads, pods, claims, devices and nodes are connected, as a tree or a diagram.
 
-``graph`` builds the graph from objects. ``text``, ``diagrams`` and ``document`` print it.
+``graph`` builds the graph from objects. ``drawing`` and ``document`` print it.
 """

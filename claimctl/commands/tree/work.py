@@ -14,7 +14,7 @@ from claimctl.cli.output import print_text, printable
 from claimctl.cli.session import Session
 from claimctl.commands.claims.claim_view import views
 from claimctl.commands.claims.get_work import none_found
-from claimctl.commands.tree import diagrams, text
+from claimctl.commands.tree import drawing
 from claimctl.commands.tree.graph import Graph, around, build, document, merged
 from claimctl.kube.client import Client
 from claimctl.reservation.facts.pods import claim_names
@@ -53,14 +53,14 @@ async def run(session: Session, wanted: list[str], output: Output, *, every_pod:
 def print_graph(graph: Graph, namespace: str, output: Output) -> None:
     match output:
         case Output.MERMAID:
-            print(diagrams.mermaid(graph))
+            print(drawing.mermaid(graph))
         case Output.DOT:
-            print(diagrams.dot(graph))
+            print(drawing.dot(graph))
         case _:
-            branches = printable(text.LINES, text.ASCII)
+            branches = printable(drawing.LINES, drawing.ASCII)
             named = [resource_name(*key.split("/", 1)) for key in graph.vertices]
             shown = document(graph, namespace)
-            print_text(output, text.lines(graph, branches), shown, named)
+            print_text(output, drawing.lines(graph, branches), shown, named)
 
 
 async def read(client: Client, namespace: str) -> Graph:

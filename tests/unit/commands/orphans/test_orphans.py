@@ -8,15 +8,11 @@ from claimctl.cli import main
 from claimctl.commands.orphans import work
 from claimctl.commands.orphans.model import Cause, Orphan, WatchTimes
 from claimctl.commands.orphans.reclaim import Candidate, Outcome
-from claimctl.commands.orphans.work import OrphansWanted
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.snapshot import Rules
 from tests.support.builders import claim, pod_ref
 from tests.support.printed import as_json
-
-LOOK = OrphansWanted("train", write=False, times=WatchTimes())
-DO = OrphansWanted("", write=True, times=WatchTimes())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ def test_the_exit_code_tells_what_is_left(outcomes: tuple[Outcome, ...], code: i
 def test_a_row_says_why_and_what_stands_against_it() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held by objects that exist: jobs.batch/x")
     shown = work.table(
-        [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], LOOK
+        [candidate(Outcome.LEFT, held), candidate(Outcome.FAILED, note="PATCH /x: 403")], "train"
     )
     assert [row[:5] for row in shown.rows] == [
         (
@@ -97,17 +93,17 @@ def test_a_row_says_why_and_what_stands_against_it() -> None:
     ]  # fmt: skip
     assert shown.names == ()
     assert shown.empty == "No orphans found in namespace train."
-    assert work.table([], DO).empty == "No orphans found."
+    assert work.table([], "").empty == "No orphans found."
 
 
 def test_names_are_of_what_was_freed_or_would_be() -> None:
     found = [candidate(Outcome.FREED), candidate(Outcome.WOULD_FREE), candidate(Outcome.NOT_ORPHAN)]
-    assert work.table(found, DO).names == ("resourceclaim.resource.k8s.io/slice",) * 2
+    assert work.table(found, "").names == ("resourceclaim.resource.k8s.io/slice",) * 2
 
 
 def test_the_document_is_whole() -> None:
     held = Blocker(Reason.OTHER_HOLDERS, "held")
-    assert as_json(work.document([candidate(Outcome.LEFT, held)], LOOK)) == {
+    assert as_json(work.document([candidate(Outcome.LEFT, held)], dry_run=True)) == {
         "apiVersion": "cli.claimctl.io/v1alpha1",
         "kind": "OrphanList",
         "dryRun": True,

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from claimctl.commands.claims.claim_view import views
-from claimctl.commands.tree import diagrams, text
+from claimctl.commands.tree import drawing
 from claimctl.commands.tree.graph import Edge, Graph, Vertex, around, build, document, merged
 from claimctl.wire.claims import Reference
 from claimctl.wire.meta import OwnerReference
@@ -42,7 +42,7 @@ def graph(pods: int = 2, *reservations: ClaimReservation, held: bool = True) -> 
 
 
 def test_a_workload_its_pods_their_claim_its_device_and_the_node() -> None:
-    assert text.lines(graph()) == [
+    assert drawing.lines(graph()) == [
         "Deployment/train",
         "├─ makes Pod/p0 (Running)",
         "│  └─ uses ResourceClaim/slice (Held, held by deployments/train)",
@@ -75,13 +75,13 @@ def test_the_edges_are_not_read_for_each_vertex(pods: int) -> None:
 
 
 def test_many_pods_that_hang_together_alike_are_one_line() -> None:
-    found = text.lines(merged(graph(pods=40)))
+    found = drawing.lines(merged(graph(pods=40)))
     assert found[1] == "└─ makes 40 pods: p0, p1, p10 and 37 more (40 Running)"
     assert len(found) == 5
 
 
 def test_a_workload_without_pods_still_holds_its_claim() -> None:
-    assert text.lines(graph(pods=0))[:2] == [
+    assert drawing.lines(graph(pods=0))[:2] == [
         "Deployment/train",
         "└─ holds ResourceClaim/slice (Held, held by deployments/train)",
     ]
@@ -89,19 +89,19 @@ def test_a_workload_without_pods_still_holds_its_claim() -> None:
 
 def test_a_holder_of_another_group_is_not_taken_for_a_job() -> None:
     theirs = Reference(api_group="batch.volcano.sh", resource="jobs", name="train", uid="x")
-    lines = text.lines(build(views([claim(theirs)], [], []), []))
+    lines = drawing.lines(build(views([claim(theirs)], [], []), []))
     assert lines[0] == "ResourceClaim/slice (Held, held by jobs/train)"
 
 
 def test_a_reservation_without_a_hold_is_shown() -> None:
-    found = text.lines(graph(0, reservation(), held=False))
+    found = drawing.lines(graph(0, reservation(), held=False))
     assert found[:2] == ["Deployment/train", "└─ reserves ResourceClaim/slice (Allocated)"]
 
 
 def test_pods_without_the_right_to_read_replica_sets() -> None:
     pods = [owned("p0")]
     chains = {pods[0].metadata.uid: owner("ReplicaSet", "train-1")}
-    found = text.lines(build(views([claim(pod_ref("p0"))], pods, ()), pods, chains))
+    found = drawing.lines(build(views([claim(pod_ref("p0"))], pods, ()), pods, chains))
     assert found[0] == "ReplicaSet/train-1"
 
 
@@ -115,10 +115,10 @@ def test_only_what_hangs_together_with_an_object() -> None:
 
 def test_every_object_and_every_edge_is_in_the_diagrams() -> None:
     found = graph()
-    drawn = diagrams.mermaid(found)
+    drawn = drawing.mermaid(found)
     assert drawn.splitlines()[0] == "flowchart LR"
     assert len(drawn.splitlines()) == 1 + len(found.vertices) + len(found.edges)
-    dotted = diagrams.dot(found)
+    dotted = drawing.dot(found)
     assert dotted.startswith("digraph claims {")
     assert dotted.endswith("}")
     for each in found.edges:
@@ -129,11 +129,11 @@ def test_every_object_and_every_edge_is_in_the_diagrams() -> None:
 def test_names_cannot_break_a_diagram(bad: str) -> None:
     found = Graph()
     found.add(Vertex("Pod", bad))
-    (line,) = diagrams.mermaid(found).splitlines()[1:]
+    (line,) = drawing.mermaid(found).splitlines()[1:]
     assert line.count('"') == 2
     assert "<b>" not in line
     quoted = json.dumps(bad, ensure_ascii=False)[1:-1]
-    assert f'"Pod/{quoted}"' in diagrams.dot(found)
+    assert f'"Pod/{quoted}"' in drawing.dot(found)
 
 
 def test_programs_get_every_pod_and_every_edge() -> None:
@@ -144,4 +144,4 @@ def test_programs_get_every_pod_and_every_edge() -> None:
 
 
 def test_a_terminal_without_lines_gets_ascii() -> None:
-    assert "\n".join(text.lines(graph(), text.ASCII)).isascii()
+    assert "\n".join(drawing.lines(graph(), drawing.ASCII)).isascii()
