@@ -11,7 +11,7 @@ from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.durations import seconds
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.objects import object_name
-from claimctl.cli.options import namespace_name
+from claimctl.cli.options import named, namespace_name, switch
 from claimctl.reschedule.command.wanted import DryRun, RescheduleOptions
 
 EXAMPLES = (
@@ -27,10 +27,10 @@ EXAMPLES = (
 def command(  # noqa: PLR0913 - one parameter per flag
     policy: Annotated[
         Path | None,
-        typer.Option(
-            "--policy-config-file",
-            metavar="FILE",
-            help="The DeschedulerPolicy: descheduler/v1alpha2 or v1alpha1. [default: none]",
+        named(
+            "--policy-config-file FILE",
+            "The DeschedulerPolicy: descheduler/v1alpha2 or v1alpha1.",
+            "none",
         ),
     ] = None,
     dry_run: Annotated[
@@ -43,89 +43,74 @@ def command(  # noqa: PLR0913 - one parameter per flag
     ] = None,
     skip_unsupported: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--skip-unsupported",
-            help="Leave out the plugins that claimctl does not have, instead of refusing the "
-            "policy. [default: off]",
+            "Leave out the plugins that claimctl does not have, instead of refusing the policy.",
         ),
     ] = False,
     record: Annotated[
         str,
-        typer.Option(
-            "--record",
-            metavar="NAME",
-            help="The RescheduleRecord that remembers the moves.",
-            callback=object_name,
-        ),
+        named("--record NAME", "The RescheduleRecord that remembers the moves.", check=object_name),
     ] = "claimctl",
     output: OutputOption = Output.TABLE,
     plan_out: Annotated[
         Path | None,
-        typer.Option(
-            "--plan-out",
-            metavar="FILE",
-            help="Write the plan to this file, for --plan; only with --dry-run. [default: none]",
+        named(
+            "--plan-out FILE",
+            "Write the plan to this file, for --plan; only with --dry-run.",
+            "none",
         ),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="Execute this plan, which is at most 10 minutes old. [default: make a plan]",
-        ),
+        named("--plan FILE", "Execute this plan, which is at most 10 minutes old.", "make a plan"),
     ] = None,
     interval: Annotated[
         str,
-        typer.Option(
-            "--descheduling-interval",
-            metavar="DURATION",
-            callback=seconds,
-            help="Run again and again with this pause, while this process has the Lease; 0: once. "
+        named(
+            "--descheduling-interval DURATION",
+            "Run again and again with this pause, while this process has the Lease; 0: once. "
             "With --dry-run each run logs its plan.",
+            check=seconds,
         ),
     ] = "0",
     deadline: Annotated[
         str,
-        typer.Option(
-            "--deadline",
-            metavar="DURATION",
-            callback=seconds,
-            help="How long refused evictions of a run are tried again.",
+        named(
+            "--deadline DURATION",
+            "How long refused evictions of a run are tried again.",
+            check=seconds,
         ),
     ] = "5m",
     why: Annotated[
         str,
-        typer.Option(
-            "--why",
-            metavar="NAMESPACE/POD",
-            help="Say why the policy moves this pod or not, and evict nothing. [default: none]",
+        named(
+            "--why NAMESPACE/POD",
+            "Say why the policy moves this pod or not, and evict nothing.",
+            "none",
         ),
     ] = "",
     release_taints: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--release-taints",
-            help="Remove every taint of 'claimctl reschedule' from the nodes, and nothing else. "
-            "[default: off]",
+            "Remove every taint of 'claimctl reschedule' from the nodes, and nothing else.",
         ),
     ] = False,
     lease_namespace: Annotated[
         str,
-        typer.Option(
-            "--lease-namespace",
-            metavar="NAME",
-            help="Namespace of the controller's Lease, which tells whether it gives held claims "
+        named(
+            "--lease-namespace NAME",
+            "Namespace of the controller's Lease, which tells whether it gives held claims "
             "up, and of the Lease of --descheduling-interval.",
-            callback=namespace_name,
+            check=namespace_name,
         ),
     ] = "claimctl-system",
     bind_address: Annotated[
         str,
-        typer.Option(
-            "--bind-address",
-            metavar="HOST:PORT",
-            help="Address of health and metrics with --descheduling-interval; '' serves none.",
+        named(
+            "--bind-address HOST:PORT",
+            "Address of health and metrics with --descheduling-interval; '' serves none.",
         ),
     ] = "",
     access: Access = DEFAULT,

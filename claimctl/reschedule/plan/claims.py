@@ -92,11 +92,10 @@ class KnownClaim:
     @property
     def holders(self) -> tuple[Reference, ...]:
         """The entries that keep the claim allocated without pods. A PodGroup's does not."""
-        listed = self.claim.status.reserved_for
         return tuple(
-            reference
-            for reference in listed
-            if not is_pod(reference) and not is_tombstone(reference) and not is_pod_group(reference)
+            entry
+            for entry in self.claim.status.reserved_for
+            if not is_pod(entry) and not is_tombstone(entry) and not is_pod_group(entry)
         )
 
     @property

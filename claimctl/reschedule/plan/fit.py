@@ -44,10 +44,7 @@ class Fitting:
             return "host port in use"
         if self.pods is not None and (problem := self.pods.problem(node)):
             return problem
-        for check in self.spreads:
-            if problem := check.problem(node):
-                return problem
-        return ""
+        return next((problem for check in self.spreads if (problem := check.problem(node))), "")
 
     def _lacking(self, node: WorldNode) -> str:
         left = node.left
@@ -104,20 +101,22 @@ class Fitter:
 
 def wanted_nodes(pod: SchedulingPod) -> spread.NodeWishes:
     """The nodes that the pod's node selector and required node affinity name."""
-    affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     selector = tuple(sorted((pod.spec.node_selector or {}).items()))
-    shape = (selector, affinity_.required if affinity_ else None)
+    shape = (selector, _required_affinity(pod))
     return spread.NodeWishes(shape, lambda node: matches_affinity(pod, node.node))
+
+
+def _required_affinity(pod: SchedulingPod) -> NodeSelector | None:
+    nodes = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return nodes.required if nodes else None
 
 
 def matches_affinity(pod: SchedulingPod, node: Node) -> bool:
     """Whether the node matches the pod's node selector and required node affinity."""
-    labels = node.metadata.labels or {}
+    labels, required = node.metadata.labels or {}, _required_affinity(pod)
     wanted = pod.spec.node_selector or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    affinity_ = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    return affinity_ is None or affinity_.required is None or _selects(affinity_.required, node)
+    chosen = all(labels.get(key) == value for key, value in wanted.items())
+    return chosen and (required is None or _selects(required, node))
 
 
 def _selects(selector: NodeSelector, node: Node) -> bool:
@@ -175,7 +174,7 @@ class Volumes:
             if volume is None:
                 name = claim.metadata.name
                 raise Unknown(f"the volume of PersistentVolumeClaim {name} was not found")
-            affinity = volume.spec.node_affinity
-            if affinity is not None and affinity.required is not None:
-                selectors.append(affinity.required)
+            nodes = volume.spec.node_affinity
+            if nodes is not None and nodes.required is not None:
+                selectors.append(nodes.required)
         return tuple(selectors)

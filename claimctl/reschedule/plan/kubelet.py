@@ -53,16 +53,10 @@ class Waiting:
     """When the kubelet deferred it."""
 
     @property
-    def grows(self) -> bool:
-        return any(wanted > has for wanted, has in zip(self.desired, self.held, strict=True))
-
-    @property
     def more(self) -> Amounts:
         """What it takes beyond what it holds, once it is granted."""
-        cpu, memory = (
-            max(wanted - has, 0) for wanted, has in zip(self.desired, self.held, strict=True)
-        )
-        return cpu, memory
+        (cpu, memory), (held_cpu, held_memory) = self.desired, self.held
+        return max(cpu - held_cpu, 0), max(memory - held_memory, 0)
 
     def fits(self, free: Amounts) -> bool:
         there = zip(self.desired, self.held, free, strict=True)
@@ -112,7 +106,7 @@ def account(node: WorldNode) -> Account:
 def _rank(resize: Waiting) -> tuple[bool, int, bool, datetime, tuple[str, str, str]]:
     pod = resize.pod.pod
     guaranteed = pod.status.qos_class == _GUARANTEED
-    return resize.grows, -(pod.spec.priority or 0), not guaranteed, resize.since, resize.pod.key
+    return any(resize.more), -(pod.spec.priority or 0), not guaranteed, resize.since, resize.pod.key
 
 
 LATE = timedelta(minutes=10)

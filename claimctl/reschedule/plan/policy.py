@@ -19,6 +19,7 @@ from claimctl.wire.label_selectors import LabelSelector
 CRITICAL_PRIORITY = 2_000_000_000
 """From this priority on a pod is critical (SystemCriticalPriority of Kubernetes)."""
 DEFAULT_SCHEDULER = "default-scheduler"
+"""Its decisions are predicted; pods of other schedulers are left alone."""
 SYSTEM_NAMESPACES = frozenset({"kube-system"})
 """Where the annotation of 2018 makes a pod critical, unless ``CriticalPods`` names others."""
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -266,8 +267,6 @@ class Policy:
     grace_period_seconds: int | None = None
     """For the evicted pods. None: as their specs say."""
     eviction_failure_event: bool = False
-    schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
-    """Names of schedulers whose decisions are predicted; pods of others are left alone."""
 
     def names(self, strategy: type[Strategy]) -> bool:
         """Whether a profile has such a strategy."""

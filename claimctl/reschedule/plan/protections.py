@@ -84,7 +84,7 @@ class Protections:
         if status.phase in TERMINAL_PHASES:
             yield Ground.FINISHED, status.phase
         scheduler = pod.pod.spec.scheduler_name or DEFAULT_SCHEDULER
-        if scheduler not in self.policy.schedulers:
+        if scheduler != DEFAULT_SCHEDULER:
             yield Ground.UNKNOWN_SCHEDULER, scheduler
         if pod.uid in self.world.unreadable:
             yield Ground.UNREADABLE, self.world.unreadable[pod.uid]

@@ -77,11 +77,10 @@ def catalogue(
     for (driver, _), pool in sorted(_pools(slices).items()):
         published.drivers.add(driver)
         complete = len(pool) == pool[0].spec.pool.resource_slice_count
-        every = (
-            _publish(part, device, rules) for part in pool for device in part.spec.devices or ()
-        )
-        devices = [device for device in every if device] if complete else None
-        if devices is None or len({device.id for device in devices}) < len(devices):
+        parts = ((part, device) for part in pool for device in part.spec.devices or ())
+        every = (_publish(part, device, rules) for part, device in parts if complete)
+        devices = [device for device in every if device]
+        if not complete or len({device.id for device in devices}) < len(devices):
             published.incomplete.extend(pool)
             continue
         for device in devices:
@@ -120,17 +119,14 @@ def _publish(
         seen, readable = Described(spec.driver, {}, {}), False
     id_ = (spec.driver, spec.pool.name, device.name)
     ruled = (rule.spec.taint for rule in rules if rule.concerns(*id_))
+    taints = (taint for taint in (*device.all_taints, *ruled) if taint.effect in BLOCKING_EFFECTS)
     shared = device.consumes_counters or (device.basic and device.basic.consumes_counters)
+    several = device.allow_multiple_allocations or device.binding_conditions
     return PublishedOn(
         id=id_,
         described=seen,
-        taints=tuple(
-            taint for taint in (*device.all_taints, *ruled) if taint.effect in BLOCKING_EFFECTS
-        ),
-        simple=readable
-        and not shared
-        and not device.allow_multiple_allocations
-        and not device.binding_conditions,
+        taints=tuple(taints),
+        simple=readable and not shared and not several,
         node=place.node_name or "",
         selector=place.node_selector,
     )

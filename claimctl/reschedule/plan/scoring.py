@@ -13,6 +13,7 @@ from claimctl.reschedule.plan import spread
 from claimctl.reschedule.plan.fit import wanted_nodes
 from claimctl.reschedule.plan.requests import CPU, MEMORY
 from claimctl.reschedule.plan.world import HOSTNAME, World, WorldNode, WorldPod, preferred_terms
+from claimctl.wire.nodes import Taint
 from claimctl.wire.placement import matches_term, tolerates
 
 TOP = 100
@@ -75,13 +76,11 @@ def _taints(pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int] | None:
     if not any(node.warnings for node in nodes):
         return None
     tolerations = pod.pod.spec.tolerations
-    counts = [
-        sum(
-            not any(tolerates(toleration, taint) for toleration in tolerations)
-            for taint in node.warnings
-        )
-        for node in nodes
-    ]
+
+    def minds(taint: Taint) -> bool:
+        return not any(tolerates(toleration, taint) for toleration in tolerations)
+
+    counts = [sum(map(minds, node.warnings)) for node in nodes]
     most = max(counts)
     return [TOP - TOP * count // most for count in counts] if most else None
 
@@ -110,16 +109,13 @@ def _spread(world: World, pod: WorldPod, nodes: Sequence[WorldNode]) -> list[int
         for constraint in pod.pod.spec.topology_spread_constraints
         if constraint.when_unsatisfiable != spread.HARD
     ]
-    if soft:
-        spreading = spread.Spreading(world, pod, soft, wanted_nodes(pod.pod))
-        judged = [
-            _judge(nodes, wanted.topology_key, wanted.max_skew, spreading.counts(wanted))
-            for wanted in soft
-        ]
-    elif not pod.pod.spec.topology_spread_constraints:
+    spreading = spread.Spreading(world, pod, soft, wanted_nodes(pod.pod))
+    judged = [
+        _judge(nodes, wanted.topology_key, wanted.max_skew, spreading.counts(wanted))
+        for wanted in soft
+    ]
+    if not pod.pod.spec.topology_spread_constraints:
         judged = list(_default_spread(world, pod, nodes))
-    else:
-        judged = []
     if not judged:
         return None
     parts = [_shares(nodes, *rule) for rule in judged]

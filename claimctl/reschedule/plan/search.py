@@ -118,10 +118,8 @@ class _Search:
         return self._chosen if self._fill(0) else None
 
     def _alternatives(self, claim: int, request: DeviceRequest) -> Iterator[_Wanted]:
-        named: list[tuple[str, DeviceSubRequest]] = [
-            (f"{request.name}/{part.name}", part) for part in request.first_available
-        ]
-        for name, body in named or [(request.name, request.exactly or request)]:
+        alternatives = [(f"{request.name}/{part.name}", part) for part in request.first_available]
+        for name, body in alternatives or [(request.name, request.exactly or request)]:
             candidates = self._candidates(name, body)
             if body.allocation_mode != "All":
                 candidates = (device for device in candidates if self._may_have(body, device))
@@ -152,15 +150,13 @@ class _Search:
         for selector in selectors:
             verdict = selector.cel and selects(selector.cel.expression, device.described)
             if verdict is None:
-                raise CannotTell(
-                    f"request {name}: a selector cannot be judged for device {device.id[2]}"
-                )
+                text = f"request {name}: a selector cannot be judged for device {device.id[2]}"
+                raise CannotTell(text)
             if not verdict:
                 return False
         if not device.simple:
-            self.doubt = (
-                f"device {device.id[2]} shares counters or capacity, or binds on conditions"
-            )
+            name = device.id[2]
+            self.doubt = f"device {name} shares counters or capacity, or binds on conditions"
             if all_devices:
                 raise CannotTell(self.doubt)
         return device.simple

@@ -60,11 +60,8 @@ class ClaimUnits:
         self._claims, self._inventory = claims, inventory
         self._controller, self._now = observed.controller, observed.now
         self._nodes = {node.metadata.name: node for node in observed.nodes}
-        self._plans = [
-            plan
-            for plan in observed.downgrade_plans
-            if not plan.metadata.deleting and plan.spec.action != RESTORE
-        ]
+        plans = (plan for plan in observed.downgrade_plans if not plan.metadata.deleting)
+        self._plans = [plan for plan in plans if plan.spec.action != RESTORE]
         self._groups = {group.metadata.key: group for group in observed.pod_groups}
         self._members: dict[ClaimKey, list[SchedulingPod]] = defaultdict(list)
         for pod in sorted(observed.pods, key=by_name):
@@ -80,8 +77,6 @@ class ClaimUnits:
         pods = tuple(sorted(members.values(), key=by_name))
         pinned = self._pinned(members)
         obstacle = self._against(members, pinned, whole=whole)
-        if len(pods) == 1 and not pinned:
-            return Unit(pods, obstacle=obstacle)
         name = f"{pods[0].metadata.namespace}/{pods[0].metadata.name}"
         if obstacle is not None or not pinned:
             return Unit(pods, name if len(pods) > 1 else "", obstacle=obstacle)
@@ -128,10 +123,8 @@ class ClaimUnits:
         members, policy = self._members[key], group.spec.scheduling_policy
         if group.spec.disrupted_as_a_whole:
             return members
-        if policy is None or policy.gang is None:
-            return []
-        needed = {member.metadata.uid for member in members[: policy.gang.min_count]}
-        return members if pod.metadata.uid in needed else []
+        needed = members[: policy.gang.min_count] if policy and policy.gang else ()
+        return members if any(member.metadata.uid == pod.metadata.uid for member in needed) else []
 
     # claims
 
@@ -153,11 +146,9 @@ class ClaimUnits:
 
     def _nodes_of(self, selector: NodeSelector | None) -> frozenset[str]:
         """The nodes that can reach an allocation. Most selectors name one node."""
-        names = set(_named_nodes(selector))
-        candidates = names if names else self._nodes.keys()
-        known = self._nodes
-        reached = (name for name in candidates if name in known and selects(selector, known[name]))
-        return frozenset(reached)
+        names, known = set(_named_nodes(selector)), self._nodes
+        candidates = names & known.keys() if names else known.keys()
+        return frozenset(name for name in candidates if selects(selector, known[name]))
 
     # obstacles
 
@@ -183,9 +174,8 @@ class ClaimUnits:
         namespace = claim.key[0]
         scopes = (plan.spec.namespaces for plan in self._plans)
         if claim.held and any(not names or namespace in names for names in scopes):
-            return Obstacle(
-                Ground.DOWNGRADE, f"claim {claim.name} is held, and a DowngradePlan is active"
-            )
+            text = f"claim {claim.name} is held, and a DowngradePlan is active"
+            return Obstacle(Ground.DOWNGRADE, text)
         return None
 
     def _pinning(self, members: Pods, pinned: tuple[KnownClaim, ...]) -> Obstacle:

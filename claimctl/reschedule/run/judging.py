@@ -44,7 +44,6 @@ class Judgement:
     landings: Landings
     report: RunReport
     plan_again: Callable[[], Awaitable[Plan]]
-    """Makes the plan anew."""
     _known: int = 0
     """How many surprises the last plan knows of."""
     _uids: frozenset[str] = frozenset()

@@ -137,10 +137,8 @@ class CriticalWaits:
 
     def _dues(self, pod: SchedulingPod) -> Iterable[datetime]:
         for strategy in self.policy.strategies:
-            if isinstance(strategy, CriticalPods):
-                since = waiting_since(pod, strategy, self.policy.schedulers)
-                if since is not None:
-                    yield since + timedelta(seconds=strategy.unschedulable_seconds)
+            if isinstance(strategy, CriticalPods) and (since := waiting_since(pod, strategy)):
+                yield since + timedelta(seconds=strategy.unschedulable_seconds)
 
     async def _wake_at(self, due: datetime) -> None:
         await self.clock.sleep(max((due - self.clock.now()).total_seconds(), 0.0))

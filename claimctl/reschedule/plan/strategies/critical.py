@@ -15,7 +15,7 @@ the controller gives up held claims of the victims.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -54,7 +54,7 @@ RETAKEN = timedelta(seconds=30)
 def rescue_critical(run: Run, context: Context, wanted: CriticalPods) -> None:
     """Plan room for each critical pod that waits, one after the other."""
     for pod in sorted(run.observed.pods, key=by_name):
-        since = waiting_since(pod, wanted, run.policy.schedulers)
+        since = waiting_since(pod, wanted)
         if since and (run.observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
             rescue = _Rescue(run, context, wanted, pod)
             obstacle = rescue.obstacle() or rescue.make_room()
@@ -62,13 +62,11 @@ def rescue_critical(run: Run, context: Context, wanted: CriticalPods) -> None:
                 run.skip(pod, context, obstacle)
 
 
-def waiting_since(
-    pod: SchedulingPod, wanted: CriticalPods, schedulers: Container[str]
-) -> datetime | None:
+def waiting_since(pod: SchedulingPod, wanted: CriticalPods) -> datetime | None:
     """Since when the pod, if it is critical, has found no node."""
     if pod.spec.node_name or pod.metadata.deleting or pod.spec.scheduling_gates:
         return None
-    known = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in schedulers
+    known = pod.spec.scheduler_name in ("", DEFAULT_SCHEDULER)
     critical = known and is_critical(pod, wanted.system_namespaces)
     return unschedulable_since(pod) if critical else None
 

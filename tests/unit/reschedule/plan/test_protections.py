@@ -224,10 +224,3 @@ def test_the_nodes_of_the_policy() -> None:
     chosen = LabelSelector(match_labels={"pool": "x"})
     assert judged(pod("p", "a"), policy=Policy(node_selector=chosen)) is None
     assert judged(pod("p", "a"), policy=Policy(node_selector=WEB)) is Ground.NODE_NOT_SELECTED
-
-
-def test_another_scheduler_that_is_known() -> None:
-    own = pod("p", "a", spec={"schedulerName": "own"})
-    policy = Policy(schedulers=frozenset({"own"}))
-    assert judged(own, policy=policy) is None
-    assert judged(pod("p", "a"), policy=policy) is Ground.UNKNOWN_SCHEDULER
