@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import typer
@@ -28,16 +29,6 @@ from claimctl.wire.resources import (
 Completion = Callable[[typer.Context, str], list[str]]
 SECONDS = 2.0
 """How long a request of a completion may take."""
-
-
-def claims(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The claims of the namespace; also behind ``claim/``."""
-    return _objects(ctx, incomplete, (CLAIM,))
-
-
-def explainable(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The claims of the namespace, and the kinds that have names behind a slash."""
-    return _objects(ctx, incomplete, (CLAIM, POD, *RESERVING, RESERVATION))
 
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -103,11 +94,13 @@ def _of_kubeconfig(section: str) -> Completion:
     return complete
 
 
+_CLAIMS = partial(_objects, kinds=(CLAIM,))
+_EXPLAINABLE = partial(_objects, kinds=(CLAIM, POD, *RESERVING, RESERVATION))
 COMPLETIONS: dict[str, Completion] = {
-    "CLAIM": claims,
-    "[CLAIM]...": claims,
-    "OBJECT": explainable,
-    "[OBJECT]...": explainable,
+    "CLAIM": _CLAIMS,
+    "[CLAIM]...": _CLAIMS,
+    "OBJECT": _EXPLAINABLE,
+    "[OBJECT]...": _EXPLAINABLE,
     "namespace": namespaces,
     "namespaces": namespaces,
     "context": _of_kubeconfig("contexts"),

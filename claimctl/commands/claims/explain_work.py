@@ -110,17 +110,16 @@ async def run(session: Session, namespace: str, kind: str, name: str, output: Ou
         workload = await explain_workload(client, namespace, kind, name, clock)
         named = (resource_name(kind, name),)
         print_text(output, pod_text.workload_lines(workload), workload_of(workload), named)
+    elif kind == RESERVATION:
+        reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
+        claim = reservation.spec.resource_claim_name
+        command = f"kubectl -n {namespace} describe claimreservation {name}"
+        about = f"ClaimReservation {name}: "
+        fix = f"; create {claim}, or see who asks for it: {command}"
+        async with naming(client, CLAIM, namespace, claim, about, fix):
+            await _claim(session, namespace, claim, output)
     else:
-        if kind == RESERVATION:
-            reservation = await client.get(CLAIMRESERVATIONS, name, namespace)
-            claim = reservation.spec.resource_claim_name
-            command = f"kubectl -n {namespace} describe claimreservation {name}"
-            about = f"ClaimReservation {name}: "
-            fix = f"; create {claim}, or see who asks for it: {command}"
-            async with naming(client, CLAIM, namespace, claim, about, fix):
-                await _claim(session, namespace, claim, output)
-        else:
-            await _claim(session, namespace, name, output)
+        await _claim(session, namespace, name, output)
     return 0
 
 

@@ -205,21 +205,18 @@ def _drivers(observed: ObservedCluster) -> Iterator[Finding]:
 
 def _reservations(observed: ObservedCluster) -> Iterator[Finding]:
     for reservation in observed.reservations:
-        meta, ready = (
-            reservation.metadata,
-            find_condition(reservation.status.conditions, ConditionType.READY),
-        )
-        if ready is not None and ready.status == "False" and ready.reason in _NOT_WRITTEN:
-            text = f"cannot be served ({ready.reason}): {ready.message}"
-            yield Finding("reservations", text, meta.namespace, meta.name)
-        elif ready is not None and ready.status == "False":
-            text = f"not ready ({ready.reason}): {ready.message}"
-            if ready.reason not in _WITHOUT_CLAIM:
+        meta = reservation.metadata
+        ready = find_condition(reservation.status.conditions, ConditionType.READY)
+        if ready is not None and ready.status == "False":
+            what = "cannot be served" if ready.reason in _NOT_WRITTEN else "not ready"
+            text = f"{what} ({ready.reason}): {ready.message}"
+            if ready.reason not in (*_NOT_WRITTEN, *_WITHOUT_CLAIM):
                 text = f"{text}; see `claimctl explain crsv/{meta.name} -n {meta.namespace}`"
-            yield Finding("reservations", text, meta.namespace, meta.name)
         elif meta.uid in observed.behind:
             text = "its status is older than its spec: the controller does not act on it"
-            yield Finding("reservations", text, meta.namespace, meta.name)
+        else:
+            continue
+        yield Finding("reservations", text, meta.namespace, meta.name)
 
 
 _NOT_WRITTEN = (Reason.FORBIDDEN, Reason.INVALID)
