@@ -101,12 +101,12 @@ async def test_explain_names_the_expression_that_decided(stage: Stage) -> None:
         await stage.patch(JOBSETS, "train", {"spec": {"suspend": True}})
         lines, expression = await rules()
         assert lines == ["JobSet train is Idle by claimctl's rule", f"{RULE_IDLE} yes: {IDLE}"]
-        assert expression == RuleExpression(name, "idle", IDLE, says=True)
+        assert expression == RuleExpression(name, "idle", IDLE, says=True, behind=False)
         done = {"conditions": [{"type": "Completed", "status": "True"}]}
         await stage.patch_status(JOBSETS, "train", {"status": done})
         lines, expression = await rules()
         assert lines == ["JobSet train is Ended by claimctl's rule", f"{RULE_ENDED} yes: {ENDED}"]
-        assert expression == RuleExpression(name, "ended", ENDED, says=True)
+        assert expression == RuleExpression(name, "ended", ENDED, says=True, behind=False)
 
 
 async def test_explain_names_what_a_rule_does_not_say(stage: Stage) -> None:

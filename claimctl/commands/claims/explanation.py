@@ -329,6 +329,7 @@ def rule_lines(state: WorkloadState) -> Iterator[str]:
     whose = f"WorkloadKind {rule.name}" if rule.name else "the default rule"
     for answer in deciding(rule, state.verdict):
         says = {True: "yes", False: "no", None: "nothing"}[answer.says]
+        says += ", because the status is behind the spec" if answer.behind else ""
         yield f"rule: {answer.field} of {whose} says {says}: {' '.join(answer.expression.split())}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from claimctl.cli.documents import Part, says
+from claimctl.reservation.kinds.expressions import reads_status
 from claimctl.reservation.kinds.rules import Rule, Verdict
 
 
@@ -15,13 +16,19 @@ class RuleExpression(Part, frozen=True, kw_only=False):
     field: Literal["ended", "idle"]
     expression: str
     says: Annotated[bool | None, says("null: it fails, or is neither true nor false")]
+    behind: Annotated[bool, says("it reads a status that is behind the spec, so it is not true")]
 
 
 def deciding(rule: Rule, verdict: Verdict) -> tuple[RuleExpression, ...]:
     """The expressions that decided: the one that says yes, else those that say nothing, else all.
     'ended' counts before 'idle'."""
-    ended = RuleExpression(rule.name, "ended", rule.ended, verdict.ended)
-    idle = RuleExpression(rule.name, "idle", rule.idle, verdict.idle)
+    old = verdict.behind
+    ended = RuleExpression(
+        rule.name, "ended", rule.ended, verdict.ended, old and reads_status(rule.ended)
+    )
+    idle = RuleExpression(
+        rule.name, "idle", rule.idle, verdict.idle, old and reads_status(rule.idle)
+    )
     silent = tuple(answer for answer in (ended, idle) if answer.says is None)
     if ended.says:
         return (ended,)

@@ -66,6 +66,8 @@ class Verdict:
     pods: int | None = None
     problem: str = ""
     """Why the rule says nothing, with the field of the WorkloadKind."""
+    behind: bool = False
+    """Whether the status belongs to an earlier generation of the spec."""
 
 
 def rule_of(document: WorkloadKind, source: str) -> Rule:
@@ -96,7 +98,7 @@ def judge(rule: Rule, document: bytes) -> Verdict:
     ended = _answer(rule.ended, "ended", subject, behind, problems)
     idle = _answer(rule.idle, "idle", subject, behind, problems)
     pods = _count(rule.pods, subject)
-    return Verdict(idle, ended, pods, "; ".join(problems))
+    return Verdict(idle, ended, pods, "; ".join(problems), behind)
 
 
 def _is_behind(subject: dict[str, Any]) -> bool:

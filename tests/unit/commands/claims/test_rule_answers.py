@@ -24,5 +24,14 @@ def test_the_expressions_that_decided(verdict: Verdict, answers: dict[str, bool 
     assert {answer.field: answer.says for answer in deciding(rule, verdict)} == answers
 
 
+def test_an_expression_over_a_status_that_is_behind_says_so() -> None:
+    rule = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
+    answers = deciding(rule, Verdict(idle=False, ended=False, behind=True))
+    assert [(answer.field, answer.behind) for answer in answers] == [
+        ("ended", True),
+        ("idle", False),
+    ]
+
+
 def test_an_expression_that_is_not_there_decides_nothing() -> None:
     assert deciding(Rule("x.io", "Thing", "things"), Verdict()) == ()

@@ -50,7 +50,7 @@ def test_a_number_of_pods_that_is_none_is_unknown() -> None:
 
 def test_while_the_status_is_behind_only_expressions_over_the_spec_count() -> None:
     behind = {"phase": "Done", "observedGeneration": 1}
-    assert said({"suspend": True}, behind, generation=2) == Verdict(True, False)
+    assert said({"suspend": True}, behind, generation=2) == Verdict(True, False, behind=True)
     assert said({"suspend": True}, behind, generation=1) == Verdict(True, True)
     assert said({"suspend": True}, {"phase": "Done"}, generation=2) == Verdict(True, True)
 
