@@ -114,6 +114,10 @@ SKIPPED = (
         ("test_a_pod_that_is_just_being_bound_keeps_its_devices",),
     ),
     Skipped(
+        "the rights are those of one ServiceAccount, and each scenario here has its own",
+        ("test_doctor_says_which_role_the_controller_lacks",),
+    ),
+    Skipped(
         "etcd is compacted for all scenarios at once; `make torture-real` does that",
         (
             "test_where_the_checkpoint_is_compacted_the_grace_counts",

@@ -20,7 +20,7 @@ from claimctl.commands.doctor.account import ControllerAccount, kind_problems
 from claimctl.commands.downgrade.prepare_work import write_plan
 from claimctl.commands.orphans.model import OwnerState
 from claimctl.commands.orphans.scan import OwnerReader, scan_claims
-from claimctl.commands.timeline.model import Lane
+from claimctl.commands.timeline.model import GONE, Lane
 from claimctl.commands.timeline.read import read as read_timeline
 from claimctl.commands.tree import drawing
 from claimctl.commands.tree.work import read
@@ -68,9 +68,7 @@ async def test_explain_and_tree_show_the_jobset_its_chain_and_its_rule(stage: St
         ]
         explained = await explain_pod(stage.client, NAMESPACE, pod, stage.clock)
         lines = pod_text.pod_lines(explained)
-        assert lines[0].split(maxsplit=1)[1] == (
-            f"{NAMESPACE}/{pod}, of job/train-0 of jobset/train"
-        )
+        assert lines[0].endswith(f"/{pod}, of job/train-0 of jobset/train")
         workload = await explain_workload(stage.client, NAMESPACE, "jobset", "train", stage.clock)
         lines = pod_text.workload_lines(workload)
         assert lines[:5] == [
@@ -141,19 +139,22 @@ async def test_reserve_annotates_a_jobset_and_refuses_a_kind_without_a_rule(stag
     await stage.until_running(1)
     done = await annotate(session, Wanted("jobsets.jobset.x-k8s.io", "train"))
     assert done.claims == ("slice",)
-    with pytest.raises(UsageError, match="'gang': no kind of workload with a rule"):
-        await annotate(session, Wanted("gang", "train"))
+    with pytest.raises(UsageError, match="'gong': no kind of workload with a rule"):
+        await annotate(session, Wanted("gong", "train"))
 
 
 async def test_timeline_shows_who_held_the_claim_of_a_jobset(stage: Stage) -> None:
     async with training(stage) as pod:
         timeline = await read_timeline(stage.client, stage.clock, NAMESPACE, "slice")
         assert set(timeline.rows(Lane.HOLDER)) == {"jobsets/train"}
-        assert set(timeline.rows(Lane.POD)) == {pod}
+        # where times are whole seconds, pods that came and went before may be missing
+        assert set(timeline.rows(Lane.POD)) - {GONE} == {pod}
+        (made,) = await stage.reservations()
         about = {mark.about for mark in timeline.marks if mark.reason == "Reserved"}
-        assert f"ClaimReservation/{(await stage.reservations())[0].metadata.name}" in about
+        assert about & {f"ClaimReservation/{made.metadata.name}", "JobSet/train"}
 
 
+@pytest.mark.alone
 async def test_downgrade_prepare_replaces_the_reference_to_a_jobset(stage: Stage) -> None:
     async with training(stage) as pod:
         session = Session(stage.client, stage.clock, NAMESPACE, stage.connect())
@@ -191,22 +192,25 @@ async def test_orphans_and_uninstall_see_the_annotation_of_a_jobset(stage: Stage
 async def test_doctor_says_which_role_the_controller_lacks(new_stage: NewStage) -> None:
     async with new_stage(strict(HOLD_136)) as stage:
         await grant(stage, permissions("controller.yaml"), "controller.yaml")
-        kind = gangs("diagnosed")
+        kind, missing = gangs("diagnosed"), gangs("missing")
         role = await define(stage, kind)
         await describe(stage, kind, f"gang.{kind.group}", idle="self.spec.paused")
-        ref = {"apiGroup": JOBSETS.group, "kind": JOBSETS.kind, "name": "train"}
+        ref = {"apiGroup": missing.group, "kind": missing.kind, "name": "train"}
         body = {"resourceClaimName": "slice", "workloadRef": ref}
         await stage.create(CLAIMRESERVATIONS, {"metadata": {"name": "train"}, "spec": body})
 
         async def problems() -> dict[str, str]:
             account = ControllerAccount("claimctl-system")
             findings = await kind_problems(stage.client, account, await stage.reservations())
-            return {finding.object: finding.message for finding in findings}
+            told = {finding.object: finding.message for finding in findings}
+            # other scenarios on the same cluster have described kinds, too
+            ours = (f"{each.kind}.{each.group}" for each in (kind, missing))
+            return {name: told[name] for name in ours if name in told}
 
         assert await problems() == {
             "Gang.diagnosed.acme.example": "WorkloadKind gang.diagnosed.acme.example: "
             "metadata.name has to be gangs.diagnosed.acme.example",
-            "JobSet.jobset.x-k8s.io": "the cluster does not serve JobSet of jobset.x-k8s.io",
+            "Gang.missing.acme.example": "the cluster does not serve Gang of missing.acme.example",
         }
         await stage.client.delete(WORKLOADKINDS, f"gang.{kind.group}")
         await describe(stage, kind)
