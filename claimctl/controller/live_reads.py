@@ -101,7 +101,7 @@ class Investigator:
         self._cache = pods
         self.gone: LRUCache[str, None] = LRUCache(REMEMBERED_UIDS)
         """The UIDs of listed pods and PodGroups that a read showed to be gone."""
-        self._lists = SharedLists(client)
+        self._lists = SharedLists(client, pods)
 
     async def answer(
         self, snapshot: Snapshot, needs: Iterable[Need | Precaution], findings: Findings

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from claimctl.kube.client import Client
+from claimctl.kube.informer import Informer
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import PODS
@@ -47,8 +48,10 @@ class _Flight:
 
 
 class SharedLists:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, known: Informer[Pod]) -> None:
+        """``known`` has earlier versions of the pods."""
         self._client = client
+        self._known = known
         self._next: dict[str, _Flight] = {}
         self._running: dict[str, asyncio.Task[PodList]] = {}
 
@@ -91,6 +94,9 @@ class SharedLists:
             async for page in pages:
                 version = page.resource_version
                 uids.update(pod.metadata.uid for pod in page.items)
-                using.extend(filter(None, map(slim_pod, page.items)))
+                using.extend(filter(None, map(self._slim, page.items)))
                 unread += page.unreadable
         return PodList(version, tuple(using), frozenset(uids), tuple(unread))
+
+    def _slim(self, pod: Pod) -> Pod | None:
+        return slim_pod(pod, self._known.get(pod.metadata.name, pod.metadata.namespace))

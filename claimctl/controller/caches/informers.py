@@ -154,7 +154,9 @@ class Caches:
         )
         self.pods: Informer[Pod] = informer(
             PODS,
-            keep=slim_pod,
+            keep=lambda pod: slim_pod(
+                pod, self.pods.get(pod.metadata.name, pod.metadata.namespace)
+            ),
             indexes={BY_CLAIM: lambda pod: _within(pod.metadata.namespace, claim_names(pod))},
         )
         self.reservations: Informer[ClaimReservation] = informer(

@@ -19,11 +19,17 @@ SHARED = 10_000
 """The number of different parts that are remembered so that equal ones can be shared."""
 
 
-def slim_pod(pod: Pod) -> Pod | None:
+def slim_pod(pod: Pod, known: Pod | None = None) -> Pod | None:
     """The parts of the pod that decisions read; None for a pod that names no claim.
 
     Equal parts of different pods are in memory once.
+
+    Args:
+        known: an earlier version of the pod of this name. The claims in its status stay: releases
+            of 1.34 to 1.36 drop some of several for moments (kubernetes/kubernetes#138407).
     """
+    if known is not None and known.status.resource_claim_statuses:
+        pod = _with_claims_of(known, pod)
     meta, spec, status = pod.metadata, pod.spec, pod.status
     extended = status.extended_resource_claim_status
     if not (spec.resource_claims or status.resource_claim_statuses or extended):
@@ -61,6 +67,16 @@ def slim_pod(pod: Pod) -> Pod | None:
         nominated_node_name="" if bound else status.nominated_node_name,
     )
     return Pod(metadata=metadata, spec=slim_spec, status=_intern_status(slim_status))
+
+
+def _with_claims_of(known: Pod, pod: Pod) -> Pod:
+    if known.metadata.uid != pod.metadata.uid:
+        return pod
+    now = pod.status.resource_claim_statuses
+    lost = tuple(entry for entry in known.status.resource_claim_statuses if entry not in now)
+    if not lost:
+        return pod
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=(*now, *lost)))
 
 
 @lru_cache(maxsize=SHARED)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,21 +14,40 @@ from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import KubeError
-from claimctl.wire.pods import Pod
+from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod, PodResourceClaimStatus, PodStatus
 from tests.support.builders import NAMESPACE
 from tests.support.counting_server import pod_body, server
 
+NOBODY: Any = SimpleNamespace(get=lambda name, namespace: None)
+"""The informer of pods, which knows none."""
 LIST = f"GET /api/v1/namespaces/{NAMESPACE}/pods"
 
 
 async def test_all_who_ask_at_the_same_time_share_one_list() -> None:
     made = server()
     uid = made.create("pods", pod_body("one"))["metadata"]["uid"]
-    lists = SharedLists(made.client)
+    lists = SharedLists(made.client, NOBODY)
     found = await asyncio.gather(*(lists.get(NAMESPACE) for _ in range(40)))
     assert made.requests == [LIST]
     assert {each.uids for each in found} == {frozenset((uid,))}
     assert found[0].version
+
+
+async def test_a_pod_whose_status_lost_a_claim_uses_it_as_before() -> None:
+    made = server()
+    body = pod_body("one")
+    body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    uid = made.create("pods", body)["metadata"]["uid"]
+    status = PodStatus(
+        resource_claim_statuses=(PodResourceClaimStatus(name="gpu", resource_claim_name="one-gpu"),)
+    )
+    known = Pod(metadata=ObjectMeta(name="one", namespace=NAMESPACE, uid=uid), status=status)
+    cache: Any = SimpleNamespace(get=lambda name, namespace: known)
+    (pod,) = (await SharedLists(made.client, cache).get(NAMESPACE)).using
+    assert claim_names(pod) == {"one-gpu"}
+    assert (await SharedLists(made.client, NOBODY).get(NAMESPACE)).using == ()
 
 
 class Slow:
@@ -47,7 +67,7 @@ class Slow:
 
 def slow() -> tuple[Slow, SharedLists]:
     client = Slow()
-    return client, SharedLists(cast(Client, client))
+    return client, SharedLists(cast(Client, client), NOBODY)
 
 
 async def test_all_who_ask_during_a_list_share_the_next() -> None:
@@ -64,7 +84,7 @@ async def test_all_who_ask_during_a_list_share_the_next() -> None:
 
 async def test_other_namespaces_have_other_lists() -> None:
     made = server()
-    lists = SharedLists(made.client)
+    lists = SharedLists(made.client, NOBODY)
     await asyncio.gather(lists.get(NAMESPACE), lists.get("other"))
     assert len(made.requests) == 2
 
@@ -112,7 +132,7 @@ async def test_a_list_that_hangs_holds_the_next_up_for_a_moment_only() -> None:
 
 async def test_all_who_share_a_list_learn_that_it_failed() -> None:
     made = server()
-    lists = SharedLists(made.client)
+    lists = SharedLists(made.client, NOBODY)
     found = await asyncio.gather(
         *(lists.get("no/such namespace") for _ in range(2)), return_exceptions=True
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from random import Random
 from typing import Any
 
 from kube_in_process.options import Preset
 
+from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import ClaimKey, GroupKey, WorkloadKey
-from tests.support.builders import CLAIM, NAMESPACE
+from claimctl.kube.clock import LoopClock
+from tests.support.builders import CLAIM, NAMESPACE, NOW
 from tests.support.counting_server import Server, pod_body, server
 from tests.unit.controller.cluster import filled, furnish
 
@@ -45,3 +49,22 @@ async def test_a_claim_and_a_workload_have_their_reservations_and_pods() -> None
     assert [each.metadata.name for each in caches.pods_of(key)] == ["train-1"]
     assert caches.reservations_of(ClaimKey("default", CLAIM)) == ()
     assert caches.pods_of(ClaimKey(NAMESPACE, "other")) == ()
+
+
+async def test_a_pod_whose_status_loses_a_claim_is_still_one_of_its_pods() -> None:
+    made, key = server(), ClaimKey(NAMESPACE, "train-gpu")
+    body = pod_body("train")
+    body["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    made.create("pods", body)
+    for named in ([{"name": "gpu", "resourceClaimName": "train-gpu"}], None):
+        change = {"status": {"resourceClaimStatuses": named}}
+        made.admin.patch("pods", NAMESPACE, "train", change, "status")
+        if named:
+            caches = Caches(made.client, LoopClock(NOW), Random(0))
+            follows = asyncio.create_task(caches.pods.run())
+            await caches.pods.wait_synced()
+    version = made.admin.get("pods", NAMESPACE, "train")["metadata"]["resourceVersion"]
+    assert await caches.pods.catch_up(version, 10)
+    follows.cancel()
+    await asyncio.gather(follows, return_exceptions=True)
+    assert [each.metadata.resource_version for each in caches.pods_of(key)] == [version]

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from claimctl.reservation.facts.pods import claim_names, is_done, unschedulable_since
 from claimctl.reservation.facts.slim_pods import slim_pod
 from claimctl.wire.base import decode
-from claimctl.wire.pods import Pod
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.pods import Pod, PodResourceClaim, PodResourceClaimStatus, PodSpec, PodStatus
 from tests.support.builders import owned, pending, running, slow
 
 BODY = b"""{"metadata": {"name": "a"}, "spec": {
@@ -32,6 +33,30 @@ def test_volumes_that_may_be_late_are_read_and_kept_and_others_are_not() -> None
     ):
         pod = kept_pod(decode(BODY % kind, Pod))
         assert [volume.may_be_unbound for volume in pod.spec.volumes] == [True] * late
+
+
+def generated(*names: str, uid: str = "a") -> Pod:
+    """A pod of two generated claims, of which its status names some."""
+    claims = tuple(PodResourceClaim(name=f"c{i}") for i in range(2))
+    statuses = tuple(
+        PodResourceClaimStatus(name=f"c{i}", resource_claim_name=name)
+        for i, name in enumerate(names)
+    )
+    return Pod(
+        metadata=ObjectMeta(name="a", uid=uid),
+        spec=PodSpec(resource_claims=claims),
+        status=PodStatus(resource_claim_statuses=statuses),
+    )
+
+
+def test_a_claim_that_the_status_named_once_stays_named() -> None:
+    known = slim_pod(generated("one", "two"))
+    for names in ((), ("one",), ("one", "two")):
+        kept = slim_pod(generated(*names), known)
+        assert kept is not None
+        assert claim_names(kept) == {"one", "two"}
+    assert slim_pod(generated(uid="another"), known) is None
+    assert slim_pod(generated()) is None
 
 
 def test_of_a_pod_that_is_bound_neither_its_scheduler_nor_its_volumes_matter() -> None:
