@@ -5,7 +5,6 @@ The release notes of 1.37 say it: remove all v1alpha2 objects while the cluster 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -84,14 +83,11 @@ async def remove_group(client: Client, group: PodGroup) -> None:
         KubeError: a request failed; another call goes on.
     """
     exact, meta = client.in_version(PODGROUPS.group, OLD), group.metadata
-    with suppress(Conflict, NotFound):
-        await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
-        await exact.change(_GROUPS, meta.name, _free(meta.uid), meta.namespace)
 
-
-def _free(uid: str) -> Callable[[PodGroup], dict[str, Any]]:
-    def change(group: PodGroup) -> dict[str, Any]:
-        ours = group.metadata.uid == uid and group.metadata.finalizers
+    def freed(current: PodGroup) -> dict[str, Any]:
+        ours = current.metadata.uid == meta.uid and current.metadata.finalizers
         return {"metadata": {"finalizers": None}} if ours else {}
 
-    return change
+    with suppress(Conflict, NotFound):
+        await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
+        await exact.change(_GROUPS, meta.name, freed, meta.namespace)

@@ -77,9 +77,7 @@ class PlanLedger:
         acted on it, and then it is in doubt which references were replaced.
         """
         name, uid = self.plan.metadata.name, self.plan.metadata.uid
-        gone = PlanWithdrawn(f"plan {name} was deleted")
-        try:
-            now = await self._client.get(DOWNGRADEPLANS, name)
-        except NotFound:
-            return gone
-        return gone if now.metadata.uid != uid or now.metadata.deleting else Overtaken(now)
+        now = await self._client.find(DOWNGRADEPLANS, name)
+        if now is None or now.metadata.uid != uid or now.metadata.deleting:
+            return PlanWithdrawn(f"plan {name} was deleted")
+        return Overtaken(now)

@@ -12,7 +12,7 @@ from claimctl.downgrade.records import PlanPhase, RecordState, over, status, unr
 from claimctl.downgrade.scope import PARALLELISM
 from claimctl.kube.claim_lists import change_list
 from claimctl.kube.client import Client
-from claimctl.kube.errors import NotFound, UnreadableObject
+from claimctl.kube.errors import UnreadableObject
 from claimctl.parallel import in_parallel
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.reservations import DowngradedClaim, DowngradePlan
@@ -71,12 +71,10 @@ class PlanRun:
         async def read(uid: str) -> None:
             record = self.records[uid]
             try:
-                claim = await self.client.get(resource, record.name, record.namespace)
+                claim = await self.client.find(resource, record.name, record.namespace)
             except UnreadableObject as error:
                 self.records[uid] = unread(record, error.unreadable)
                 return
-            except NotFound:
-                claim = None
             if claim is None or claim.metadata.uid != uid:
                 self.records[uid] = over(record)
             else:

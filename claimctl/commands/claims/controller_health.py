@@ -124,10 +124,8 @@ async def _leases(client: Client, namespace: str) -> tuple[Lease, ...]:
         leases = await client.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}")
         return leases.items
     except Forbidden:
-        try:
-            return (await client.get(LEASES, LEASE_NAME, namespace),)
-        except NotFound:
-            return ()
+        lease = await client.find(LEASES, LEASE_NAME, namespace)
+        return (lease,) if lease is not None else ()
 
 
 def elected(leases: Iterable[Lease], now: datetime) -> Election:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from claimctl.cli.kinds import KindReader
@@ -72,13 +73,9 @@ async def _findings_of(
 
 async def _is_group_gone(client: Client, pod: Pod) -> bool:
     """Whether the pod's PodGroup does not exist; False without the right to read it."""
-    if pod.spec.group_name:
-        try:
-            await client.get(PODGROUPS, pod.spec.group_name, pod.metadata.namespace)
-        except NotFound:
-            return True
-        except (Forbidden, UnreadableObject):
-            return False
+    name, namespace = pod.spec.group_name, pod.metadata.namespace
+    with suppress(Forbidden, UnreadableObject):
+        return bool(name) and await client.find(PODGROUPS, name, namespace) is None
     return False
 
 

@@ -109,11 +109,8 @@ async def state_off(client: Client, explanation: Explanation, wanted: ReleaseWan
 
 
 async def _is_ready(client: Client, name: str) -> bool:
-    try:
-        node = await client.get(NODES, name)
-    except NotFound:
-        return False
-    ready = find_condition(node.status.conditions, "Ready")
+    node = await client.find(NODES, name)
+    ready = find_condition(node.status.conditions, "Ready") if node is not None else None
     return ready is not None and ready.status == "True"
 
 

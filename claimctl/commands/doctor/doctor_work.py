@@ -12,7 +12,6 @@ from claimctl.commands.doctor.cluster_checks import CheckVerdict, Finding
 from claimctl.commands.doctor.diagnosis import diagnosis
 from claimctl.commands.doctor.documents import diagnosis_of
 from claimctl.commands.doctor.examination import examine
-from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, KubeError
 from claimctl.text import counted
 from claimctl.wire.resources import RESOURCECLAIMS
@@ -22,19 +21,16 @@ async def place_of(session: Session, namespace: str | None) -> str:
     """Where to look: in the namespace, else in all, else in that of the context."""
     if namespace is not None:
         return namespace
-    if await _may_list_everywhere(session.client):
-        return ""
     place = session.namespace
-    typer.echo(f"you may not list claims in all namespaces: namespace {place} is checked", err=True)
-    return place
-
-
-async def _may_list_everywhere(client: Client) -> bool:
     try:
-        await client.version_now(RESOURCECLAIMS)
-    except KubeError as error:  # the examination says what is the matter
-        return not isinstance(error, Forbidden)
-    return True
+        await session.client.version_now(RESOURCECLAIMS)
+    except Forbidden:
+        text = f"you may not list claims in all namespaces: namespace {place} is checked"
+        typer.echo(text, err=True)
+        return place
+    except KubeError:  # the examination says what is the matter
+        pass
+    return ""
 
 
 async def run(session: Session, override: str, namespace: str | None, output: Output) -> int:
