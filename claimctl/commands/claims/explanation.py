@@ -44,7 +44,7 @@ from claimctl.wire.claims import Reference
 from claimctl.wire.coordination import renewed_at
 from claimctl.wire.nodes import NODE_LEASES
 from claimctl.wire.pods import Pod
-from claimctl.wire.reservations import ClaimReservation
+from claimctl.wire.reservations import ClaimReservation, ForceDeletedPod
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
     LEASES,
@@ -156,6 +156,7 @@ async def explain(
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)
+    ghosts = tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods)
     snapshot = Snapshot(
         now=now,
         namespace=namespace,
@@ -166,12 +167,16 @@ async def explain(
         # the dialect that the controller detected; without one, nothing depends on it
         rules=Rules(dialect=recorded_dialect(reservations) or "hold"),
         memory=Memory(
-            ghost_age=_ghost_ages(reservations, now),
-            ghost_signs=await _ghost_signs(client, reservations, now),
+            ghost_age={
+                ghost.uid: (now - ghost.since).total_seconds()
+                for ghost in ghosts
+                if ghost.since is not None
+            },
+            ghost_signs=await _ghost_signs(client, ghosts, now),
             evicting=evicts_a_pod(claim, pods),
             openings=Openings(watched_age=_fence_age(reservations, now)),
         ),
-        ghosts=tuple(ghost for made in reservations for ghost in made.status.force_deleted_pods),
+        ghosts=ghosts,
         unreadable=tuple(
             unread for unread in unreadable if may_concern(unread, namespace, name, claim)
         ),
@@ -243,25 +248,13 @@ def _fence_age(reservations: tuple[ClaimReservation, ...], now: datetime) -> flo
     return max(min(ages, default=0.0), 0.0)
 
 
-def _ghost_ages(reservations: tuple[ClaimReservation, ...], now: datetime) -> dict[str, float]:
-    return {
-        ghost.uid: (now - ghost.since).total_seconds()
-        for reservation in reservations
-        for ghost in reservation.status.force_deleted_pods
-        if ghost.since is not None
-    }
-
-
 async def _ghost_signs(
-    client: Client, reservations: tuple[ClaimReservation, ...], now: datetime
+    client: Client, ghosts: tuple[ForceDeletedPod, ...], now: datetime
 ) -> dict[str, SignsOfLife]:
     """What one look at the Leases of the ghosts' nodes shows; nothing of a node without a Lease.
 
     The controller looks again and again, so only it knows whether a ghost has ended.
     """
-    ghosts = [
-        ghost for reservation in reservations for ghost in reservation.status.force_deleted_pods
-    ]
     leases: dict[str, SignsOfLife] = {}
     for node in {ghost.node_name for ghost in ghosts if ghost.node_name}:
         try:

@@ -134,9 +134,8 @@ def _claim(graph: Graph, view: ClaimView) -> None:
 
 def around(graph: Graph, keys: Iterable[str]) -> Graph:
     """The part of the graph that is connected with these vertices, above and below them."""
-    wanted = dict.fromkeys(keys)
-    up = _reach(graph, wanted, upward=True)
-    kept = up.keys() | _reach(graph, wanted, upward=False).keys()
+    wanted = set(keys)
+    kept = _reach(graph, wanted, upward=True) | _reach(graph, wanted, upward=False)
     part = Graph()
     for key, vertex in graph.vertices.items():
         if key in kept:
@@ -147,14 +146,13 @@ def around(graph: Graph, keys: Iterable[str]) -> Graph:
     return part
 
 
-def _reach(graph: Graph, start: Iterable[str], *, upward: bool) -> dict[str, None]:
-    keys: dict[str, None] = {}
-    left = list(start)
+def _reach(graph: Graph, start: Iterable[str], *, upward: bool) -> set[str]:
+    keys, left = set[str](), list(start)
     while left:
         key = left.pop()
         if key in keys:
             continue
-        keys[key] = None
+        keys.add(key)
         edges = graph.above(key) if upward else graph.below(key)
         left += [edge.source if upward else edge.target for edge in edges]
     return keys
@@ -170,15 +168,9 @@ def merged(graph: Graph) -> Graph:
             alike.setdefault(around_it, []).append(vertex)
     names = {pod.key: _together(pods) for pods in alike.values() if len(pods) > FEW for pod in pods}
     drawn = Graph()
-    for key, vertex in graph.vertices.items():
-        drawn.add(names.get(key, vertex))
+    keys = {key: drawn.add(names.get(key, vertex)) for key, vertex in graph.vertices.items()}
     for edge in graph.edges:
-        source, target = names.get(edge.source), names.get(edge.target)
-        drawn.connect(
-            source.key if source else edge.source,
-            target.key if target else edge.target,
-            edge.label,
-        )
+        drawn.connect(keys[edge.source], keys[edge.target], edge.label)
     return drawn
 
 
