@@ -27,13 +27,9 @@ class TimedState(Wire, frozen=True, kw_only=True):
     finished_at: datetime | None = None
 
 
-class TimedContainerState(Wire, frozen=True, kw_only=True):
-    running: TimedState | None = None
-    terminated: TimedState | None = None
-
-
 class TimedContainerStatus(Wire, frozen=True, kw_only=True):
-    state: TimedContainerState = TimedContainerState()
+    state: dict[str, TimedState] = msgspec.field(default_factory=dict)
+    """The one that it is in, by its name: waiting, running or terminated."""
 
 
 class TimedPodStatus(PodStatus, frozen=True, kw_only=True):
@@ -109,8 +105,8 @@ def started(pod: TimedPod) -> datetime | None:
     times = [
         state.started_at
         for status in pod.status.timed
-        for state in (status.state.running, status.state.terminated)
-        if state is not None and state.started_at is not None
+        for state in status.state.values()
+        if state.started_at is not None
     ]
     if times:
         return min(times)
@@ -119,9 +115,8 @@ def started(pod: TimedPod) -> datetime | None:
 
 def finished(pod: TimedPod) -> datetime | None:
     """When the last container of the pod ended."""
-    ended = [status.state.terminated for status in pod.status.timed]
-    times = [state.finished_at for state in ended if state is not None and state.finished_at]
-    return max(times, default=None)
+    states = (state for status in pod.status.timed for state in status.state.values())
+    return max((state.finished_at for state in states if state.finished_at), default=None)
 
 
 RESOURCES: tuple[Resource[Any], ...] = (RESOURCECLAIMS, TIMED_PODS, TIMED_RESERVATIONS)
