@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -119,14 +118,15 @@ class KindFollower:
             if status == document.status:
                 continue
             body = {"status": to_plain(status)}
-            with suppress(Conflict, NotFound):
-                try:
-                    await self._client.merge_patch(WORKLOADKINDS, meta, body, subresource="status")
-                except Forbidden as error:
-                    # a controller of some namespaces has no right to write outside them
-                    if not self._forbidden:
-                        self._forbidden = True
-                        log.warning("statuses of WorkloadKinds are not written", error=str(error))
+            try:
+                await self._client.merge_patch(WORKLOADKINDS, meta, body, subresource="status")
+            except (Conflict, NotFound):
+                continue
+            except Forbidden as error:
+                # a controller of some namespaces has no right to write outside them
+                if not self._forbidden:
+                    self._forbidden = True
+                    log.warning("statuses of WorkloadKinds are not written", error=str(error))
 
     def _is_needed(self, kind: Kind) -> bool:
         """Whether workloads of the kind are watched: kinds of Kubernetes itself are in every

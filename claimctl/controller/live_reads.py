@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -191,9 +190,7 @@ class Investigator:
             return Unreadable(resource, why, snapshot.namespace, reference.name)
         if served.version == resource.version:
             return None
-        with suppress(NotFound):
-            return await self._client.get(served, reference.name, snapshot.namespace)
-        return None
+        return await self._client.find(served, reference.name, snapshot.namespace)
 
     async def _children(self, snapshot: Snapshot, need: ListChildren) -> tuple[str, ...] | str:
         """What is left of the objects that the workload made, by LISTs that begin now."""

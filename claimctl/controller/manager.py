@@ -24,7 +24,7 @@ from claimctl.controller.preflight import check_rights, check_served, may_follow
 from claimctl.controller.settings import Settings
 from claimctl.controller.workers import WorkerPool
 from claimctl.kube.client import Client
-from claimctl.kube.errors import KubeError, NotFound
+from claimctl.kube.errors import KubeError
 from claimctl.kube.informer import Informer
 from claimctl.kube.leases import Deposed, LeaderElection, LeaderElectionSettings
 from claimctl.kube.supervisor import Tasks
@@ -162,13 +162,11 @@ class Manager:
         name, namespace = self.settings.lease_name, self.settings.lease_namespace
         client = self._client.without_retries(LEASE_SECONDS)
         try:
-            lease = await client.get(LEASES, name, namespace)
-        except NotFound:
-            return
+            lease = await client.find(LEASES, name, namespace)
         except KubeError as error:
             log.warning("checkpoint not read", error=str(error))
             return
-        if not (version := checkpoint.read(lease)):
+        if lease is None or not (version := checkpoint.read(lease)):
             return
         log.info("begins at the checkpoint", version=version)
         parts.knowledge.observations.claims.checkpoint = version

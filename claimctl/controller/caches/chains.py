@@ -8,7 +8,6 @@ shows are read one by one (``Climber``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -18,7 +17,7 @@ from claimctl.controller.caches.informers import Caches
 from claimctl.controller.keys import WorkloadKey
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
-from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.kube.errors import Forbidden, UnreadableObject
 from claimctl.kube.informer import Informer
 from claimctl.wire.meta import ObjectHeader, ObjectMeta, OwnerReference
 from claimctl.wire.pods import Pod
@@ -178,6 +177,4 @@ async def _header(
     resource = await discovery.workload((group_of(reference), reference.kind))
     if resource is None or not resource.namespaced:
         return None
-    with suppress(NotFound):
-        return await client.get(read_as(resource, ObjectHeader), reference.name, namespace)
-    return None
+    return await client.find(read_as(resource, ObjectHeader), reference.name, namespace)

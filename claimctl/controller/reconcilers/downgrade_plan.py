@@ -40,7 +40,8 @@ class DowngradePlanReconciler:
             return DONE
         try:
             plan = await self._client.get(DOWNGRADEPLANS, key.name)
-            return await self._carry_out(plan) if _is_due(plan) else DONE
+            over = plan.metadata.deleting or is_carried_out(plan)
+            return DONE if over else await self._carry_out(plan)
         except (NotFound, PlanWithdrawn):
             return DONE
 
@@ -78,7 +79,3 @@ class DowngradePlanReconciler:
         if left <= 0:
             self._overtaken.clear()
         return left
-
-
-def _is_due(plan: DowngradePlan) -> bool:
-    return not plan.metadata.deleting and not is_carried_out(plan)

@@ -24,7 +24,7 @@ from claimctl.telemetry.face import Span
 from claimctl.wire.base import merge_diff, to_plain
 from claimctl.wire.reservations import ClaimReservation, ClaimReservationSpec, WorkloadRef
 from claimctl.wire.resources import CLAIMRESERVATIONS
-from claimctl.wire.workloads import CustomWorkload, Workload
+from claimctl.wire.workloads import CustomWorkload
 
 log = structlog.get_logger(__name__)
 
@@ -79,12 +79,13 @@ class WorkloadReconciler:
         )
         if workload is None or any(unreadable):
             return DONE
+        custom = isinstance(workload, CustomWorkload)
         annotated = Annotated(
             ref=WorkloadRef(api_group=key.api_group, kind=key.kind, name=key.name),
             api_version=version_of(key, workload),
             workload=workload,
             reservations=self._caches.reservations_for(key),
-            by_pods=self._named_by_pods(workload),
+            by_pods=self._climber.chains.claims_of(workload.metadata.uid) if custom else None,
         )
         wanted = plan(annotated)
         for problem in wanted.problems:
@@ -112,12 +113,6 @@ class WorkloadReconciler:
         for reservation in wanted.create:
             settled &= await self._create(reservation)
         return settled
-
-    def _named_by_pods(self, workload: Workload) -> frozenset[str] | None:
-        """The claims that the workload's pods have named; None if its pod template says it."""
-        if not isinstance(workload, CustomWorkload):
-            return None
-        return self._climber.chains.claims_of(workload.metadata.uid)
 
     async def _create(self, reservation: ClaimReservation) -> bool:
         """Create a reservation; False if our cache is late.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -274,6 +274,13 @@ class Dropping:
         if not self._there or resource.version not in self._versions:
             raise NotFound("GET", "/", status=404, message="404 page not found")
         return OBJECT
+
+    async def find(
+        self, resource: Resource[Any], name: str, namespace: str
+    ) -> CustomWorkload | None:
+        with suppress(NotFound):
+            return await self.get(resource, name, namespace)
+        return None
 
     async def get_document(self, path: str, type_: Any) -> Any:
         if path == "/apis":
