@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from claimctl.reschedule.plan.observed import ActingController, Observed
@@ -184,10 +184,13 @@ def pod(  # noqa: PLR0913 - each says one thing about a pod
     return from_plain({"metadata": meta, "spec": spec, "status": status}, SchedulingPod)
 
 
-def node(name: str = "node-0", *, cpu: str = "", **spec: Any) -> SchedulingNode:
+def node(
+    name: str = "node-0", *, cpu: str = "", conditions: Sequence[Json] = (), **spec: Any
+) -> SchedulingNode:
     meta = {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name}}
     allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"} if cpu else {}
-    body = {"metadata": meta, "spec": spec, "status": {"allocatable": allocatable}}
+    status = {"allocatable": allocatable, "conditions": list(conditions)}
+    body = {"metadata": meta, "spec": spec, "status": status}
     return from_plain(body, SchedulingNode)
 
 

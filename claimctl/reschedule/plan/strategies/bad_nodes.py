@@ -3,7 +3,9 @@
 The node or the device has got a taint that they do not tolerate, or the node has lost a label that
 they ask for. Their claims move with them. Cordons and the taints of Kubernetes itself
 (``node.kubernetes.io/``) do not count: they say that a node is in maintenance or ill, and others
-evict then.
+evict then. A cordon counts beside the condition MaintenancePlanned: the node is to be empty before
+its maintenance begins (KEP-5683, Kubernetes 1.37). Without a cordon the scheduler, which ignores
+the condition, would send the pods back.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from claimctl.reschedule.plan.own_taints import is_own
 from claimctl.reschedule.plan.run import Context, Run
 from claimctl.reschedule.plan.world import WorldNode, WorldPod
 from claimctl.reservation.facts.pods import claim_names
+from claimctl.wire.meta import find_condition
 from claimctl.wire.placement import admits
 
+MAINTENANCE_PLANNED = "MaintenancePlanned"
 _OF_KUBERNETES = "node.kubernetes.io/"
 
 
@@ -31,6 +35,10 @@ def _fault(node: WorldNode, pod: WorldPod) -> str:
     """What the pod has against its node; '' if it has nothing."""
     if not matches_affinity(pod.pod, node.node):
         return f"{node.name} no longer has the labels that it asks for"
+    conditions = node.node.status.conditions
+    planned = find_condition(conditions, MAINTENANCE_PLANNED)
+    if node.node.spec.unschedulable and planned is not None and planned.status == "True":
+        return f"{node.name} is cordoned, and its maintenance is planned"
     for taint in node.node.spec.taints:
         counts = not (taint.key.startswith(_OF_KUBERNETES) or is_own(taint.key, taint.value))
         if counts and not admits((taint,), pod.pod.spec.tolerations):

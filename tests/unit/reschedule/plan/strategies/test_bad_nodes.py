@@ -31,6 +31,7 @@ from tests.support.scheduling import moves, reasons
 
 GOOD = node("node-1", cpu="8")
 SLICES = (slice_("gpu-0", "gpu-1"), slice_("gpu-0", "gpu-1", node="node-1"))
+PLANNED = {"type": "MaintenancePlanned", "status": "True"}
 OWN = claim("own", "gpu-0", owner="a", listed=[entry("a")])
 
 
@@ -68,8 +69,13 @@ def using(name: str = "a", **fields: Any) -> SchedulingPod:
             using(spec={"nodeSelector": {"kubernetes.io/hostname": "node-1"}}),
             "node-0 no longer has the labels that it asks for",
         ),
+        (
+            node("node-0", cpu="8", conditions=[PLANNED], unschedulable=True),
+            using(),
+            "node-0 is cordoned, and its maintenance is planned",
+        ),
     ],
-    ids=["a taint", "NoExecute", "a label"],
+    ids=["a taint", "NoExecute", "a label", "maintenance"],
 )
 def test_a_pod_leaves_with_its_claim(
     first: SchedulingNode, member: SchedulingPod, why: str
@@ -86,11 +92,16 @@ def test_a_pod_leaves_with_its_claim(
         (bad(key="node.kubernetes.io/not-ready"), using()),
         (bad(key="claimctl.io/moving", value="claimctl-uid-b"), using()),
         (node("node-0", cpu="8", unschedulable=True), using()),
+        (node("node-0", cpu="8", conditions=[PLANNED]), using()),
+        (
+            node("node-0", cpu="8", conditions=[PLANNED | {"status": "False"}], unschedulable=True),
+            using(),
+        ),
         (bad(), using(spec={"tolerations": [{"operator": "Exists"}]})),
         (bad(), pod("a")),
         (bad(), using(node="")),
     ],
-    ids=["a hint", "ill", "ours", "cordoned", "tolerated", "no claim", "no node"],
+    ids=["a hint", "ill", "ours", "cordoned", "open", "over", "tolerated", "no claim", "no node"],
 )
 def test_a_pod_that_has_nothing_against_its_node_stays(
     first: SchedulingNode, member: SchedulingPod
