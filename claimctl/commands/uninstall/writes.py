@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from claimctl.commands.orphans.model import ScannedClaim
 from claimctl.commands.uninstall.judge import lost_owners
@@ -19,11 +19,10 @@ from claimctl.kube.client import Client
 from claimctl.kube.errors import Conflict, NotFound
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.decision import WriteList
-from claimctl.wire.base import Object, to_plain
-from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.base import to_plain
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.reservations import FINALIZER, ClaimReservation
-from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS, Resource
+from claimctl.wire.resources import CLAIMRESERVATIONS, PODGROUPS, RESOURCECLAIMS
 
 T = TypeVar("T")
 
@@ -51,7 +50,7 @@ class UninstallWriter:
     async def remove_annotations(self, workload: AnnotatedWorkload) -> None:
         """Change the workload's own metadata. Its pod template stays, so no pod is replaced."""
         meta, gone = workload.meta, dict.fromkeys(workload.annotations)
-        await self._patch(workload.resource, meta, {"metadata": {"annotations": gone}})
+        await self._client.merge_patch(workload.resource, meta, {"metadata": {"annotations": gone}})
         annotations = ", ".join(
             f"{key}={value}" for key, value in sorted(workload.annotations.items())
         )
@@ -79,7 +78,7 @@ class UninstallWriter:
             return
         owners = [to_plain(owner) for owner in meta.owner_references if owner.uid not in gone]
         patch = {"metadata": {"ownerReferences": owners or None}}
-        await self._patch(RESOURCECLAIMS, meta, patch)
+        await self._client.merge_patch(RESOURCECLAIMS, meta, patch)
         self.note(RESOURCECLAIMS.kind, meta.namespace, meta.name, "owner that does not exist")
 
     async def write_list(self, wanted: tuple[ScannedClaim, WriteList]) -> None:
@@ -91,11 +90,9 @@ class UninstallWriter:
 
     async def unguard(self, group: PodGroup) -> None:
         meta = group.metadata
-        await self._patch(PODGROUPS, meta, finalizers_patch(meta, FINALIZER, present=False))
+        patch = finalizers_patch(meta, FINALIZER, present=False)
+        await self._client.merge_patch(PODGROUPS, meta, patch)
         self.note(PODGROUPS.kind, meta.namespace, meta.name, f"finalizer {FINALIZER}")
-
-    async def _patch(self, resource: Resource[Any], meta: ObjectMeta, patch: Object) -> None:
-        await self._client.merge_patch(resource, meta, patch)
 
     def note(self, kind: str, namespace: str, name: str, what: str) -> None:
         """Remember and report that something was removed."""
