@@ -12,7 +12,7 @@ next run sees the mark and removes the finalizer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -236,7 +236,7 @@ class Reclaim:
     async def _check_rights(self, candidate: Candidate) -> None:
         """Try the coming writes as dry runs, so that a lack of rights shows before the wait."""
         claim = candidate.claim
-        await self._patch(claim, _mark(claim), dry_run=True)
+        await self._mark(claim, claim.metadata.uid, dry_run=True)
         if claim.status.allocation is not None:
             await self._change_list(claim, deallocate=True, dry_run=True)
 
@@ -258,7 +258,7 @@ class Reclaim:
         """
         claim = candidate.claim
         if claim.metadata.annotation(RELEASE_ANNOTATION) != claim.metadata.uid:
-            claim = candidate.claim = await self._patch(claim, _mark(claim))
+            claim = candidate.claim = await self._mark(claim, claim.metadata.uid)
         claim = await self._change_list(claim, deallocate=True)
         candidate.freed = True
         self._report(candidate, "deallocated")
@@ -267,7 +267,7 @@ class Reclaim:
     async def _remove_finalizer(self, candidate: Candidate, claim: ResourceClaim) -> None:
         patch = finalizers_patch(claim.metadata, CLAIM_FINALIZER, present=False)
         patch["metadata"]["annotations"] = {RELEASE_ANNOTATION: None}
-        await self._patch(claim, patch)
+        await self.client.merge_patch(RESOURCECLAIMS, claim.metadata, patch)
         candidate.freed = True
         self._finish(candidate)
 
@@ -275,17 +275,18 @@ class Reclaim:
         """Remove the mark of a claim that is not freed after all. A mark that stays is harmless."""
         if claim.metadata.annotation(RELEASE_ANNOTATION) == claim.metadata.uid:
             with suppress(KubeError):
-                await self._patch(claim, {"metadata": {"annotations": {RELEASE_ANNOTATION: None}}})
+                await self._mark(claim, None)
 
     async def _change_list(
         self, claim: ResourceClaim, wanted: Iterable[Reference] = (), **options: bool
     ) -> ResourceClaim:
         return await change_list(self.client, RESOURCECLAIMS, claim, wanted, **options)
 
-    async def _patch(
-        self, claim: ResourceClaim, patch: Mapping[str, Any], *, dry_run: bool = False
+    async def _mark(
+        self, claim: ResourceClaim, uid: str | None, *, dry_run: bool = False
     ) -> ResourceClaim:
-        meta = claim.metadata
+        """Set claimctl's mark, which is the claim's UID; None removes it."""
+        meta, patch = claim.metadata, {"metadata": {"annotations": {RELEASE_ANNOTATION: uid}}}
         return await self.client.merge_patch(RESOURCECLAIMS, meta, patch, dry_run=dry_run)
 
     def _report(self, candidate: Candidate, what: str) -> None:
@@ -306,10 +307,6 @@ def _describe_write(candidate: Candidate) -> str:
     if candidate.freed:
         return "the guard is taken out of its list; its users keep it"
     return "references removed from its list"
-
-
-def _mark(claim: ResourceClaim) -> dict[str, Any]:
-    return {"metadata": {"annotations": {RELEASE_ANNOTATION: claim.metadata.uid}}}
 
 
 async def _finish_even_if_cancelled(work: Coroutine[Any, Any, None]) -> None:
