@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import seconds
+from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import named, namespace_name, switch
@@ -66,22 +66,17 @@ def command(  # noqa: PLR0913 - one parameter per flag
         named("--plan FILE", "Execute this plan, which is at most 10 minutes old.", "make a plan"),
     ] = None,
     interval: Annotated[
-        str,
-        named(
-            "--descheduling-interval DURATION",
+        float,
+        duration_option(
+            "--descheduling-interval",
             "Run again and again with this pause, while this process has the Lease; 0: once. "
             "With --dry-run each run logs its plan.",
-            check=seconds,
         ),
-    ] = "0",
+    ] = Seconds(0),
     deadline: Annotated[
-        str,
-        named(
-            "--deadline DURATION",
-            "How long refused evictions of a run are tried again.",
-            check=seconds,
-        ),
-    ] = "5m",
+        float,
+        duration_option("--deadline", "How long refused evictions of a run are tried again."),
+    ] = Seconds(300),
     why: Annotated[
         str,
         named(
@@ -130,8 +125,8 @@ def command(  # noqa: PLR0913 - one parameter per flag
         output=output,
         plan_out=plan_out,
         plan=plan,
-        interval=_number(interval),
-        deadline=_number(deadline),
+        interval=interval,
+        deadline=deadline,
         why=why,
         release_taints=release_taints,
         lease_namespace=lease_namespace,
@@ -139,11 +134,6 @@ def command(  # noqa: PLR0913 - one parameter per flag
     )
     _check(wanted)
     return carry_out(wanted, access)
-
-
-def _number(value: str | float) -> float:
-    """The callbacks of typer give seconds where the annotation says text."""
-    return float(value)
 
 
 def _check(wanted: RescheduleOptions) -> None:

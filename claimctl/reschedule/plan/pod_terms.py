@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
@@ -11,6 +11,9 @@ from claimctl.wire.label_selectors import LabelSelector, selects
 
 Corner = tuple[str | None, tuple[str, str] | None]
 """A namespace (None: all) and a label that a selector asks for (None: no particular one)."""
+
+Means = Callable[[PodAffinityTerm, str], frozenset[str] | None]
+"""The namespaces that a term of pods in a namespace is about; None: all."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,18 +35,14 @@ class PodTerms:
         self._known: dict[tuple[str, bytes, int], PodTerm] = {}
         self._by_corner: dict[Corner, list[PodTerm]] = {}
 
-    def known(self, namespace: str, term: PodAffinityTerm, weight: int) -> PodTerm | None:
-        """The term of pods in a namespace, if a pod had it before."""
-        return self._known.get((namespace, encode(term), weight))
-
-    def learn(
-        self, namespace: str, term: PodAffinityTerm, weight: int, means: frozenset[str] | None
-    ) -> PodTerm:
-        """File a term of pods in ``namespace``. It is about pods in ``means`` (None: all)."""
-        known = self._known[namespace, encode(term), weight] = PodTerm(term, weight)
-        for corner in corners(means, term.label_selector):
-            self._by_corner.setdefault(corner, []).append(known)
-        return known
+    def of(self, namespace: str, term: PodAffinityTerm, weight: int, means: Means) -> PodTerm:
+        """The term of pods in ``namespace``, which is filed if no pod had it before."""
+        key = namespace, encode(term), weight
+        if key not in self._known:
+            known = self._known[key] = PodTerm(term, weight)
+            for corner in corners(means(term, namespace), term.label_selector):
+                self._by_corner.setdefault(corner, []).append(known)
+        return self._known[key]
 
     def meaning(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodTerm]:
         """The terms, of pods on nodes, that mean a pod with these labels."""

@@ -149,4 +149,4 @@ def describe(problems: Counter[str], nodes: int) -> str:
     """Why nodes do not fit, as the scheduler says it: the most frequent problem first."""
     order = sorted(problems.items(), key=lambda item: (-item[1], item[0]))
     parts = ", ".join(f"{count} {problem}" for problem, count in order)
-    return f"of {counted(nodes, 'node')}: {parts}" if parts else f"of {counted(nodes, 'node')}"
+    return f"of {counted(nodes, 'node')}{': ' if parts else ''}{parts}"

@@ -104,13 +104,11 @@ class Run:
                 detail=obstacle.detail,
             )
 
-    def move(self, pod: WorldPod, context: Context, accept: Accept, why: str) -> bool:
-        """Move the pod, with its unit, to where the scheduler is expected to put it; whether it
-        moves. If it stays, its reason is in ``skipped``."""
-        obstacle = self._attempt(pod, context, accept, why)
-        if obstacle is not None:
+    def move(self, pod: WorldPod, context: Context, accept: Accept, why: str) -> None:
+        """Move the pod, with its unit, to where the scheduler is expected to put it. If it stays,
+        its reason is in ``skipped``."""
+        if obstacle := self._attempt(pod, context, accept, why):
             self.skip(pod.pod, context, obstacle)
-        return obstacle is None
 
     def _attempt(
         self, pod: WorldPod, context: Context, accept: Accept, why: str
@@ -201,12 +199,11 @@ class Run:
         """Why the move of a pod is no gain on another node that the scheduler may take."""
         for name in names:
             pod, source = steps[0].pod, steps[0].source
+            other = Relocation(pod, source, name)
             with self.world.trial():
                 self.world.remove(pod)
                 self.world.add(pod, name)
-                obstacle = self.ledger.returns(pod, source, name) or accept(
-                    [Relocation(pod, source, name)]
-                )
+                obstacle = self.ledger.returns(pod, source, name) or accept([other])
             if obstacle is not None:
                 return obstacle
         return None

@@ -266,10 +266,7 @@ class World:
         anti = ((self._anti, term, 0) for term in required_anti_affinity(affinity))
         liked = ((self._wishes, term, weight) for term, weight in wishes(affinity))
         for terms, term, weight in (*anti, *liked):
-            known = terms.known(pod.namespace, term, weight)
-            if known is None:
-                means = self.namespaces_of(term, pod.namespace)
-                known = terms.learn(pod.namespace, term, weight, means)
+            known = terms.of(pod.namespace, term, weight, self.namespaces_of)
             count(known.per_node, node, sign)
 
     # questions

@@ -38,6 +38,7 @@ from claimctl.wire import label_selectors
 
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
 _METRICS = ("metricsCollector", "metricsProviders")
+_NOT_MEASURED = "claimctl counts requests, not real use"
 _TYPE_META = ("apiVersion", "kind")
 """Args may say of which type they are, as all objects of Kubernetes."""
 _PLACES = {name: "belongs below args" for model in ARGS.values() for name in names(model)}
@@ -69,7 +70,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     policy = parse(DeschedulerPolicy, document, (), _PLACES)
     for key in _METRICS:
         if document.get(key):
-            unsupported.add((key,), "claimctl counts requests, not real use")
+            unsupported.add((key,), _NOT_MEASURED)
     selector = policy.node_selector or ""
     try:
         node_selector = label_selectors.parse(selector) if selector.strip() else None
@@ -89,6 +90,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
     text = f"{policies.UnplaceablePods.name} is enabled in another profile already"
     places = (("profiles", index, "plugins", "deschedule") for index in placing[1:])
     raise_problems(at(place, text) for place in places)
+    at_once = (reading.evictor.max_unavailable_per_workload for reading in readings)
     return CheckedPolicy(
         policies.Policy(
             profiles=profiles,
@@ -98,9 +100,7 @@ def _from_profiles(document: Mapping[str, Any], unsupported: Unsupported) -> Che
                 policy.max_no_of_pods_to_evict_per_namespace,
                 policy.max_no_of_pods_to_evict_total,
             ),
-            max_unavailable_per_workload=min(
-                (reading.evictor.max_unavailable_per_workload for reading in readings), default=1
-            ),
+            max_unavailable_per_workload=min(at_once, default=1),
             grace_period_seconds=policy.grace_period_seconds,
             eviction_failure_event=policy.eviction_failure_event_notification,
         ),
@@ -153,9 +153,7 @@ class _Reading:
     ) -> None:
         given = {key: value for key, value in config.args.items() if key not in _TYPE_META}
         if given.pop("metricsUtilization", None):
-            self.unsupported.add(
-                (*path, "metricsUtilization"), "claimctl counts requests, not real use"
-            )
+            self.unsupported.add((*path, "metricsUtilization"), _NOT_MEASURED)
         try:
             args = parse(ARGS[config.name], given, path, {})
         except PolicyError as error:

@@ -8,7 +8,7 @@ from pods after the record says that they may go; pods whose gate is left are fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace as with_fields
@@ -38,10 +38,6 @@ class Avoiding:
     client: Client
     clock: Clock
     records: Records
-    _taints: Taints = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._taints = Taints(self.client, self.clock, self.records)
 
     async def remember(
         self, steps: Sequence[AvoidStep], overtaken: Callable[[], bool] = lambda: False
@@ -60,11 +56,12 @@ class Avoiding:
         in_force = sum(bool(avoidance.nodes or avoidance.braked) for avoidance in status.avoidances)
         self.client.telemetry.gauge(Metric.RESCHEDULE_AVOIDANCES, in_force)
         notes: list[str] = []
+        taints = Taints(self.client, self.clock, self.records)
         for step in steps:
             try:
                 for taint in step.taints:
                     if taint.pod is not None:
-                        await self._taints.close(taint, taint.pod)
+                        await taints.close(taint, taint.pod)
             except Forbidden as error:
                 notes.append(f"{taint.node} cannot be tainted: {error}")
         return notes
@@ -90,10 +87,7 @@ class Avoiding:
     async def stop(self) -> int:
         """Forget all avoidances and let all braked pods go; how many pods went."""
         await self.forget()
-        released = 0
-        for pod in await braked_pods(self.client):
-            released += await self.release(pod)
-        return released
+        return sum([await self.release(pod) for pod in await braked_pods(self.client)])
 
 
 async def braked_pods(client: Client) -> list[PodRef]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from claimctl.kube.errors import Forbidden
 from claimctl.reschedule.plan.own_taints import MOVING_TAINT
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
-from claimctl.reschedule.run.groups import MoveGroup
+from claimctl.reschedule.run.groups import MoveGroup, has_landed
 from claimctl.reschedule.run.landings import Landings
 from claimctl.reschedule.run.records import NoRecord
 from claimctl.reschedule.run.signs import Signs
-from claimctl.reschedule.run.steps import Result
 from claimctl.reschedule.run.taints import Closed, End, Taints
 from claimctl.reschedule.shapes.records import RecordedTaint
 
@@ -39,7 +38,7 @@ class Closings:
         if taint.pod is not None and await self.taints.is_placed(taint.pod):
             group.leave(Obstacle(Ground.CHANGED, f"{taint.pod} needs no room any more"))
             return False
-        pod = taint.pod or group.first
+        pod = taint.pod or group.moves[0].pod
         try:
             await self.landings.pods.follow(pod.namespace)
             victims = [move.pod.uid for move in group.moves]
@@ -96,10 +95,7 @@ class Closings:
             critical = self.landings.pods.get(entry.pod_uid, entry.pod_namespace)
             waits = critical is not None and not critical.spec.node_name
             return None if waits and not polls else await self.taints.ended(entry)
-        uids = {move.pod.uid for move in group.moves}
-        flying = any(flight.move.pod.uid in uids for flight in self.landings.open)
-        waiting = any(step.result is Result.PLANNED for step in group.steps)
-        return None if flying or waiting else End.MET
+        return End.MET if has_landed(group, self.landings) else None
 
     async def lift_all(self) -> None:
         for closing in list(self.open):

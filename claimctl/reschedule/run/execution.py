@@ -197,7 +197,7 @@ class Execution:
         if self.clock.monotonic() < group.retry_at:
             return False
         room = 1 if group.is_unit else self.settings.max_unavailable
-        busy = any(self._landings.in_flight[workload] >= room for workload in group.workloads())
+        busy = any(self._landings.in_flight[workload] >= room for workload in group.workloads)
         if busy and not group.rescues:
             return False
         if self._judgement.must_wait(group):
@@ -214,7 +214,7 @@ class Execution:
     def _is_blocked(self, group: MoveGroup) -> bool:
         """Leave a group whose workload has a replacement that finds no node. A critical pod does
         not wait for the replacements of other victims."""
-        if group.rescues or self._landings.stuck.isdisjoint(group.workloads()):
+        if group.rescues or self._landings.stuck.isdisjoint(group.workloads):
             return False
         why = "an earlier replacement of the workload has no node"
         self._leave(group, Obstacle(Ground.REPLACEMENT_PENDING, why))

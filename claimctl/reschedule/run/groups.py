@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from claimctl.reschedule.plan.plan import Move, Plan, PodRef, Reallocation, ResizeStep, TaintStep
@@ -76,10 +76,6 @@ class MoveGroup:
         return any(move.owner is None or move.owner.kind not in AT_ONCE for move in self.moves)
 
     @property
-    def first(self) -> PodRef:
-        return self.steps[0].move.pod
-
-    @property
     def evicted(self) -> list[MoveStep]:
         return [step for step in self.steps if step.result is Result.EVICTED]
 
@@ -87,10 +83,9 @@ class MoveGroup:
     def started(self) -> bool:
         return bool(self.evicted)
 
-    def workloads(self) -> Counter[str]:
-        """How many pods of each workload the group has."""
-        owners = (move.owner for move in self.moves)
-        return Counter(owner.workload_uid for owner in owners if owner is not None)
+    @property
+    def workloads(self) -> set[str]:
+        return {move.owner.workload_uid for move in self.moves if move.owner is not None}
 
     def leave(self, why: Obstacle, cause: MoveStep | None = None) -> None:
         """Leave all pods alone that were not evicted, because of one of them or of all."""
@@ -144,13 +139,13 @@ def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
     """Whether the groups before this one have landed, and their room is free."""
     while group.before:
         earlier = group.before[-1]
-        if not _has_landed(earlier, landings):
+        if not has_landed(earlier, landings):
             return False
         if group.waits and landings.is_settling(earlier.moves):
             return False
         group.before.pop()
     while group.room:
-        if not _has_landed(group.room[-1], landings):
+        if not has_landed(group.room[-1], landings):
             return False
         if not all(landings.has_ended(step.move.pod) for step in group.room[-1].evicted):
             return False
@@ -158,7 +153,8 @@ def has_its_turn(group: MoveGroup, landings: Landings) -> bool:
     return True
 
 
-def _has_landed(group: MoveGroup, landings: Landings) -> bool:
+def has_landed(group: MoveGroup, landings: Landings) -> bool:
+    """Whether no pod of the group is still to be evicted, and no replacement is on its way."""
     return not any(
         step.result is Result.PLANNED or landings.is_under_way(step.uid) for step in group.steps
     )

@@ -162,7 +162,6 @@ class Landings:
         """Find the replacements that have a node now, and those that will not come."""
         for flight in self.open:
             await self._judge(flight)
-        for flight in self.open:
             if not flight.open:
                 workload = flight.owner.workload_uid
                 self.in_flight[workload] -= 1

@@ -78,9 +78,8 @@ class Records:
         await self._write(lambda _: {"status": {}})
 
     async def _write(self, patch: Callable[[RescheduleRecord], dict[str, Any]]) -> None:
-        write = partial(
-            self.client.change, RESCHEDULERECORDS, self.name, patch, subresource="status"
-        )
+        change = self.client.change
+        write = partial(change, RESCHEDULERECORDS, self.name, patch, subresource="status")
         if await write() is not Changed.GONE:
             return
         try:
@@ -88,9 +87,8 @@ class Records:
         except AlreadyExists:
             pass
         except NotFound as error:
-            raise NoRecord(
-                "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"
-            ) from error
+            text = "this cluster has no RescheduleRecords: 'claimctl install' installs the CRDs"
+            raise NoRecord(text) from error
         await write()
 
 

@@ -22,12 +22,6 @@ class DeviceSelector(Wire, frozen=True, kw_only=True):
     """None in a selector of a kind that claimctl does not know."""
 
 
-class Capacity(Wire, frozen=True, kw_only=True):
-    """The capacity that a request consumes, by name (consumable capacity)."""
-
-    requests: dict[str, str | int] | None = None
-
-
 class DeviceSubRequest(Wire, frozen=True, kw_only=True):
     """One of the alternatives of ``firstAvailable``; ``ExactDeviceRequest`` without a name."""
 
@@ -38,7 +32,8 @@ class DeviceSubRequest(Wire, frozen=True, kw_only=True):
     count: int = 1
     admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
-    capacity: Capacity | None = None
+    capacity: Present | None = None
+    """The capacity that the request consumes (consumable capacity)."""
 
 
 class DeviceRequest(DeviceSubRequest, frozen=True, kw_only=True):

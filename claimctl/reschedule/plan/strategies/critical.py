@@ -24,7 +24,7 @@ from msgspec.structs import replace as with_unit
 from claimctl.reschedule.plan.facts import by_name, is_critical, is_critical_by_priority, reference
 from claimctl.reschedule.plan.fit import Unknown
 from claimctl.reschedule.plan.inventory import Placement
-from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX
+from claimctl.reschedule.plan.own_taints import CRITICAL_TAINT, TAINT_VALUE_PREFIX, is_own
 from claimctl.reschedule.plan.plan import TaintStep
 from claimctl.reschedule.plan.policy import (
     CRITICAL_PRIORITY,
@@ -57,8 +57,7 @@ def rescue_critical(run: Run, context: Context, wanted: CriticalPods) -> None:
         since = waiting_since(pod, wanted)
         if since and (run.observed.now - since).total_seconds() >= wanted.unschedulable_seconds:
             rescue = _Rescue(run, context, wanted, pod)
-            obstacle = rescue.obstacle() or rescue.make_room()
-            if obstacle is not None:
+            if obstacle := rescue.obstacle() or rescue.make_room():
                 run.skip(pod, context, obstacle)
 
 
@@ -183,11 +182,9 @@ class _Rescue:
         for node in self._run.world.nodes.values():
             if problem(node):
                 continue
-            # whether claimctl makes room there for another pod
-            if node.name in planned or any(
-                taint.key == CRITICAL_TAINT and taint.value.startswith(TAINT_VALUE_PREFIX)
-                for taint in node.node.spec.taints
-            ):
+            critical = (taint for taint in node.node.spec.taints if taint.key == CRITICAL_TAINT)
+            if node.name in planned or any(is_own(taint.key, taint.value) for taint in critical):
+                # claimctl makes room there for another pod
                 self._taken.append(node.name)
             else:
                 yield node

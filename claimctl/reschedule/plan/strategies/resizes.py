@@ -45,8 +45,7 @@ def make_room_for_resizes(run: Run, context: Context, wanted: DeferredResizes) -
             continue
         for waiting_pod in waiting:
             room = _Room(run, context, wanted, node, waiting_pod)
-            obstacle = room.obstacle() or room.make()
-            if obstacle is not None:
+            if obstacle := room.obstacle() or room.make():
                 run.skip(waiting_pod.pod.pod, context, obstacle)
 
 

@@ -151,17 +151,13 @@ class _Placing:
             self._run.releases.append(Release(pod=reference(pod), why=step.why))
         if step.why:
             owner.news.append(step.why)
-        due = self._look_again(step.entry)
-        for pod in owner.pods:
-            if is_braked(pod) and pod not in step.released:
-                self._skip(pod, Ground.BRAKED, due and f"the next probe is due at {due}")
-
-    def _look_again(self, entry: RecordedAvoidance) -> str:
-        """Let a run begin when the next probe is due; that time, '' if there is none."""
-        due = entry.brake.next_probe if entry.brake is not None else None
+        text, due = "", step.entry.brake.next_probe if step.entry.brake is not None else None
         if due is not None:
             self._run.look_again(due)
-        return due.isoformat(timespec="seconds") if due else ""
+            text = f"the next probe is due at {due.isoformat(timespec='seconds')}"
+        for pod in owner.pods:
+            if is_braked(pod) and pod not in step.released:
+                self._skip(pod, Ground.BRAKED, text)
 
     def _put_brake_on(self, owner: _Owner) -> bool:
         """Whether the brake is on now, because the owner has too many refused pods."""
@@ -176,7 +172,7 @@ class _Placing:
             return False
         owner.entry = brake.braked(owner.entry, self._now)
         owner.news = [f"{text}: new pods wait"]
-        self._look_again(owner.entry)
+        self._run.look_again(self._now + brake.FIRST_PROBE)
         return True
 
     def _release_strays(self) -> None:
@@ -192,9 +188,8 @@ class _Placing:
     # avoidance
 
     def _may_avoid(self) -> bool:
-        if self._wanted.avoid is Avoid.ADMISSION:
-            return self._admission
-        return self._wanted.avoid is not Avoid.REPORT
+        avoid = self._wanted.avoid
+        return self._admission if avoid is Avoid.ADMISSION else avoid is not Avoid.REPORT
 
     def _avoid(self, owner: _Owner) -> None:
         self._recheck(owner)
@@ -306,10 +301,9 @@ class _Placing:
 
     def _leave_stuck(self, owner: _Owner) -> None:
         for pod in owner.pods:
-            if pod.metadata.uid in owner.stuck and pod.metadata.uid not in self._run.moved:
-                obstacle = self._leave(owner, pod)
-                if obstacle is not None:
-                    self._run.skip(pod, self._context, obstacle)
+            stays = pod.metadata.uid in owner.stuck and pod.metadata.uid not in self._run.moved
+            if stays and (obstacle := self._leave(owner, pod)):
+                self._run.skip(pod, self._context, obstacle)
 
     def _leave(self, owner: _Owner, pod: SchedulingPod) -> Obstacle | None:
         node, why = pod.spec.node_name, owner.stuck[pod.metadata.uid]

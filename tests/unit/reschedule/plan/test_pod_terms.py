@@ -14,8 +14,12 @@ WEB = PodAffinityTerm(
 def filed(means: frozenset[str] | None) -> PodTerms:
     """One pod of the namespace ``team`` on the node ``a`` has the term."""
     terms = PodTerms()
-    count(terms.learn("team", WEB, 10, means).per_node, "a", 1)
+    count(terms.of("team", WEB, 10, lambda *_: means).per_node, "a", 1)
     return terms
+
+
+def nowhere(*_: object) -> frozenset[str]:
+    return frozenset()
 
 
 def found(terms: PodTerms, namespace: str, **labels: str) -> list[tuple[int, dict[str, int]]]:
@@ -32,16 +36,14 @@ def test_a_term_means_pods_by_namespace_and_labels() -> None:
 
 def test_a_term_is_known_by_namespace_and_weight() -> None:
     terms = filed(None)
-    assert terms.known("team", WEB, 10) is not None
-    assert terms.known("team", WEB, 11) is None
-    assert terms.known("other", WEB, 10) is None
+    assert terms.of("team", WEB, 10, nowhere).per_node == {"a": 1}
+    assert terms.of("team", WEB, 11, nowhere).per_node == {}
+    assert terms.of("other", WEB, 10, nowhere).per_node == {}
 
 
 def test_a_term_that_no_pod_has_any_more_means_nobody() -> None:
     terms = filed(None)
-    known = terms.known("team", WEB, 10)
-    assert known is not None
-    count(known.per_node, "a", -1)
+    count(terms.of("team", WEB, 10, nowhere).per_node, "a", -1)
     assert found(terms, "team", app="web") == []
 
 

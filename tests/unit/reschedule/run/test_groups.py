@@ -30,7 +30,7 @@ def grouped(*moves: Move, taints: tuple[TaintStep, ...] = ()) -> list[MoveGroup]
 
 
 def names(groups: list[MoveGroup]) -> list[str]:
-    return [group.first.name for group in groups]
+    return [group.moves[0].pod.name for group in groups]
 
 
 def test_the_moves_of_a_unit_are_one_group() -> None:
