@@ -19,8 +19,7 @@ from claimctl.controller.settings import Settings
 from claimctl.kube.clock import LoopClock
 from claimctl.kube.transport import HttpTransport
 from claimctl.login.connect import load_connection
-from claimctl.telemetry.certificates import Certificate
-from claimctl.telemetry.health import HealthServer, Probes
+from claimctl.telemetry.health import Certificate, HealthServer, Probes
 from claimctl.telemetry.otel import OtelTelemetry
 from claimctl.telemetry.settings import TelemetrySettings as TelemetrySettings
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -159,18 +160,12 @@ class DialectProbe:
 
 def parse_version(body: bytes) -> tuple[int, int]:
     """(major, minor) of a ``/version`` answer. Some providers append a sign to minor ("36+")."""
-    try:
+    with suppress(ValueError):
         answer = decode(body, ServerVersion)
-        return _number(answer.major), _number(answer.minor)
-    except ValueError:
-        return (0, 0)
-
-
-def _number(text: str) -> int:
-    match = re.match(r"\d+", text)
-    if match is None:
-        raise ValueError(text)
-    return int(match.group())
+        major, minor = re.match(r"\d+", answer.major), re.match(r"\d+", answer.minor)
+        if major and minor:
+            return int(major[0]), int(minor[0])
+    return (0, 0)
 
 
 class Redetection:

@@ -136,12 +136,7 @@ class KindFollower:
 
     def _wanted(self) -> list[Kind]:
         kinds = {*shipped_rules(), *self._rules(), *self._reserved()}
-        native = {group for group, _ in WORKLOADS}
-        return sorted(
-            kind
-            for kind in kinds - WORKLOADS.keys()
-            if kind[0] not in native or self._is_needed(kind)
-        )
+        return sorted(filter(self._is_needed, kinds - WORKLOADS.keys()))
 
     def _rules(self) -> dict[Kind, WorkloadKind]:
         return rules_by_kind(self._caches.kind_rules.items())

@@ -45,7 +45,11 @@ class Tasks:
         until = loop.time() + deadline
         for task in reversed(chosen):
             task.cancel()
-            await _await_end(task, max(until - loop.time(), 0.0))
+            await asyncio.wait({task}, timeout=max(until - loop.time(), 0.0))
+            if not task.done():
+                log.warning("task did not stop in time", task=task.get_name())
+            elif not task.cancelled() and (error := task.exception()) is not None:
+                log.debug("task failed while stopping", task=task.get_name(), error=repr(error))
             self._tasks.remove(task)
             self._stopping.discard(task)
 
@@ -58,11 +62,3 @@ class Tasks:
         log.debug("task failed", task=task.get_name(), error=repr(error))
         self._failure.set_exception(error)
         self._failure.exception()
-
-
-async def _await_end(task: asyncio.Task[None], seconds: float) -> None:
-    await asyncio.wait({task}, timeout=seconds)
-    if not task.done():
-        log.warning("task did not stop in time", task=task.get_name())
-    elif not task.cancelled() and task.exception() is not None:
-        log.debug("task failed while stopping", task=task.get_name(), error=repr(task.exception()))

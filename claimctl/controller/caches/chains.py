@@ -7,7 +7,7 @@ shows are read one by one (``Climber``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import structlog
@@ -62,22 +62,17 @@ class Chains:
 
     def above(self, pod: Pod) -> tuple[OwnerReference, ...]:
         """The controllers of a pod as far as they are known, the nearest first."""
-        return tuple(self._climb(pod.metadata))
+        owners: list[OwnerReference] = []
+        owner = pod.metadata.controller()
+        while owner is not None and len(owners) < LONGEST:
+            owners.append(owner)
+            owner = self.owner_of(owner, pod.metadata.namespace)
+        return tuple(owners)
 
     def unknown(self, pod: Pod) -> OwnerReference | None:
         """The last controller of the pod whose own controller is not known; None if all are."""
         known = self.above(pod)
         return known[-1] if known and not self._knows(known[-1], pod.metadata.namespace) else None
-
-    def _climb(self, meta: ObjectMeta) -> Iterator[OwnerReference]:
-        owner = meta.controller()
-        for _ in range(LONGEST):
-            if owner is None:
-                return
-            yield owner
-            if not self._knows(owner, meta.namespace):
-                return
-            owner = self.owner_of(owner, meta.namespace)
 
     def _knows(self, reference: OwnerReference, namespace: str) -> bool:
         cached = self._cached(reference, namespace)

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from trustme import CA
 
 from claimctl.cli.main import run
-from claimctl.telemetry.certificates import Certificate
-from claimctl.telemetry.health import HealthServer, Probes
+from claimctl.telemetry.health import Certificate, HealthServer, Probes
 from claimctl.telemetry.settings import BindError
 
 
