@@ -30,7 +30,6 @@ from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason
 from claimctl.reservation.facts.references import LIMIT
-from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.wire.claims import Reference
 from claimctl.wire.reservations import WorkloadRef
 from claimctl.wire.unreadable import Unreadable
@@ -133,12 +132,6 @@ class ConditionSummary(Part, frozen=True):
     status: str
     reason: str
     message: str
-
-
-def expressions_of(state: WorkloadState) -> tuple[RuleExpression, ...]:
-    if state.rule is None or state.verdict is None:
-        return ()
-    return deciding(state.rule, state.verdict)
 
 
 class ReservationDecision(Part, frozen=True):
@@ -256,7 +249,7 @@ def _decision(retention: RetentionDecision) -> ReservationDecision:
         message=blocker.message if blocker else "",
         after_seconds=blocker.after if blocker else None,
         rule=workload.rule.origin if workload.rule else "",
-        expressions=expressions_of(workload),
+        expressions=deciding(workload),
         conditions=by_names(reservation.status.conditions, tuple[ConditionSummary, ...]),
     )
 
@@ -393,7 +386,7 @@ def workload_of(workload: WorkloadFindings) -> WorkloadExplanation:
         namespace=workload.namespace,
         workload_ref=workload.ref,
         phase=workload.state.phase,
-        expressions=expressions_of(workload.state),
+        expressions=deciding(workload.state),
         wants=workload.state.wants,
         pods=ConsumerCounts(bound=len(consumers.bound), pending=len(consumers.pending)),
         annotation=workload.annotation,

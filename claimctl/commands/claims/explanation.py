@@ -317,10 +317,9 @@ def owner_of(explanation: Explanation, reference: Reference) -> str:
 
 def rule_lines(state: WorkloadState) -> Iterator[str]:
     """The expressions that decided about a workload that only a rule describes."""
-    if (rule := state.rule) is None or state.verdict is None:
-        return
-    whose = f"WorkloadKind {rule.name}" if rule.name else "the default rule"
-    for answer in deciding(rule, state.verdict):
+    for answer in deciding(state):
+        kind = answer.workload_kind
+        whose = f"WorkloadKind {kind}" if kind else "the default rule"
         says = {True: "yes", False: "no", None: "nothing"}[answer.says]
         says += ", because the status is behind the spec" if answer.behind else ""
         yield f"rule: {answer.field} of {whose} says {says}: {' '.join(answer.expression.split())}"

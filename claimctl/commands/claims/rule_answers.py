@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from claimctl.cli.documents import Part, says
+from claimctl.reservation.facts.workloads import WorkloadState
 from claimctl.reservation.kinds.expressions import reads_status
-from claimctl.reservation.kinds.rules import Rule, Verdict
 
 
 class RuleExpression(Part, frozen=True, kw_only=False):
@@ -19,9 +19,11 @@ class RuleExpression(Part, frozen=True, kw_only=False):
     behind: Annotated[bool, says("it reads a status that is behind the spec, so it is not true")]
 
 
-def deciding(rule: Rule, verdict: Verdict) -> tuple[RuleExpression, ...]:
-    """The expressions that decided: the one that says yes, else those that say nothing, else all.
-    'ended' counts before 'idle'."""
+def deciding(state: WorkloadState) -> tuple[RuleExpression, ...]:
+    """The expressions that decided about a workload which only a rule describes: the one that says
+    yes, else those that say nothing, else all. 'ended' counts before 'idle'."""
+    if (rule := state.rule) is None or (verdict := state.verdict) is None:
+        return ()
     old = verdict.behind
     ended = RuleExpression(
         rule.name, "ended", rule.ended, verdict.ended, old and reads_status(rule.ended)

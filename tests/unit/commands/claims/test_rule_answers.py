@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from claimctl.commands.claims.rule_answers import deciding
+from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.reservation.kinds.rules import Rule, Verdict
+
+RULE = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
+
+
+def judged(verdict: Verdict, rule: Rule = RULE) -> WorkloadState:
+    return WorkloadState(WorkloadPhase.ACTIVE, rule=rule, verdict=verdict)
 
 
 @pytest.mark.parametrize(
@@ -20,13 +27,11 @@ from claimctl.reservation.kinds.rules import Rule, Verdict
     ],
 )
 def test_the_expressions_that_decided(verdict: Verdict, answers: dict[str, bool | None]) -> None:
-    rule = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
-    assert {answer.field: answer.says for answer in deciding(rule, verdict)} == answers
+    assert {answer.field: answer.says for answer in deciding(judged(verdict))} == answers
 
 
 def test_an_expression_over_a_status_that_is_behind_says_so() -> None:
-    rule = Rule("x.io", "Thing", "things", idle="self.spec.paused", ended="self.status.done")
-    answers = deciding(rule, Verdict(idle=False, ended=False, behind=True))
+    answers = deciding(judged(Verdict(idle=False, ended=False, behind=True)))
     assert [(answer.field, answer.behind) for answer in answers] == [
         ("ended", True),
         ("idle", False),
@@ -34,4 +39,8 @@ def test_an_expression_over_a_status_that_is_behind_says_so() -> None:
 
 
 def test_an_expression_that_is_not_there_decides_nothing() -> None:
-    assert deciding(Rule("x.io", "Thing", "things"), Verdict()) == ()
+    assert deciding(judged(Verdict(), Rule("x.io", "Thing", "things"))) == ()
+
+
+def test_without_a_rule_no_expression_decides() -> None:
+    assert deciding(WorkloadState(WorkloadPhase.ACTIVE)) == ()
