@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from claimctl.reschedule.plan.policy import RunLimits
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
@@ -119,11 +120,5 @@ def cooldown(failures: int) -> timedelta:
 
 def _last_in_a_row(moves: Sequence[RecordedMove], outcomes: frozenset[MoveOutcome]) -> int:
     """How many of the last moves had one of these outcomes. Moves under way do not count."""
-    count = 0
-    for move in reversed(moves):
-        if move.outcome == MoveOutcome.UNDER_WAY:
-            continue
-        if move.outcome not in outcomes:
-            break
-        count += 1
-    return count
+    ended = (move.outcome for move in reversed(moves) if move.outcome != MoveOutcome.UNDER_WAY)
+    return len(list(takewhile(lambda outcome: outcome in outcomes, ended)))

@@ -8,9 +8,9 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import Any, TypeVar
 
 from claimctl.reschedule.plan.policy import Evictor
@@ -113,16 +113,10 @@ def fewest(
     """
     sets = [left for order in orders if (left := reprieve(order, enough)) is not None]
     best = min(sets, key=cost, default=None)
-    for chosen in islice(_smaller(orders[0], best, size), MOST_STEPS):
+    candidates = orders[0]
+    largest = len(candidates) if best is None else min(size(best), len(candidates))
+    smaller = (combinations(candidates, number) for number in range(1, largest + 1))
+    for chosen in islice(chain.from_iterable(smaller), MOST_STEPS):
         if (best is None or cost(chosen) < cost(best)) and enough(chosen):
             best = chosen
     return best
-
-
-def _smaller(
-    candidates: Sequence[T], best: Sequence[T] | None, size: Callable[[Sequence[T]], int]
-) -> Iterator[tuple[T, ...]]:
-    """All sets that are not larger than ``best``, those with few candidates first."""
-    largest = len(candidates) if best is None else size(best)
-    for number in range(1, min(largest, len(candidates)) + 1):
-        yield from combinations(candidates, number)
