@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingNode, SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.meta import ObjectHeader
 
@@ -127,7 +127,7 @@ class BudgetParts(TypedDict, total=False):
 
 def budget(
     name: str, allowed: int, selector: dict[str, Any] | None, **parts: Unpack[BudgetParts]
-) -> DisruptionBudget:
+) -> PodDisruptionBudget:
     healthy, desired = parts.get("healthy", (3, 2))
     spec: dict[str, Any] = {"selector": selector}
     if "policy" in parts:
@@ -144,21 +144,23 @@ def budget(
         "spec": spec,
         "status": status,
     }
-    return from_plain(document, DisruptionBudget)
+    return from_plain(document, PodDisruptionBudget)
 
 
 def namespace(name: str, **labels: str) -> ObjectHeader:
     return from_plain({"metadata": {"name": name, "labels": labels}}, ObjectHeader)
 
 
-def observed(*objects: SchedulingNode | SchedulingPod | DisruptionBudget, **more: Any) -> Observed:
+def observed(
+    *objects: SchedulingNode | SchedulingPod | PodDisruptionBudget, **more: Any
+) -> Observed:
     """What a run has read: nodes, pods and budgets in any order, and other fields by name."""
     return Observed(
         now=NOW,
         cluster_uid="cluster",
         nodes=tuple(body for body in objects if isinstance(body, SchedulingNode)),
         pods=tuple(body for body in objects if isinstance(body, SchedulingPod)),
-        budgets=tuple(body for body in objects if isinstance(body, DisruptionBudget)),
+        budgets=tuple(body for body in objects if isinstance(body, PodDisruptionBudget)),
         **more,
     )
 

@@ -13,7 +13,7 @@ from claimctl.reschedule.plan.facts import is_ready
 from claimctl.reschedule.plan.pod_terms import Corner, corners, corners_of
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import WorldPod
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.label_selectors import selects
 from claimctl.wire.unreadable import Unreadable
@@ -26,16 +26,16 @@ class Budgets:
     """The budgets of the cluster. If one cannot be read, no pod of its namespace is moved."""
 
     def __init__(
-        self, budgets: Iterable[DisruptionBudget], unreadable: Iterable[Unreadable] = ()
+        self, budgets: Iterable[PodDisruptionBudget], unreadable: Iterable[Unreadable] = ()
     ) -> None:
-        self._by_corner: dict[Corner, list[DisruptionBudget]] = defaultdict(list)
+        self._by_corner: dict[Corner, list[PodDisruptionBudget]] = defaultdict(list)
         self._spent: Counter[tuple[str, str]] = Counter()
         self._unreadable = [problem for problem in unreadable if problem.resource.kind == _KIND]
         for budget in sorted(budgets, key=lambda budget: budget.metadata.key):
             for corner in corners(frozenset({budget.metadata.namespace}), budget.spec.selector):
                 self._by_corner[corner].append(budget)
 
-    def of(self, pod: WorldPod) -> list[DisruptionBudget]:
+    def of(self, pod: WorldPod) -> list[PodDisruptionBudget]:
         """The budgets that select the pod."""
         return [
             budget
@@ -60,7 +60,7 @@ class Budgets:
         return None
 
     def _problem(
-        self, budget: DisruptionBudget, pod: WorldPod, wanted: Counter[tuple[str, str]]
+        self, budget: PodDisruptionBudget, pod: WorldPod, wanted: Counter[tuple[str, str]]
     ) -> Obstacle | None:
         if not _charges(budget, pod):
             return None
@@ -88,7 +88,7 @@ def _counts(pod: WorldPod) -> bool:
     return not (phase in TERMINAL_PHASES or phase == "Pending" or pod.pod.metadata.deleting)
 
 
-def _charges(budget: DisruptionBudget, pod: WorldPod) -> bool:
+def _charges(budget: PodDisruptionBudget, pod: WorldPod) -> bool:
     """Whether an eviction of the pod counts against the budget."""
     if not _counts(pod):
         return False

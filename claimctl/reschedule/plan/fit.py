@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from claimctl.reschedule.plan import affinity, spread
 from claimctl.reschedule.plan.requests import PODS
 from claimctl.reschedule.plan.world import ANY_ADDRESS, Port, World, WorldNode, WorldPod, host_ports
-from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
+from claimctl.reschedule.shapes.scheduling import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    SchedulingPod,
+)
 from claimctl.wire.claims import NodeSelector
 from claimctl.wire.nodes import Node
 from claimctl.wire.placement import admits, matches_term, taints_of
@@ -151,11 +155,13 @@ def _taken(ports: tuple[Port, ...], node: WorldNode) -> bool:
 
 
 class Volumes:
-    def __init__(self, claims: Iterable[VolumeClaim], volumes: Iterable[PersistentVolume]) -> None:
+    def __init__(
+        self, claims: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume]
+    ) -> None:
         self._claims = {claim.metadata.key: claim for claim in claims}
         self._volumes = {volume.metadata.name: volume for volume in volumes}
 
-    def claims_of(self, pod: SchedulingPod) -> Iterator[VolumeClaim | None]:
+    def claims_of(self, pod: SchedulingPod) -> Iterator[PersistentVolumeClaim | None]:
         """The PersistentVolumeClaims that the pod names; None for one that is not known. The claim
         of an ephemeral volume is not among them: the replacement gets a new one."""
         for volume in pod.spec.volumes:

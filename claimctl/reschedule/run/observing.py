@@ -49,13 +49,9 @@ DEVICE_CLASSES = kind_of("resource.k8s.io/v1", devices.DeviceClass, namespaced=F
 TAINT_RULES = kind_of("resource.k8s.io/v1beta2", devices.DeviceTaintRule, namespaced=False)
 ALL_NODES = read_as(resources.NODES, scheduling.SchedulingNode)
 GROUPS = read_as(resources.PODGROUPS, scheduling.SchedulingPodGroup)
-BUDGETS = Resource(
-    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", scheduling.DisruptionBudget
-)
+BUDGETS = kind_of("policy/v1", scheduling.PodDisruptionBudget)
 PRIORITY_CLASSES = kind_of("scheduling.k8s.io/v1", scheduling.PriorityClass, namespaced=False)
-VOLUME_CLAIMS = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", scheduling.VolumeClaim
-)
+VOLUME_CLAIMS = kind_of("v1", scheduling.PersistentVolumeClaim)
 VOLUMES = kind_of("v1", scheduling.PersistentVolume, namespaced=False)
 OWNERS = tuple(read_as(kind, ObjectHeader) for kind in (resources.REPLICASETS, resources.JOBS))
 

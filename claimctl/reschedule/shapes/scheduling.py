@@ -202,9 +202,7 @@ class DisruptionBudgetStatus(Wire, frozen=True, kw_only=True):
     desired_healthy: int = 0
 
 
-class DisruptionBudget(ObjectHeader, frozen=True, kw_only=True):
-    """A PodDisruptionBudget."""
-
+class PodDisruptionBudget(ObjectHeader, frozen=True, kw_only=True):
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
@@ -218,9 +216,7 @@ class VolumeClaimSpec(Wire, frozen=True, kw_only=True):
     storage_class_name: str | None = None
 
 
-class VolumeClaim(ObjectHeader, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim."""
-
+class PersistentVolumeClaim(ObjectHeader, frozen=True, kw_only=True):
     spec: VolumeClaimSpec = VolumeClaimSpec()
 
 

@@ -9,8 +9,8 @@ import pytest
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.world import World, WorldPod
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingPod
-from claimctl.wire.resources import Resource
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingPod
+from claimctl.wire.resources import kind_of
 from claimctl.wire.unreadable import Unreadable
 from tests.support.scheduling import budget, node, pod
 
@@ -93,7 +93,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_one_eviction(name: str) -> None:
-    budgets: tuple[DisruptionBudget, ...]
+    budgets: tuple[PodDisruptionBudget, ...]
     budgets, victim, expected = CASES[name]
     assert reason(Budgets(budgets), victim) is expected
 
@@ -115,10 +115,8 @@ def test_what_is_spent_stays_spent() -> None:
 
 
 def test_a_budget_that_cannot_be_read_protects_its_namespace() -> None:
-    resource: Resource[Any] = Resource(
-        "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", DisruptionBudget
-    )
-    broken = Unreadable(resource, "no number", namespace="team", name="b", uid="u")
+    kind = kind_of("policy/v1", PodDisruptionBudget)
+    broken = Unreadable(kind, "no number", namespace="team", name="b", uid="u")
     budgets = Budgets([], [broken])
     assert reason(budgets, pod("p", "a")) is Ground.UNREADABLE
     assert reason(budgets, pod("p", "a", namespace="other")) is None

@@ -10,9 +10,9 @@ from claimctl.reschedule.plan.fit import Fitter, Unknown, Volumes
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import (
     PersistentVolume,
+    PersistentVolumeClaim,
     SchedulingNode,
     SchedulingPod,
-    VolumeClaim,
 )
 from claimctl.wire.base import from_plain
 from tests.support.scheduling import node, pod
@@ -184,7 +184,7 @@ def test_volumes_bind_a_pod_to_their_nodes() -> None:
     volume = from_plain({"metadata": {"name": "pv"}, "spec": affinity}, PersistentVolume)
     claim = from_plain(
         {"metadata": {"namespace": "team", "name": "disk"}, "spec": {"volumeName": "pv"}},
-        VolumeClaim,
+        PersistentVolumeClaim,
     )
     world = World([node("a"), node("b")], [], {})
     fitter = Fitter(world, Volumes([claim], [volume]))

@@ -7,19 +7,23 @@ from typing import Any
 import pytest
 
 from claimctl.reschedule.plan.fit import Unknown, Volumes
-from claimctl.reschedule.shapes.scheduling import PersistentVolume, SchedulingPod, VolumeClaim
+from claimctl.reschedule.shapes.scheduling import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    SchedulingPod,
+)
 from claimctl.wire.base import from_plain
 from tests.support.scheduling import pod
 
 ON_A = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "Exists"}]}]}
 
 
-def claim(name: str, volume: str) -> VolumeClaim:
+def claim(name: str, volume: str) -> PersistentVolumeClaim:
     document = {
         "metadata": {"namespace": "team", "name": name},
         "spec": {"volumeName": volume, "storageClassName": "fast"},
     }
-    return from_plain(document, VolumeClaim)
+    return from_plain(document, PersistentVolumeClaim)
 
 
 def volume(name: str, required: dict[str, Any] | None) -> PersistentVolume:

@@ -28,14 +28,14 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.protections import Protections
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.world import World
-from claimctl.reschedule.shapes.scheduling import SchedulingPod, VolumeClaim
+from claimctl.reschedule.shapes.scheduling import PersistentVolumeClaim, SchedulingPod
 from claimctl.wire.base import from_plain
 from claimctl.wire.label_selectors import LabelSelector
 from tests.support.scheduling import NOW, budget, node, pod
 
 DISK = from_plain(
     {"metadata": {"namespace": "team", "name": "d"}, "spec": {"storageClassName": "fast"}},
-    VolumeClaim,
+    PersistentVolumeClaim,
 )
 PVC = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "d"}}]}
 LOST = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claimctl.reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingNode, SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.wire.base import from_plain
 from claimctl.wire.label_selectors import LabelSelector
@@ -54,8 +54,8 @@ def test_the_rules_of_reservations_understand_the_pod() -> None:
 
 
 def test_an_empty_selector_is_not_an_absent_one() -> None:
-    empty = from_plain({"spec": {"selector": {}}}, DisruptionBudget)
-    absent = from_plain({"spec": {"selector": None}}, DisruptionBudget)
+    empty = from_plain({"spec": {"selector": {}}}, PodDisruptionBudget)
+    absent = from_plain({"spec": {"selector": None}}, PodDisruptionBudget)
     assert empty.spec.selector == LabelSelector()
     assert absent.spec.selector is None
 

@@ -32,7 +32,7 @@ from claimctl.reschedule.shapes.records import (
     RecordedTaint,
     RecordedWorkload,
 )
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingPod
 from claimctl.wire.base import from_plain, to_plain
 from tests.support.builders import NOW, after
 from tests.support.devices import (
@@ -340,13 +340,13 @@ def test_a_unit_with_a_pod_that_may_not_go_stays_as_a_whole(
     assert only(made).reason is reason
 
 
-def budget(allowed: int) -> DisruptionBudget:
+def budget(allowed: int) -> PodDisruptionBudget:
     body = {
         "metadata": {"name": "budget", "namespace": "ml"},
         "spec": {"selector": {}},
         "status": {"disruptionsAllowed": allowed, "currentHealthy": 6, "desiredHealthy": 1},
     }
-    return from_plain(body, DisruptionBudget)
+    return from_plain(body, PodDisruptionBudget)
 
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

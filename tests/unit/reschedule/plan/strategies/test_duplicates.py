@@ -7,12 +7,12 @@ import pytest
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan
 from claimctl.reschedule.plan.policy import Namespaces, Policy, Profile, RemoveDuplicates
-from claimctl.reschedule.shapes.scheduling import DisruptionBudget, SchedulingNode, SchedulingPod
+from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingNode, SchedulingPod
 from tests.support.scheduling import moves, node, observed, pod, reasons
 
 
 def planned(
-    *objects: SchedulingNode | SchedulingPod | DisruptionBudget,
+    *objects: SchedulingNode | SchedulingPod | PodDisruptionBudget,
     wanted: RemoveDuplicates | None = None,
 ) -> Plan:
     policy = Policy(profiles=(Profile(balance=(wanted or RemoveDuplicates(),)),))
