@@ -14,6 +14,7 @@ from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import find_condition
+from claimctl.wire.pods import Pod
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
@@ -36,7 +37,7 @@ def by_name(pod: SchedulingPod) -> tuple[str, str, str]:
     return *pod.metadata.key, pod.metadata.uid
 
 
-def created_at(pod: SchedulingPod) -> float:
+def created_at(pod: Pod) -> float:
     """In seconds; 0 if it is not known."""
     created = pod.metadata.creation_timestamp
     return created.timestamp() if created else 0.0

@@ -91,11 +91,9 @@ class Inventory:
     def leave(self, pods: tuple[SchedulingPod, ...], *, source_closed: bool = False) -> None:
         """These pods leave together. No other pods may have left without ``commit`` or ``undo``.
 
-        Args:
-            source_closed: whether their node is closed to their replacements, as a unit with
-                ``close_source`` asks. Then claims that only these pods use become free, also held
-                ones, which the controller gives up. While the node is open they stay allocated,
-                because the replacements are made before the claims are free.
+        With ``source_closed`` their node is closed to their replacements. Then claims that only
+        these pods use become free, also held ones, which the controller gives up. While the node is
+        open they stay allocated: the replacements are made before the claims are free.
         """
         uids = frozenset(pod.metadata.uid for pod in pods)
         for pod in pods:

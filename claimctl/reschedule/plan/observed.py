@@ -25,15 +25,11 @@ class Gate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActingController:
-    """What the Lease of claimctl's controller says.
-
-    Attributes:
-        since: when its holder became the leader, which has watched claims and pods since before;
-            None if no controller acts.
-        detail: in words.
-    """
+    """What the Lease of claimctl's controller says, also in words (``detail``)."""
 
     since: datetime | None = None
+    """When its holder became the leader, which has watched claims and pods since before; None if no
+    controller acts."""
     detail: str = "there is no Lease of claimctl's controller"
 
 
@@ -42,26 +38,19 @@ class Observed:
     """One picture of the cluster. The order of objects in a field has no meaning.
 
     Claims are read before pods: every pod that a claim lists and that existed is in ``pods``.
-
-    Attributes:
-        now: the time of the decision, UTC.
-        cluster_uid: the UID of the namespace kube-system.
-        pods: all pods, in every phase.
-        namespaces, owners: metadata alone. ``owners`` has the ReplicaSets and Jobs, to find the
-            workload above a pod's controller.
-        controller: asked for only where a held claim may be given up.
-        resize_gate: asked for only where a policy makes room for resizes.
-        admission: whether the policy claimctl-avoidance and its binding are in the cluster.
-        unprepared: what kubelets reported with FailedPrepareDynamicResources, by the pod's UID.
-        unreadable: objects that could not be decoded. What they concern is not moved.
     """
 
     now: datetime
+    """The time of the decision, UTC."""
     cluster_uid: str = ""
+    """The UID of the namespace kube-system."""
     pods: tuple[scheduling.SchedulingPod, ...] = ()
+    """All pods, in every phase."""
     nodes: tuple[scheduling.SchedulingNode, ...] = ()
     namespaces: tuple[ObjectHeader, ...] = ()
     owners: tuple[ObjectHeader, ...] = ()
+    """ReplicaSets and Jobs, to find the workload above a pod's controller: metadata alone, as of
+    namespaces."""
     budgets: tuple[scheduling.PodDisruptionBudget, ...] = ()
     priority_classes: tuple[scheduling.PriorityClass, ...] = ()
     volume_claims: tuple[scheduling.PersistentVolumeClaim, ...] = ()
@@ -76,7 +65,12 @@ class Observed:
     downgrade_plans: tuple[DowngradePlan, ...] = ()
     record: Record = field(default_factory=Record)
     controller: ActingController = ActingController()
+    """Asked for only where a held claim may be given up."""
     resize_gate: Gate = Gate.OFF
+    """Asked for only where a policy makes room for resizes."""
     admission: bool = False
+    """Whether the policy claimctl-avoidance and its binding are in the cluster."""
     unprepared: Mapping[str, str] = field(default_factory=dict)
+    """What kubelets reported with FailedPrepareDynamicResources, by the pod's UID."""
     unreadable: tuple[Unreadable, ...] = ()
+    """Objects that could not be decoded. What they concern is not moved."""

@@ -52,10 +52,7 @@ class Predictor:
         A replacement that is expected to return there is an obstacle, unless it leaves tainted
         devices for others. A ReplicaSet makes it at once, while the pod still ends on ``source``.
         That may make ``source`` better only where the pod's affinity is about its like. Then it
-        must not come back later, either.
-
-        Args:
-            closed: whether ``source`` is closed to the replacement.
+        must not come back later, either. ``closed``: no replacement can be on ``source``.
         """
         if is_late(pod):
             return self._landing(pod, source, closed=closed)

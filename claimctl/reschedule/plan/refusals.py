@@ -74,12 +74,9 @@ def refused_at(pod: SchedulingPod) -> datetime | None:
 def why_stuck(
     pod: SchedulingPod, unprepared: Mapping[str, str], now: datetime, seconds: float
 ) -> str:
-    """Why a bound pod cannot start, in a few words; '' if it can, or may need more time.
-
-    Args:
-        unprepared: what kubelets reported about pods whose devices they cannot prepare, by UID.
-        seconds: a pod is given this time, and twice the time where the controller may help it.
-    """
+    """Why a bound pod cannot start, in a few words; '' if it can, or may need more time: it is
+    given ``seconds``, and twice that where the controller may help it. ``unprepared`` is what
+    kubelets reported about pods whose devices they cannot prepare, by UID."""
     if not pod.spec.node_name or pod.metadata.deleting or not claim_names(pod):
         return ""
     sandbox = find_condition(pod.status.conditions, "PodReadyToStartContainers")

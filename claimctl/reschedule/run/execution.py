@@ -45,37 +45,26 @@ _COALESCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a plan is executed.
-
-    Attributes:
-        deadline: after this time no further eviction begins; refused ones are given up.
-        landing: a replacement without a node counts as pending after this time. Its workload gets
-            no further move in this run.
-        poll: the time between two looks at replacements and taints.
-        max_unavailable: the most moves of one workload that are under way.
-        grace_period: for the containers of evicted pods; None means as the pods say.
-        retry: the pauses after an eviction that was refused.
-    """
+    """How a plan is executed. Times are in seconds."""
 
     deadline: float = 300.0
+    """After this time no further eviction begins; refused ones are given up."""
     landing: float = 60.0
+    """A replacement without a node counts as pending after this time. Its workload gets no further
+    move in this run."""
     poll: float = 2.0
+    """The time between two looks at replacements and taints."""
     max_unavailable: int = 1
+    """The most moves of one workload that are under way."""
     grace_period: int | None = None
+    """For the containers of evicted pods; None means as the pods say."""
     retry: Backoff = _RETRY
+    """The pauses after an eviction that was refused."""
 
 
 @dataclass(slots=True)
 class Execution:
-    """One run of one plan.
-
-    Args:
-        urgent: when set, no further group begins, and no replacement is waited for.
-        stop: when set, the write in hand is finished, the taints go, and the run ends.
-        overtaken: whether avoidances were written since the plan was made: then those of the plan
-            are not.
-        judge_again: makes the plan anew, from what the pods are like now.
-    """
+    """One run of one plan."""
 
     client: Client
     clock: Clock
@@ -85,10 +74,14 @@ class Execution:
     signs: Signs
     rng: Random
     stop: asyncio.Event
+    """When set, the write in hand is finished, the taints go, and the run ends."""
     urgent: asyncio.Event
+    """When set, no further group begins, and no replacement is waited for."""
     lease_namespace: str
     overtaken: Callable[[], bool]
+    """Whether avoidances were written since the plan was made: then those of the plan are not."""
     judge_again: Callable[[], Awaitable[Plan]]
+    """Makes the plan anew, from what the pods are like now."""
     report: RunReport = field(init=False)
     _pods: PodWatch = field(init=False)
     _landings: Landings = field(init=False)

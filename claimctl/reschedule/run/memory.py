@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from claimctl.reschedule.plan.facts import created_at
 from claimctl.reschedule.plan.ledger import REVISION
 from claimctl.reschedule.run.records import NoRecord, Records, with_move
 from claimctl.reschedule.run.steps import MoveStep, RunReport
@@ -130,14 +131,14 @@ def _judge(
     workload: RecordedWorkload, pods: Sequence[Pod], now: datetime
 ) -> tuple[RecordedMove, ...]:
     """Each open move gets one replacement at most: the oldest pod that came after the eviction."""
-    left = sorted(pods, key=lambda pod: (_born(pod), pod.metadata.name))
+    left = sorted(pods, key=lambda pod: (created_at(pod), pod.metadata.name))
     judged: list[RecordedMove] = []
     for move in workload.moves:
         if move.outcome not in (MoveOutcome.UNDER_WAY, MoveOutcome.PENDING) or move.at is None:
             judged.append(move)
             continue
-        since = move.at - SKEW
-        replacement = next((pod for pod in left if _born(pod) >= since), None)
+        since = (move.at - SKEW).timestamp()
+        replacement = next((pod for pod in left if created_at(pod) >= since), None)
         if replacement is not None:
             left.remove(replacement)
         judged.append(_outcome(move, replacement, now - move.at))
@@ -145,11 +146,10 @@ def _judge(
 
 
 def _outcome(move: RecordedMove, replacement: Pod | None, age: timedelta) -> RecordedMove:
-    if replacement is None:
-        return replace(move, outcome=MoveOutcome.GONE) if age > LANDING else move
-    if node := replacement.spec.node_name:
+    if replacement is not None and (node := replacement.spec.node_name):
         return replace(move, outcome=outcome_on(node, move.source, move.predicted), landed=node)
-    return replace(move, outcome=MoveOutcome.PENDING) if age > LANDING else move
+    late = MoveOutcome.GONE if replacement is None else MoveOutcome.PENDING
+    return replace(move, outcome=late) if age > LANDING else move
 
 
 def outcome_on(node: str, source: str, predicted: str) -> MoveOutcome:
@@ -157,10 +157,3 @@ def outcome_on(node: str, source: str, predicted: str) -> MoveOutcome:
     to make room: it may come back."""
     back = node == source and predicted not in ("", node)
     return MoveOutcome.BOUNCED if back else MoveOutcome.LANDED
-
-
-_EPOCH = datetime.fromtimestamp(0).astimezone()
-
-
-def _born(pod: Pod) -> datetime:
-    return pod.metadata.creation_timestamp or _EPOCH

@@ -37,14 +37,7 @@ Planner = Callable[[Observed, Policy], Plan]
 
 @dataclass(slots=True)
 class Runner:
-    """Makes runs by one policy.
-
-    Args:
-        planner: the decision; ``claimctl.reschedule.plan.planning.plan``.
-        lease_namespace: where claimctl's controller has its Lease.
-        urgent: when set, a run begins no further move, and waits for no replacement.
-        stop: when set, a run finishes the write in hand, removes its taints and ends.
-    """
+    """Makes runs by one policy. ``planner`` is the decision: ``plan.planning.plan``."""
 
     client: Client
     clock: Clock
@@ -54,9 +47,12 @@ class Runner:
     settings: RunSettings
     signs: Signs
     lease_namespace: str = "claimctl-system"
+    """Where claimctl's controller has its Lease."""
     rng: Random = field(default_factory=Random)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """When set, a run finishes the write in hand, removes its taints and ends."""
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
+    """When set, a run begins no further move, and waits for no replacement."""
     _seen: Observed | None = None
     """What the last run has read."""
     _reactions: int = 0

@@ -59,21 +59,18 @@ class Help:
 
 @dataclass(slots=True)
 class RunReport:
-    """The whole run.
-
-    Attributes:
-        failure: the request that ended the run before its time; '' if none did.
-        interrupted: the user ended the run.
-        notes: what a reader should know beside the steps, one line each.
-        helps: the pods for which room was to be made.
-    """
+    """The whole run."""
 
     plan: Plan
     steps: list[MoveStep]
     failure: str = ""
+    """The request that ended the run before its time; '' if none did."""
     interrupted: bool = False
+    """Whether the user ended the run."""
     notes: list[str] = field(default_factory=list)
+    """What a reader should know beside the steps, one line each."""
     helps: list[Help] = field(default_factory=list)
+    """The pods for which room was to be made."""
 
     @property
     def unhelped(self) -> list[Help]:

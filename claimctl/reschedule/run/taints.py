@@ -197,10 +197,8 @@ class Taints:
         """Remove the taints and entries that no process needs any more; how many taints went.
 
         The requests to give claims up that were made for such a taint go, too. The entries of all
-        records count, because another process may have a record of its own.
-
-        Args:
-            everything: remove all taints of ours, also those in use.
+        records count, because another process may have a record of its own. ``everything``: also
+        taints of ours that are in use.
         """
         records = await self.records.all()
         every = (await self.client.list(TAINTED_NODES)).items

@@ -190,15 +190,9 @@ class _Rescue:
                 yield node
 
     def _victims(self, node: WorldNode, best: tuple[_Loss, str] | None) -> list[Victim]:
-        """The least that has to go for the pod to fit; nothing if it does not fit at all.
-
-        Args:
-            best: a loss and its node. Nothing if the loss here cannot be less.
-
-        Raises:
-            _Enough: the pod fits, or the scheduler can make it fit.
-            Unknown: claimctl cannot judge.
-        """
+        """The least that has to go for the pod to fit; nothing if it does not fit at all, or if the
+        loss here cannot be less than ``best``, a loss and its node. Raises _Enough if the pod fits,
+        or the scheduler can make it fit, and Unknown if claimctl cannot judge."""
         if self._scheduler_can(node):
             raise _Enough(f"{node.name} has devices for it")
         candidates, obstacles = self._candidates(node)
