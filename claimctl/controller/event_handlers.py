@@ -275,9 +275,13 @@ class Triggers:
 
     def _note_owners(self, pod: Pod) -> None:
         """Note the claims that the workloads above the pod use, and look at those workloads."""
-        if not self._leading or not self._caches.kinds.informers():
+        if not self._leading:
             return
         chains, namespace = self._climber.chains, pod.metadata.namespace
+        for owner in chains.above(pod):
+            self._caches.kinds.note_owner((group_of_owner(owner), owner.kind))
+        if not self._caches.kinds.informers():
+            return
         for owner in chains.note(pod):
             key = WorkloadKey(group_of_owner(owner), owner.kind, namespace, owner.name)
             if key[:2] in self._caches.kinds.states:

@@ -2,8 +2,9 @@
 
 A kind is followed while the cluster serves it and the controller may read it. Kinds of Kubernetes
 itself are followed only while a ClaimReservation or a WorkloadKind names them. The follower looks
-again when a watch reconnects, when a WorkloadKind changes, and when a ClaimReservation names a new
-kind. It polls only while a ClaimReservation names a kind that cannot be read.
+again when a watch reconnects, when a WorkloadKind changes, when a ClaimReservation names a new
+kind, and when a pod with a claim is owned by a kind that was not served. It polls only while a
+ClaimReservation names a kind that cannot be read.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ log = structlog.get_logger(__name__)
 PAUSE = 1.0
 """Seconds to wait before a look, so that several changes cause one."""
 RETRY = 30.0
+LOOKS = 3
+"""How often to look for a kind that owns pods: discovery tells of a new kind some seconds late."""
 
 
 class KindFollower:
@@ -56,7 +59,10 @@ class KindFollower:
         self._looked = looked
         self._forbidden = False
         self._wake = asyncio.Event()
-        caches.claims.on_connect(self._wake.set)
+        self._looks_left: dict[Kind, int] = {}
+        """For kinds that own pods and were not served."""
+        caches.claims.on_connect(self._begin_anew)
+        caches.kinds.seen_unserved = self._seen_unserved
         caches.kind_rules.subscribe(self._rule)
         caches.reservations.subscribe(self._reservation)
 
@@ -67,6 +73,15 @@ class KindFollower:
     def _reservation(self, change: Change[ClaimReservation]) -> None:
         known = WORKLOADS.keys() | self._caches.kinds.states.keys()
         if change.new is not None and kind_of(change.new) not in known:
+            self._wake.set()
+
+    def _begin_anew(self) -> None:
+        self._looks_left.clear()
+        self._wake.set()
+
+    def _seen_unserved(self, kind: Kind) -> None:
+        if kind not in self._looks_left:
+            self._looks_left[kind] = LOOKS
             self._wake.set()
 
     async def run(self, tasks: Tasks) -> None:
@@ -80,7 +95,14 @@ class KindFollower:
                 log.warning("cannot look at the kinds of workloads", error=str(error))
                 await self._clock.sleep(RETRY)
                 continue
-            unread = any(self._caches.kinds.problem(kind) for kind in self._reserved())
+            self._looks_left = {
+                kind: max(left - 1, 0)
+                for kind, left in self._looks_left.items()
+                if self._caches.kinds.states[kind].resource is None
+            }
+            unread = any(self._looks_left.values()) or any(
+                self._caches.kinds.problem(kind) for kind in self._reserved()
+            )
             await wait_for(self._wake, RETRY if unread else None)
 
     async def look(self, tasks: Tasks) -> None:

@@ -156,7 +156,8 @@ class Discovery:
         return resource
 
     async def workload(self, kind: tuple[str, str]) -> Resource[CustomWorkload] | None:
-        """The kind's resource in the preferred version of its group; None if it is not served.
+        """The kind's resource in the first version of its group that serves it, the preferred one
+        first; None if it is not served.
 
         Args:
             kind: API group and kind.
@@ -166,8 +167,12 @@ class Discovery:
         answer = await self._ask("/apis", ApiGroupList)
         if answer is None or answer.groups is None:
             raise BadAnswer("GET", "/apis", message="not a list of API groups")
-        version = {group.name: group.preferred for group in answer.groups}.get(kind[0])
-        return await self._find_kind(kind[0], version, kind[1], CustomWorkload) if version else None
+        group = next((group for group in answer.groups if group.name == kind[0]), ApiGroup())
+        for version in group.in_order:
+            resource = await self._find_kind(kind[0], version, kind[1], CustomWorkload)
+            if resource is not None:
+                return resource
+        return None
 
     def forget(self) -> None:
         """Ask again from now on: a server may begin or stop to serve a version at any time."""

@@ -16,9 +16,10 @@ class ApiGroup(Wire, frozen=True, kw_only=True):
     preferred_version: GroupVersion = GroupVersion()
 
     @property
-    def preferred(self) -> str:
-        first = self.versions[0].version if self.versions else ""
-        return self.preferred_version.version or first
+    def in_order(self) -> tuple[str, ...]:
+        """The versions, the preferred one first."""
+        names = (self.preferred_version, *(self.versions or ()))
+        return tuple(dict.fromkeys(entry.version for entry in names if entry.version))
 
 
 class ApiGroupList(Wire, frozen=True, kw_only=True):

@@ -48,6 +48,8 @@ class KindCache:
         self._informers = informers
         self._on_follow: list[Callable[[Kind, Informer[Any]], None]] = []
         self.states: dict[Kind, KindState] = {}
+        self.seen_unserved: Callable[[Kind], None] = lambda kind: None
+        """Called when pods have an owner of a kind that the cluster did not serve."""
 
     def on_follow(self, handler: Callable[[Kind, Informer[Any]], None]) -> None:
         """Call ``handler`` with each new informer, before it runs."""
@@ -84,6 +86,12 @@ class KindCache:
         if isinstance(informer.trouble, Forbidden | NotFound):
             return f"{kind[1]} of {kind[0]} cannot be read: {informer.trouble}"
         return ""
+
+    def note_owner(self, kind: Kind) -> None:
+        """Note that a pod has an owner of the kind: so the cluster serves it, or did so."""
+        state = self.states.get(kind)
+        if state is not None and state.resource is None:
+            self.seen_unserved(kind)
 
     def of(self, resource: Resource[Any]) -> KindState | None:
         """The state of the kind of a resource."""

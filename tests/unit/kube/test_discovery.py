@@ -56,6 +56,25 @@ def test_an_object_is_read_in_the_first_version_that_serves_it() -> None:
     ]
 
 
+def test_a_workload_is_found_in_a_version_that_is_not_the_preferred_one() -> None:
+    """As where the training operator serves kubeflow.org/v1, and the MPI operator v2beta1."""
+    versions = [{"version": "v2beta1"}, {"version": "v1"}]
+    group = {"name": "kubeflow.org", "versions": versions, "preferredVersion": versions[1]}
+    server = WireServer(
+        ok({"groups": [group]}),
+        resources(("pytorchjobs", "PyTorchJob", True)),
+        resources(("mpijobs", "MPIJob", True)),
+    )
+    found = run(Discovery(Client(server, LoopClock())).workload(("kubeflow.org", "MPIJob")))
+    assert found is not None
+    assert (found.version, found.plural) == ("v2beta1", "mpijobs")
+    assert server.lines == [
+        "GET /apis",
+        "GET /apis/kubeflow.org/v1",
+        "GET /apis/kubeflow.org/v2beta1",
+    ]
+
+
 def test_the_core_group_has_one_version_and_cluster_scoped_objects_no_namespace() -> None:
     server = WireServer(resources(("nodes", "Node", False)), ok(thing("vm", 1)))
     read(server, "", "nodes")
