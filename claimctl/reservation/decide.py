@@ -260,7 +260,8 @@ def _lacks_tombstones(facts: Assessment) -> bool:
 def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
     """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
 
-    The claim may name an earlier incarnation, or one that the cache does not show yet.
+    The claim may name an earlier incarnation, or one that the cache does not show yet. An end by a
+    user's rule may be over again, and a cache may be behind: such an end is read live.
     """
     created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
     named = (*snapshot.no_pods, *((created_for,) if created_for else ()))
@@ -268,9 +269,14 @@ def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
         workload = held.workload
         if not held.resource or workload.phase is WorkloadPhase.UNKNOWN:
             continue
+        # pods that use the claim hold it anyway
+        unused = snapshot.allocated and not snapshot.consumers.count
+        ended = workload.by_pods and workload.phase is WorkloadPhase.ENDED
+        if ended and unused and not workload.confirmed:
+            yield ConfirmWorkload(held.reference_to_any)
+            continue
         if workload.is_over and workload.children is None:
-            # pods that use the claim hold it anyway
-            if snapshot.allocated and not snapshot.consumers.count:
+            if unused:
                 root = replace(held.reference_to_any, uid=workload.root)
                 yield ListChildren(root, orphans=workload.deleting or not workload.exists)
             continue

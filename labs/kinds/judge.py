@@ -24,6 +24,8 @@ LATE = 12.0
 SHORT = 3.0
 """A state that lasted for less may have gone unnoticed."""
 PLURAL, KIND = GANGS.plural, f"{GANGS.plural}.{GROUP}"
+POLICIES = ("WhileRunning", "Persistent", "Manual")
+"""The first frees the soonest."""
 GRACE = 30.0
 """Seconds for which a pod that vanished counts at least."""
 
@@ -99,14 +101,19 @@ def facts_of(site: Site, facts: Facts) -> Sample:
 
 
 def _policies(site: Site, root: Json | None) -> Iterator[tuple[str, float]]:
-    """What each ClaimReservation asks for. Without its annotation, one may go."""
+    """What each ClaimReservation asks for, or may ask for soon. Without its annotation, one may
+    go."""
     notes = root["metadata"].get("annotations", {}) if root is not None else {}
     for each in site.all("claimreservations"):
         spec, meta = each["spec"], each["metadata"]
         withdrawn = meta.get("ownerReferences") and root and "claimctl.io/reserve" not in notes
         if "deletionTimestamp" not in meta and not withdrawn:
             seconds = float(spec.get("idleTimeoutSeconds", 60))
-            yield spec.get("retentionPolicy", "WhileRunning"), seconds
+            policies = {spec.get("retentionPolicy", "WhileRunning")}
+            if meta.get("ownerReferences") and root:
+                # claimctl may bring the policy of the annotation back at any moment
+                policies.add(notes.get("claimctl.io/retention-policy", "WhileRunning"))
+            yield min(policies, key=POLICIES.index), seconds
 
 
 def _children(site: Site, facts: Facts, now: Readable, root: Json | None) -> bool | None:

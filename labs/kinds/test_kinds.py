@@ -36,6 +36,8 @@ def test_todays_schedules_free_no_device_without_a_reason(part: int) -> None:
     "seed",
     [
         pytest.param(924, id="a second reservation, after the kind had vanished"),
+        pytest.param(4539, id="an end that was over again before the kind was served"),
+        pytest.param(4968, id="children of a later workload, whose pods never named the claim"),
         pytest.param(2580, id="a second reservation, beside a rule with a wrong name"),
         pytest.param(3518, id="a cached workload that went with its definition"),
     ],

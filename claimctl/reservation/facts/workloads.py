@@ -155,8 +155,9 @@ class WorkloadState:
     @property
     def wants_nothing(self) -> bool:
         """Whether the workload wants no pods with the claim now, as far as that is known."""
-        known = self.phase is not WorkloadPhase.UNKNOWN
-        return known and (self.phase is WorkloadPhase.IDLE or not self.names_claim)
+        if self.phase is WorkloadPhase.UNKNOWN or self.children:
+            return False
+        return self.phase is WorkloadPhase.IDLE or not self.names_claim
 
     @property
     def ended(self) -> bool:

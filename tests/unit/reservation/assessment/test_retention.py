@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from claimctl.reservation.assessment.retention import Action, RetentionDecision, decide_retention
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import (
+    ConfirmWorkload,
     ListChildren,
     RemoveClaimFinalizer,
     SetFinalizer,
@@ -378,6 +379,23 @@ def test_objects_without_a_controller_may_be_children_once_the_workload_is_being
     (need,) = decide(stage(claim(WORKLOAD), state).snapshot()).needs
     assert isinstance(need, ListChildren)
     assert need.orphans is orphans
+
+
+def test_an_end_by_a_rule_is_read_live_before_anything_depends_on_it() -> None:
+    """A cache may be behind, and such an end may be over again."""
+    cached = replace_state(OVER, confirmed=False)
+    (need,) = decide(stage(claim(WORKLOAD), cached).snapshot()).needs
+    assert isinstance(need, ConfirmWorkload)
+    assert need.reference.name == "train"
+    in_use = stage(claim(WORKLOAD, pod_ref("one")), cached)
+    in_use.pods = {"one": running("one")}
+    assert in_use.decide().needs == ()
+
+
+def test_children_of_a_workload_whose_pods_never_named_the_claim_keep_it() -> None:
+    on = stage(claim(WORKLOAD), replace_state(OVER, names_claim=False))
+    on.children = ("Job train-1",)
+    assert lists(on.settle(seconds=120, limit=300)) == []
 
 
 def test_children_that_are_left_keep_the_claim_of_a_collected_reservation() -> None:
