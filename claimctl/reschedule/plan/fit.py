@@ -48,7 +48,10 @@ class Fitting:
             return "host port in use"
         if self.pods is not None and (problem := self.pods.problem(node)):
             return problem
-        return next((problem for check in self.spreads if (problem := check.problem(node))), "")
+        for check in self.spreads:
+            if problem := check.problem(node):
+                return problem
+        return ""
 
     def _lacking(self, node: WorldNode) -> str:
         left = node.left
