@@ -9,7 +9,7 @@ workload reference of another writer stays unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,7 +21,6 @@ from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
-    listed_ahead,
     uids_written_by,
 )
 from claimctl.reservation.facts.unreadable import claims_named
@@ -329,6 +328,21 @@ def scale_command(claim: ResourceClaim) -> str:
 def names_of(references: Iterable[Reference]) -> str:
     """The references for people, like ``deployments/train, jobs/tune``."""
     return ", ".join(f"{reference.resource}/{reference.name}" for reference in references)
+
+
+def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
+    """UIDs of the pending pods that claimctl listed, by managedFields.
+
+    claimctl may take such an entry out as long as the pod is pending. Entries that a scheduler
+    wrote are not among them.
+
+    Args:
+        pending: the UIDs of the pending pods.
+    """
+    waiting = {
+        entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
+    }
+    return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
 def left_ahead(claim: ResourceClaim, pending: Mapping[str, Pod]) -> frozenset[str]:

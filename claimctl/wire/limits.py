@@ -56,11 +56,6 @@ def set_list(most: int = MAX_ITEMS) -> Meta:
     return limit(maxItems=most, **{"x-kubernetes-list-type": "set"})
 
 
-def atomic_list(most: int) -> Meta:
-    """A list that has one writer, who replaces it as a whole."""
-    return limit(maxItems=most, **{"x-kubernetes-list-type": "atomic"})
-
-
 def rules(*pairs: tuple[str, str]) -> Meta:
     """CEL rules, given as pairs (rule, message)."""
     validations = [{"message": message, "rule": rule} for rule, message in pairs]

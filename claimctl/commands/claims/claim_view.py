@@ -6,15 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from claimctl.downgrade.expansion import listed_ahead
 from claimctl.reservation.facts.pods import Consumers, claim_names
 from claimctl.reservation.facts.reasons import RetentionPolicy
-from claimctl.reservation.facts.references import (
-    LIMIT,
-    is_pod,
-    is_tombstone,
-    is_workload,
-    listed_ahead,
-)
+from claimctl.reservation.facts.references import LIMIT, is_pod, is_tombstone, is_workload
 from claimctl.text import counted
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.pods import Pod

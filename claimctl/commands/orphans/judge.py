@@ -22,6 +22,7 @@ from claimctl.commands.orphans.model import (
     ScannedClaim,
     WatchTimes,
 )
+from claimctl.downgrade.expansion import listed_ahead
 from claimctl.reservation.facts.decision import Blocker, RemoveClaimFinalizer, WriteList
 from claimctl.reservation.facts.dialects import PodGroupDialect
 from claimctl.reservation.facts.memory import Memory, Openings
@@ -33,7 +34,6 @@ from claimctl.reservation.facts.references import (
     is_pod_group,
     is_tombstone,
     is_workload,
-    listed_ahead,
     uids_written_by,
 )
 from claimctl.reservation.facts.snapshot import Evidence, Rules, Snapshot

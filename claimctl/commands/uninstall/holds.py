@@ -14,17 +14,12 @@ from math import inf
 
 from claimctl.commands.orphans.judge import own_holds
 from claimctl.commands.orphans.model import NOT_READ, OwnerState, ScannedClaim
+from claimctl.downgrade.expansion import listed_ahead
 from claimctl.reservation.decide import decide
 from claimctl.reservation.facts.decision import WriteList
 from claimctl.reservation.facts.memory import Memory, Openings
 from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import (
-    KINDS,
-    is_pod,
-    is_pod_group,
-    is_tombstone,
-    listed_ahead,
-)
+from claimctl.reservation.facts.references import KINDS, is_pod, is_pod_group, is_tombstone
 from claimctl.reservation.facts.snapshot import Evidence, Held, Rules, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
 from claimctl.wire.claims import Reference

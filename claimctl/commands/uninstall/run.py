@@ -40,6 +40,7 @@ from claimctl.controller.dialect import Detection, DialectProbe
 from claimctl.controller.manager import Manager
 from claimctl.controller.preflight import missing_rights
 from claimctl.controller.settings import Settings
+from claimctl.downgrade.expansion import listed_ahead
 from claimctl.downgrade.plans import NoSuchNamespace, require_namespaces
 from claimctl.kube.client import Client
 from claimctl.parallel import in_parallel
@@ -50,7 +51,7 @@ from claimctl.reschedule.run.taints import Taints
 from claimctl.reschedule.shapes.records import RESCHEDULERECORDS
 from claimctl.reservation.facts.dialects import DIALECTS
 from claimctl.reservation.facts.pods import Consumers
-from claimctl.reservation.facts.references import is_tombstone, listed_ahead
+from claimctl.reservation.facts.references import is_tombstone
 from claimctl.text import listed
 from claimctl.wire.resources import NODES, PODS
 from claimctl.wire.seams import Clock

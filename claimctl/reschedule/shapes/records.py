@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from claimctl.wire.base import Wire
-from claimctl.wire.limits import Count, ObjectName, Time, Uid, Word, atomic_list, limit, map_list
+from claimctl.wire.limits import Count, ObjectName, Time, Uid, Word, limit, map_list
 from claimctl.wire.meta import ObjectMeta
 from claimctl.wire.resources import kind_of
 
@@ -28,6 +28,11 @@ MAX_AVOIDANCES = 100
 MAX_REFUSALS = 16
 MAX_AVOIDED = 16
 """What the CRD allows of each. The oldest are forgotten first."""
+
+
+def atomic_list(most: int) -> Meta:
+    """A list that has one writer, who replaces it as a whole."""
+    return limit(maxItems=most, **{"x-kubernetes-list-type": "atomic"})
 
 
 class RecordedMove(Wire, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ which entry, even after writes of the scheduler and of kube-controller-manager (
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -94,21 +94,6 @@ def uids_written_by(claim: ResourceClaim, manager: str = MANAGER) -> frozenset[s
                 keys = decode(entry.fields_v1, _Fields).status.reserved_for
                 uids.update(decode(k[2:].encode(), _Key).uid for k in keys if k.startswith("k:"))
     return frozenset(uids)
-
-
-def listed_ahead(claim: ResourceClaim, pending: Container[str]) -> frozenset[str]:
-    """UIDs of the pending pods that claimctl listed, by managedFields.
-
-    claimctl may take such an entry out as long as the pod is pending. Entries that a scheduler
-    wrote are not among them.
-
-    Args:
-        pending: the UIDs of the pending pods.
-    """
-    waiting = {
-        entry.uid for entry in claim.status.reserved_for if is_pod(entry) and entry.uid in pending
-    }
-    return frozenset(waiting & uids_written_by(claim)) if waiting else frozenset()
 
 
 def unanswered(claim: ResourceClaim, reservations: Iterable[ClaimReservation]) -> frozenset[str]:
