@@ -35,10 +35,5 @@ class AccessReview(Wire, frozen=True, kw_only=True):
     status: _Status = _Status()
 
 
-def _reviews(plural: str, kind: str) -> Resource[AccessReview]:
-    group = "authorization.k8s.io"
-    return Resource(group, "v1", plural, kind, AccessReview, namespaced=False)
-
-
-OWN_ACCESS = _reviews("selfsubjectaccessreviews", "SelfSubjectAccessReview")
-ACCESS_OF_OTHERS = _reviews("subjectaccessreviews", "SubjectAccessReview")
+_NAMES = "selfsubjectaccessreviews", "SelfSubjectAccessReview"
+OWN_ACCESS = Resource("authorization.k8s.io", "v1", *_NAMES, AccessReview, namespaced=False)

@@ -4,7 +4,7 @@ kinds of workloads that it cannot know."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import field
 
@@ -17,7 +17,7 @@ from claimctl.controller.preflight import wanted_rights
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
-from claimctl.wire.access_reviews import ACCESS_OF_OTHERS, Right
+from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Object, Wire
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import ClaimReservation
@@ -25,6 +25,7 @@ from claimctl.wire.resources import DEPLOYMENTS, WORKLOADS, Resource, kind_of, r
 from claimctl.wire.seams import Clock
 from claimctl.wire.workloads import CustomWorkload
 
+ACCESS_OF_OTHERS = replace(OWN_ACCESS, plural="subjectaccessreviews", kind="SubjectAccessReview")
 SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controller"
 """The labels of the controller's Deployment, however it was installed."""
 
