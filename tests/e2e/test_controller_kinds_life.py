@@ -17,6 +17,7 @@ from claimctl.wire.workload_kinds import WorkloadKind
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, Stage
 from tests.e2e.kinds import begin, define, make_pod
+from tests.e2e.operators import JOBSETS, LEADERS
 
 pytestmark = pytest.mark.cluster(HOLD_136)
 Json = dict[str, Any]
@@ -62,7 +63,7 @@ class Life:
     def children(self) -> list[Resource[ObjectHeader]]:
         """The foreign kinds between it and its pods."""
         made = {(child.group, child.kind) for child in self.rule.spec.children}
-        kinds = (other.resource() for other in LIVES)
+        kinds = (JOBSETS, LEADERS, *(other.resource() for other in LIVES))
         return [kind for kind in kinds if (kind.group, kind.kind) in made]
 
 
