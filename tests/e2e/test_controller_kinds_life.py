@@ -60,10 +60,14 @@ class Life:
         plural, _, group = self.name.partition(".")
         return Resource(group, self.version, plural, self.rule.spec.kind, ObjectHeader)
 
-    def children(self) -> list[Resource[ObjectHeader]]:
+    def children(self) -> list[Resource[Any]]:
         """The foreign kinds between it and its pods."""
         made = {(child.group, child.kind) for child in self.rule.spec.children}
-        kinds = (JOBSETS, LEADERS, *(other.resource() for other in LIVES))
+        kinds: tuple[Resource[Any], ...] = (
+            JOBSETS,
+            LEADERS,
+            *(other.resource() for other in LIVES),
+        )
         return [kind for kind in kinds if (kind.group, kind.kind) in made]
 
 
