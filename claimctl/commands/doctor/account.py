@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from msgspec import field
-
 from claimctl.cli.kinds import KindReader
 from claimctl.commands.claims.controller_health import INSTALLED, Election, election
 from claimctl.commands.doctor.cluster_checks import Finding
@@ -18,7 +16,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.discovery import Served, look
 from claimctl.kube.errors import ApiError, Forbidden
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
-from claimctl.wire.base import Object, Wire
+from claimctl.wire.base import Wire
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import ClaimReservation
 from claimctl.wire.resources import DEPLOYMENTS, WORKLOADS, Resource, kind_of, read_as
@@ -30,9 +28,31 @@ SELECTOR = "app.kubernetes.io/name=claimctl,app.kubernetes.io/component=controll
 """The labels of the controller's Deployment, however it was installed."""
 
 
+class _Container(Wire, frozen=True, kw_only=True):
+    image: str = ""
+
+
+class _DeploymentPodSpec(Wire, frozen=True, kw_only=True):
+    service_account_name: str = ""
+    containers: tuple[_Container, ...] = ()
+
+
+class _DeploymentTemplate(Wire, frozen=True, kw_only=True):
+    spec: _DeploymentPodSpec = _DeploymentPodSpec()
+
+
+class _DeploymentSpec(Wire, frozen=True, kw_only=True):
+    replicas: int | None = None
+    template: _DeploymentTemplate = _DeploymentTemplate()
+
+
+class _DeploymentStatus(Wire, frozen=True, kw_only=True):
+    ready_replicas: int = 0
+
+
 class _Deployment(ObjectHeader, frozen=True, kw_only=True):
-    spec: Object
-    status: Object = field(default_factory=dict)
+    spec: _DeploymentSpec = _DeploymentSpec()
+    status: _DeploymentStatus = _DeploymentStatus()
 
 
 _DEPLOYMENTS = read_as(DEPLOYMENTS, _Deployment)
@@ -61,20 +81,16 @@ async def account_of(client: Client) -> ControllerAccount | None:
     deployments = (await client.list(_DEPLOYMENTS, label_selector=SELECTOR, partial=True)).items
     if not deployments:
         return None
-    deployment = max(deployments, key=_ready_pods)
-    pods = deployment.spec["template"]["spec"]
+    deployment = max(deployments, key=lambda deployment: deployment.status.ready_replicas)
+    pods = deployment.spec.template.spec
     return ControllerAccount(
         namespace=deployment.metadata.namespace,
-        service_account=pods.get("serviceAccountName") or "default",
+        service_account=pods.service_account_name or "default",
         deployment=deployment.metadata.name,
-        images=tuple(container["image"] for container in pods["containers"]),
-        wanted=deployment.spec.get("replicas", 1),
-        ready=_ready_pods(deployment),
+        images=tuple(container.image for container in pods.containers),
+        wanted=1 if deployment.spec.replicas is None else deployment.spec.replicas,
+        ready=deployment.status.ready_replicas,
     )
-
-
-def _ready_pods(deployment: _Deployment) -> int:
-    return int(deployment.status.get("readyReplicas", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +149,16 @@ async def may(client: Client, account: ControllerAccount, right: Right) -> bool:
     return (await client.create(ACCESS_OF_OTHERS, {"spec": spec})).status.allowed
 
 
+class UserInfo(Wire, frozen=True, kw_only=True):
+    username: str = ""
+
+
+class SelfSubjectReviewStatus(Wire, frozen=True, kw_only=True):
+    user_info: UserInfo = UserInfo()
+
+
 class SelfSubjectReview(Wire, frozen=True, kw_only=True):
-    status: Object = field(default_factory=dict)
+    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
 
 
 _IDENTITIES = kind_of("authentication.k8s.io/v1", SelfSubjectReview, namespaced=False)
@@ -146,7 +170,7 @@ async def own_name(client: Client) -> str:
         review = await client.create(_IDENTITIES, {})
     except ApiError:
         return ""
-    return str(review.status.get("userInfo", {}).get("username", ""))
+    return review.status.user_info.username
 
 
 async def kind_problems(
