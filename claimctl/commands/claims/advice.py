@@ -13,6 +13,7 @@ from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase
+from claimctl.reservation.kinds.rules import Rule, judge
 from claimctl.reservation.kinds.shipped import shipped_rules
 
 UNREADABLE = (
@@ -20,11 +21,9 @@ UNREADABLE = (
     "claimctl."
 )
 _REASONS = frozenset(Reason)
-_SUSPENDING = {
-    "self.spec.suspend": '{"spec":{"suspend":true}}',
-    "self.spec.runPolicy.suspend": '{"spec":{"runPolicy":{"suspend":true}}}',
-}
-"""Fields by which rules say that a workload is idle, with the patch that sets each."""
+_SUSPENDED = ('{"spec":{"suspend":true}}', '{"spec":{"runPolicy":{"suspend":true}}}')
+"""How users suspend the workloads of some kinds, as patches."""
+_SCALED_TO_0 = '{"spec":{"replicas":0}}'
 
 
 def advice(explanation: Explanation) -> tuple[str, ...]:
@@ -138,16 +137,22 @@ def to_stop(namespace: str, held: Held) -> str:
     name = f"{held.served_as}.{ref.api_group}" if held.served_as else ref.kind.lower()
     name = f"{name}/{ref.name}"
     rule = held.workload.rule or shipped_rules().get((ref.api_group, ref.kind))
-    idle = rule.idle if rule is not None else ""
-    for field, patch in _SUSPENDING.items():
-        if field in idle:
+    for patch in _SUSPENDED:
+        if _makes_idle(rule, patch):
             command = f"kubectl -n {namespace} patch {name} --type=merge -p '{patch}'"
             return f"Suspend the {ref.kind}, or delete it: {command}"
-    if "self.spec.replicas" in idle:
+    if _makes_idle(rule, _SCALED_TO_0):
         command = f"kubectl -n {namespace} scale {name} --replicas=0"
         return f"Scale the {ref.kind} to 0, or delete it: {command}"
     command = f"kubectl -n {namespace} get {name}"
-    return f"End the {ref.kind} as its kind has it, or delete it: {command}"
+    return f"Stop the {ref.kind} by its own means, or delete it; this shows it: {command}"
+
+
+def _makes_idle(rule: Rule | None, patch: str) -> bool:
+    """Whether a workload of the kind is idle with what the patch sets, and is not without it."""
+    if rule is None:
+        return False
+    return judge(rule, patch.encode()).idle is True and not judge(rule, b"{}").idle
 
 
 def to_release(explanation: Explanation) -> str:

@@ -12,6 +12,7 @@ from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_explanation import explain_workload
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.reservation.facts.workloads import WorkloadPhase, WorkloadState
+from claimctl.reservation.kinds.rules import Rule
 from claimctl.wire.reservations import (
     RELEASE_ANNOTATION,
     ClaimReservation,
@@ -202,3 +203,21 @@ def test_a_workload_is_stopped_as_its_kind_has_it(group: str, kind: str, command
     plural = f"{kind.lower()}s" if "." in group else ""
     held = Held(made, WorkloadState(WorkloadPhase.ACTIVE), served_as=plural)
     assert to_stop("ml", held).endswith(f": kubectl -n ml {command}")
+
+
+@pytest.mark.parametrize(
+    ("idle", "verb"),
+    [
+        ("has(self.spec.suspend) && self.spec.suspend", "patch"),
+        # a field of a longer name, and one that means the opposite
+        ("has(self.spec.suspendedUntil) && self.spec.suspendedUntil > 0", "get"),
+        ("!has(self.spec.suspend) || !self.spec.suspend", "get"),
+    ],
+)
+def test_only_a_patch_that_makes_a_workload_idle_is_advised(idle: str, verb: str) -> None:
+    ref = WorkloadRef(api_group="acme.example", kind="Gang", name="train")
+    made = ClaimReservation(spec=ClaimReservationSpec(workload_ref=ref))
+    rule = Rule(ref.api_group, ref.kind, "gangs", idle=idle)
+    state = WorkloadState(WorkloadPhase.ACTIVE, rule=rule)
+    command = to_stop("ml", Held(made, state, served_as="gangs"))
+    assert f": kubectl -n ml {verb} gangs.acme.example/train" in command
