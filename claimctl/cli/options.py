@@ -40,7 +40,7 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
 
 def label_selector(text: str) -> str:
     """Check a label selector as the API server reads it."""
-    # help is printed without it
+    # --help is fast because it does not load msgspec, which this module needs
     from claimctl.wire.label_selectors import parse as parse_selector
 
     try:

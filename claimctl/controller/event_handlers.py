@@ -278,11 +278,13 @@ class Triggers:
         if not self._leading:
             return
         chains, namespace = self._climber.chains, pod.metadata.namespace
-        for owner in chains.above(pod):
+        owners = chains.above(pod)
+        for owner in owners:
             self._caches.kinds.note_owner((group_of_owner(owner), owner.kind))
         if not self._caches.kinds.informers():
             return
-        for owner in chains.note(pod):
+        chains.note(pod, owners)
+        for owner in owners:
             key = WorkloadKey(group_of_owner(owner), owner.kind, namespace, owner.name)
             if key[:2] in self._caches.kinds.states:
                 self._enqueue_workload(key, self._caches.workload(key))

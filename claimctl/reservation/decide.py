@@ -260,8 +260,9 @@ def _lacks_tombstones(facts: Assessment) -> bool:
 def _outdated_workloads(snapshot: Snapshot) -> Iterator[Need]:
     """Workloads that the cache lacks, or of which it shows another incarnation than the claim.
 
-    The claim may name an earlier incarnation, or one that the cache does not show yet. An end by a
-    user's rule may be over again, and a cache may be behind: such an end is read live.
+    The claim may name an earlier incarnation, or one that the cache does not show yet. A
+    workload that has ended by the rule of a foreign kind may go on later, and the cache may be
+    behind: so it is read live.
     """
     created_for = snapshot.claim.spec.reserved_for if snapshot.claim is not None else None
     named = (*snapshot.no_pods, *((created_for,) if created_for else ()))

@@ -42,9 +42,8 @@ class Chains:
         """Note the controller of the object with this UID, by a live read; None if it has none."""
         self._owners[uid] = owner
 
-    def note(self, pod: Pod) -> tuple[OwnerReference, ...]:
-        """Note which claims the pod's owners use through it, and return the owners."""
-        owners = self.above(pod)
+    def note(self, pod: Pod, owners: Iterable[OwnerReference]) -> None:
+        """Note which claims the owners use through the pod. ``above`` gives the owners."""
         names = frozenset(
             claim.resource_claim_name
             for claim in pod.spec.resource_claims
@@ -54,7 +53,6 @@ class Chains:
             known = self._claims.get(owner.uid, frozenset())
             if not names <= known:
                 self._claims[owner.uid] = known | names
-        return owners
 
     def claims_of(self, uid: str) -> frozenset[str]:
         """The claims that pods under the object named by resourceClaimName, as far as known."""

@@ -17,8 +17,8 @@ References = tuple[Reference, ...]
 
 
 class Dialect:
-    """The dialect ``hold``, of clusters without KEP-5194: the workload's reference is listed beside
-    the pods'. The others are told by what they do differently."""
+    """The dialect ``hold``, of clusters without KEP-5194: claims list the workload's reference
+    beside the pods'. The other dialects override what servers do differently there."""
 
     name = "hold"
     groups = False

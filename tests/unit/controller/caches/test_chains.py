@@ -95,7 +95,7 @@ def test_owners_in_a_circle_end() -> None:
 def test_the_claims_of_a_workload_are_those_that_its_pods_have_named() -> None:
     known = leaders()
     assert known.claims_of(LWS.uid) == frozenset()
-    known.note(worker())
+    known.note(worker(), known.above(worker()))
     assert known.claims_of(LWS.uid) == known.claims_of(LEADER.uid) == {"slice"}
 
 
