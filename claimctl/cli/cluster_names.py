@@ -62,7 +62,6 @@ def _access(ctx: typer.Context) -> Access:
     """The connection flags so far on the line."""
     given = {field.name: ctx.params.get(field.name) for field in fields(Access)}
     known = {name: value for name, value in given.items() if value}
-    known["as_groups"] = tuple(known.get("as_groups") or ())
     return replace(Access(**known), request_timeout=SECONDS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -36,44 +37,62 @@ TimingOption = Annotated[
 ]
 
 
-def _wait(flag: str, help_: str) -> Any:
-    return Annotated[float | None, duration_option(flag, help_, most=3600, hidden=True)]
+def _wait(flag: str, help_: str, most: float = 3600) -> Any:
+    return duration_option(flag, help_, most=most, hidden=True)
 
 
-SettleOption = _wait(
+_SETTLE = _wait(
     "--settle-seconds", "Time to wait after the fence; must exceed the lag of schedulers' caches."
 )
-BindingOption = _wait(
+_BINDING = _wait(
     "--binding-seconds", "Time in which a scheduler binds a pod after it has read the claim."
 )
-SlowBindingOption = _wait(
+_SLOW_BINDING = _wait(
     "--slow-binding-seconds",
     "The same for pods with volumes, of gangs, and of schedulers that are not known.",
 )
-DeadReferenceOption = _wait(
+_DEAD_REFERENCE = _wait(
     "--dead-reference-seconds",
     "Time that kube-controller-manager has to remove a dead reference; then claimctl removes it.",
 )
-GraceOption = Annotated[
-    float,
-    duration_option(
-        "--force-deleted-pod-grace-seconds",
-        "How long a vanished pod may still be running, for claims without a ClaimReservation. "
-        "With less time such a pod may lose its device.",
-        most=86400,
-        hidden=True,
-    ),
-]
+_GRACE = _wait(
+    "--force-deleted-pod-grace-seconds",
+    "How long a vanished pod may still be running, for claims without a ClaimReservation. With "
+    "less time such a pod may lose its device.",
+    most=86400,
+)
 
 
-def waits(timing: Timing, *given: float | None) -> dict[str, float]:
-    """The waits of the flags: one that is given counts, whatever the timing is.
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The flags of the waits. One that is given counts, whatever ``timing`` is."""
 
-    Args:
-        given: seconds, in the order of ``WAITS`` from the first on; None: the flag is not given.
-    """
-    factor = 3 if timing is Timing.SLOW else 1
-    return {
-        name: factor * WAITS[name] if value is None else value
-        for name, value in zip(WAITS, given, strict=False)
-    }
+    timing: TimingOption = Timing.NORMAL
+    settle_seconds: Annotated[float | None, _SETTLE] = None
+    binding_seconds: Annotated[float | None, _BINDING] = None
+    slow_binding_seconds: Annotated[float | None, _SLOW_BINDING] = None
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The waits by the names of the controller's settings."""
+        factor = 3 if self.timing is Timing.SLOW else 1
+        given = {name: getattr(self, name) for name in WAITS if hasattr(self, name)}
+        return {
+            name: factor * WAITS[name] if value is None else value for name, value in given.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerWaits(Waits):
+    dead_reference_seconds: Annotated[float | None, _DEAD_REFERENCE] = None
+
+
+CONTROLLER_WAITS = ControllerWaits()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchWaits(Waits):
+    grace_seconds: Annotated[float, _GRACE] = 300.0
+
+
+WATCH_WAITS = WatchWaits()

@@ -137,7 +137,7 @@ def _impersonation(
 ) -> tuple[tuple[str, str], ...]:
     if as_user:
         uid = (("Impersonate-Uid", flags.as_uid),) if flags.as_uid else ()
-        groups = (("Impersonate-Group", group) for group in flags.as_groups)
+        groups = (("Impersonate-Group", group) for group in flags.as_groups or ())
         return (("Impersonate-User", as_user), *uid, *groups)
     name = user.text("as")
     if not name:

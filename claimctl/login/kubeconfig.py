@@ -71,7 +71,7 @@ class Overrides:
     certificate_authority: str = ""
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
-    as_groups: tuple[str, ...] = ()
+    as_groups: tuple[str, ...] | None = None
     as_uid: str = ""
 
     def apply_to(self, chosen: Selection) -> Selection:

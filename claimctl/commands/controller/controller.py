@@ -9,6 +9,7 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.durations import duration_option
+from claimctl.cli.flags import spread
 from claimctl.cli.options import (
     AsOption,
     ContextOption,
@@ -17,15 +18,7 @@ from claimctl.cli.options import (
     namespace_names,
     switch,
 )
-from claimctl.cli.timing import (
-    BindingOption,
-    DeadReferenceOption,
-    SettleOption,
-    SlowBindingOption,
-    Timing,
-    TimingOption,
-    waits,
-)
+from claimctl.cli.timing import CONTROLLER_WAITS, ControllerWaits
 from claimctl.telemetry.logs import Format, Level, configure
 
 EXAMPLES = (
@@ -34,6 +27,7 @@ EXAMPLES = (
 )
 
 
+@spread
 def command(  # noqa: PLR0913 - typer makes an option of every parameter
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -93,11 +87,7 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
             help="Reservation API of the cluster: auto, native, podgroup or hold.",
         ),
     ] = "auto",
-    timing: TimingOption = Timing.NORMAL,
-    settle_seconds: SettleOption = None,
-    binding_seconds: BindingOption = None,
-    slow_binding_seconds: SlowBindingOption = None,
-    dead_reference_seconds: DeadReferenceOption = None,
+    waits: ControllerWaits = CONTROLLER_WAITS,
     known_scheduler: Annotated[
         list[str] | None,
         named(
@@ -196,7 +186,5 @@ def command(  # noqa: PLR0913 - typer makes an option of every parameter
         workers=workers,
         batch_seconds=batch_seconds,
         drain_seconds=drain_seconds,
-        **waits(
-            timing, settle_seconds, binding_seconds, slow_binding_seconds, dead_reference_seconds
-        ),
+        **waits.seconds,
     )

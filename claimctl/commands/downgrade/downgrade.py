@@ -4,32 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
-from claimctl.cli.durations import duration_option
 from claimctl.cli.formats import Output, OutputOption
-from claimctl.cli.options import DryRunOption, SelectorOption, named, namespace_names, switch
+from claimctl.cli.options import SelectorOption, named, namespace_names, switch
+from claimctl.commands.downgrade.flags import PLAN_FLAGS, PlanFlags
 
-ParallelismOption = Annotated[
-    int | None,
-    typer.Option(
-        "--parallelism",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Claims that are written at a time. [default: 8]",
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    duration_option(
-        "--timeout",
-        "Time after which the command ends with exit code 1. The plan stays, a controller "
-        "continues it, and so does the next run. [default: no limit]",
-        least=1,
-    ),
-]
 NamespacesOption = Annotated[
     list[str] | None,
     named(
@@ -84,14 +63,11 @@ EXAMPLES = (
 
 
 @connecting_patiently
-def downgrade_prepare(  # noqa: PLR0913 - one parameter per flag
+def downgrade_prepare(
     namespaces: NamespacesOption = None,
     selector: SelectorOption = "",
     skip: SkipOption = None,
-    parallelism: ParallelismOption = None,
-    timeout: TimeoutOption = None,
-    dry_run: DryRunOption = False,
-    output: OutputOption = Output.TABLE,
+    flags: PlanFlags = PLAN_FLAGS,
     access: Access = DEFAULT,
 ) -> int:
     """Replace workload references by pod references, before the feature is switched off.
@@ -100,8 +76,8 @@ def downgrade_prepare(  # noqa: PLR0913 - one parameter per flag
     """
     from claimctl.commands.downgrade.prepare_work import prepare, spec_of
 
-    spec = spec_of(namespaces or (), selector, skip or (), parallelism)
-    return prepare(access, spec, timeout, output, dry_run=dry_run)
+    spec = spec_of(namespaces or (), selector, skip or (), flags.parallelism)
+    return prepare(access, spec, flags)
 
 
 @connecting_patiently
@@ -122,13 +98,7 @@ def downgrade_status(
 
 
 @connecting_patiently
-def downgrade_restore(
-    parallelism: ParallelismOption = None,
-    timeout: TimeoutOption = None,
-    dry_run: DryRunOption = False,
-    output: OutputOption = Output.TABLE,
-    access: Access = DEFAULT,
-) -> int:
+def downgrade_restore(flags: PlanFlags = PLAN_FLAGS, access: Access = DEFAULT) -> int:
     """Let the workload references return that downgrade-prepare replaced, and end its freeze.
 
     Use it when the feature is on again in every component. The references come from the record in
@@ -137,18 +107,11 @@ def downgrade_restore(
     """
     from claimctl.commands.downgrade.restore_work import restore
 
-    return restore(access, parallelism, timeout, output, dry_run=dry_run)
+    return restore(access, flags)
 
 
 @connecting_patiently
-def upgrade_prepare(
-    to: ToOption,
-    parallelism: ParallelismOption = None,
-    timeout: TimeoutOption = None,
-    dry_run: DryRunOption = False,
-    output: OutputOption = Output.TABLE,
-    access: Access = DEFAULT,
-) -> int:
+def upgrade_prepare(to: ToOption, flags: PlanFlags = PLAN_FLAGS, access: Access = DEFAULT) -> int:
     """Replace PodGroup references by pod references, and remove claimctl's PodGroups of v1alpha2.
 
     Workloads keep their claims. Until `upgrade restore`, new pods of a PodGroup wait. Exit code 3:
@@ -157,7 +120,7 @@ def upgrade_prepare(
     """
     from claimctl.commands.downgrade.upgrade_work import prepare_upgrade
 
-    return prepare_upgrade(access, to, parallelism, timeout, output, dry_run=dry_run)
+    return prepare_upgrade(access, to, flags)
 
 
 @connecting_patiently
@@ -173,13 +136,7 @@ def upgrade_status(output: OutputOption = Output.TABLE, access: Access = DEFAULT
 
 
 @connecting_patiently
-def upgrade_restore(
-    parallelism: ParallelismOption = None,
-    timeout: TimeoutOption = None,
-    dry_run: DryRunOption = False,
-    output: OutputOption = Output.TABLE,
-    access: Access = DEFAULT,
-) -> int:
+def upgrade_restore(flags: PlanFlags = PLAN_FLAGS, access: Access = DEFAULT) -> int:
     """Let the PodGroups return that `upgrade prepare` removed, and end its freeze.
 
     Use it when the whole cluster is upgraded. The controller makes the PodGroups again. Exit code
@@ -187,4 +144,4 @@ def upgrade_restore(
     """
     from claimctl.commands.downgrade.restore_work import restore
 
-    return restore(access, parallelism, timeout, output, dry_run=dry_run)
+    return restore(access, flags)

@@ -9,11 +9,11 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
-from claimctl.cli.formats import Output
 from claimctl.cli.objects import object_name
 from claimctl.cli.options import namespace_names
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.report import (
     PlanResult,
     carried_out,
@@ -41,19 +41,12 @@ def spec_of(
     )
 
 
-def prepare(
-    access: Access,
-    spec: DowngradePlanSpec,
-    timeout: float | None,
-    output: Output,
-    *,
-    dry_run: bool,
-) -> int:
+def prepare(access: Access, spec: DowngradePlanSpec, flags: PlanFlags) -> int:
     """Carry the plan out, or say what it would do; the exit code."""
 
     async def work(session: Session) -> tuple[PlanResult, Report | None]:
-        async with time_limit(timeout, dry_run=dry_run):
-            if dry_run:
+        async with time_limit(flags):
+            if flags.dry_run:
                 return PlanResult(await plans.preview(session.client, spec)), None
             result = await write_plan(session, spec)
         with suppress(KubeError):  # these rights may not be enough
@@ -68,7 +61,9 @@ def prepare(
         skip=spec.skip,
         next_step=None if report is None else str(report.step),
     )
-    render(output, table(result, result.status.claims, "No claim is held by a workload."), shown)
+    render(
+        flags.output, table(result, result.status.claims, "No claim is held by a workload."), shown
+    )
     _conclude(result, report)
     claims = {(claim.namespace, claim.name) for claim in result.status.claims}
     for name in spec.skip:

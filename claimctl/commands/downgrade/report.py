@@ -17,6 +17,7 @@ from claimctl.cli.objects import CLAIM, resource_name
 from claimctl.cli.output import Table, columns
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session
+from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.controller.dialect import DialectUnknown
 from claimctl.downgrade import plans
 from claimctl.downgrade.plans import NoSuchNamespace, PlanRefused
@@ -97,7 +98,7 @@ class PlanResult:
 
 
 @asynccontextmanager
-async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[None]:
+async def time_limit(flags: PlanFlags) -> AsyncIterator[None]:
     """End the work within when the time of ``--timeout`` is over, and report why it cannot be done.
 
     Raises:
@@ -106,11 +107,11 @@ async def time_limit(seconds: float | None, *, dry_run: bool) -> AsyncIterator[N
         UsageError: a namespace does not exist.
     """
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(flags.timeout):
             yield
     except TimeoutError:
-        stays = "" if dry_run else "; the plan stays, and another run continues it"
-        raise CommandFailed(f"--timeout: not finished after {seconds:g} s{stays}") from None
+        stays = "" if flags.dry_run else "; the plan stays, and another run continues it"
+        raise CommandFailed(f"--timeout: not finished after {flags.timeout:g} s{stays}") from None
     except (PlanRefused, DialectUnknown) as refused:
         raise CommandFailed(str(refused)) from None
     except NoSuchNamespace as missing:

@@ -6,9 +6,9 @@ import typer
 
 from claimctl.cli.access import Access
 from claimctl.cli.errors import ExitCode
-from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.report import (
     PlanResult,
     carried_out,
@@ -24,21 +24,21 @@ from claimctl.wire.reservations import DowngradedClaim, DowngradePlanStatus
 UPGRADE_TRIES, UPGRADE_PAUSE_SECONDS = 6, 5.0
 
 
-def restore(
-    access: Access, parallelism: int | None, timeout: float | None, output: Output, *, dry_run: bool
-) -> int:
+def restore(access: Access, flags: PlanFlags) -> int:
     """Let the references return, or say which would; the exit code."""
 
     async def work(session: Session) -> PlanResult | None:
-        async with time_limit(timeout, dry_run=dry_run):
-            return await (preview(session) if dry_run else carry_out(session, parallelism))
+        async with time_limit(flags):
+            if flags.dry_run:
+                return await preview(session)
+            return await carry_out(session, flags.parallelism)
 
     result = in_session(access, work)
     if result is None:
         typer.echo("There is no DowngradePlan, so there is nothing to restore.", err=True)
         return 0
     claims = concerned(result.status)
-    render(output, table(result, claims, "No reference is on record."), document(result))
+    render(flags.output, table(result, claims, "No reference is on record."), document(result))
     _conclude(result, claims)
     return exit_code(result.status)
 

@@ -11,6 +11,7 @@ from claimctl.cli.errors import CommandFailed, ExitCode, UsageError
 from claimctl.cli.formats import Output
 from claimctl.cli.output import render
 from claimctl.cli.session import Session, in_session
+from claimctl.commands.downgrade.flags import PlanFlags
 from claimctl.commands.downgrade.prepare_work import exit_code, write_plan
 from claimctl.commands.downgrade.report import PlanResult, document, table, time_limit
 from claimctl.commands.downgrade.status_work import run
@@ -25,25 +26,17 @@ NAMED = 5
 """How many objects of others a line names."""
 
 
-def prepare_upgrade(
-    access: Access,
-    to: str,
-    parallelism: int | None,
-    timeout: float | None,
-    output: Output,
-    *,
-    dry_run: bool,
-) -> int:
+def prepare_upgrade(access: Access, to: str, flags: PlanFlags) -> int:
     """Carry the preparation out, or say what is in its way; the exit code."""
-    spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=parallelism)
+    spec = DowngradePlanSpec(upgrade_to=checked_target(to), parallelism=flags.parallelism)
 
     async def work(session: Session) -> tuple[PlanResult, OldObjects]:
-        async with time_limit(timeout, dry_run=dry_run):
-            return await _prepare(session, spec, dry_run=dry_run)
+        async with time_limit(flags):
+            return await _prepare(session, spec, dry_run=flags.dry_run)
 
     result, old = in_session(access, work)
     claims = result.status.claims
-    render(output, table(result, claims, "No claim lists a PodGroup."), document(result))
+    render(flags.output, table(result, claims, "No claim lists a PodGroup."), document(result))
     for line in conclusion(result, old):
         typer.echo(line, err=True)
     code, blocks = exit_code(result.status), old.foreign or (result.by and old.own)

@@ -9,15 +9,7 @@ import typer
 from claimctl.cli.access import DEFAULT, Access, connecting_patiently
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import AllNamespacesOption, DryRunOption, NamespaceOption, place_of
-from claimctl.cli.timing import (
-    BindingOption,
-    GraceOption,
-    SettleOption,
-    SlowBindingOption,
-    Timing,
-    TimingOption,
-    waits,
-)
+from claimctl.cli.timing import WATCH_WAITS, WatchWaits
 
 EXAMPLES = (
     "claimctl doctor orphans -A              # list them; nothing is written",
@@ -27,7 +19,7 @@ EXAMPLES = (
 
 
 @connecting_patiently
-def command(  # noqa: PLR0913 - one parameter per flag
+def command(
     yes: Annotated[
         bool, typer.Option("--yes", help="Free the orphans. [default: only list them]")
     ] = False,
@@ -35,11 +27,7 @@ def command(  # noqa: PLR0913 - one parameter per flag
     all_namespaces: AllNamespacesOption = False,
     dry_run: DryRunOption = False,
     output: OutputOption = Output.TABLE,
-    grace_seconds: GraceOption = 300.0,
-    timing: TimingOption = Timing.NORMAL,
-    settle_seconds: SettleOption = None,
-    binding_seconds: BindingOption = None,
-    slow_binding_seconds: SlowBindingOption = None,
+    waits: WatchWaits = WATCH_WAITS,
     access: Access = DEFAULT,
 ) -> int:
     """List the allocated claims that no component will release; free them with --yes.
@@ -52,8 +40,5 @@ def command(  # noqa: PLR0913 - one parameter per flag
     from claimctl.commands.orphans.model import WatchTimes
     from claimctl.commands.orphans.work import run
 
-    times = WatchTimes(
-        grace_seconds=grace_seconds,
-        **waits(timing, settle_seconds, binding_seconds, slow_binding_seconds),
-    )
+    times = WatchTimes(grace_seconds=waits.grace_seconds, **waits.seconds)
     return in_session(access, run, place, times, output, write=yes and not dry_run)

@@ -9,15 +9,7 @@ from claimctl.cli.durations import Seconds, duration_option
 from claimctl.cli.errors import UsageError
 from claimctl.cli.formats import Output, OutputOption
 from claimctl.cli.options import DryRunOption, named, namespace_name, namespace_names, switch
-from claimctl.cli.timing import (
-    BindingOption,
-    GraceOption,
-    SettleOption,
-    SlowBindingOption,
-    Timing,
-    TimingOption,
-    waits,
-)
+from claimctl.cli.timing import WATCH_WAITS, Timing, TimingOption, WatchWaits
 
 NamespacesOption = Annotated[
     list[str] | None,
@@ -70,11 +62,7 @@ def prepare(  # noqa: PLR0913 - one parameter per flag
         ),
     ] = False,
     timeout: TimeoutOption = TIMEOUT,
-    timing: TimingOption = Timing.NORMAL,
-    settle_seconds: SettleOption = None,
-    binding_seconds: BindingOption = None,
-    slow_binding_seconds: SlowBindingOption = None,
-    grace_seconds: GraceOption = 300.0,
+    waits: WatchWaits = WATCH_WAITS,
     lease_namespace: LeaseNamespaceOption = "claimctl-system",
     output: OutputOption = Output.TABLE,
     access: Access = DEFAULT,
@@ -87,8 +75,7 @@ def prepare(  # noqa: PLR0913 - one parameter per flag
         raise UsageError("--stop-controller: not with --dry-run or --namespace")
     from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
 
-    times = waits(timing, settle_seconds, binding_seconds, slow_binding_seconds)
-    wanted = wanted_by(namespaces or (), lease_namespace, times, grace_seconds, timeout)
+    wanted = wanted_by(namespaces or (), lease_namespace, waits, timeout)
     return uninstall(access, wanted, output, Mode(dry_run=dry_run, stop=stop))
 
 
@@ -124,7 +111,6 @@ def run(
     """
     from claimctl.commands.uninstall.work import Mode, uninstall, wanted_by
 
-    times = waits(timing, None, None, None)
-    wanted = wanted_by((), lease_namespace, times, timeout=timeout)
+    wanted = wanted_by((), lease_namespace, WatchWaits(timing), timeout)
     mode = Mode(dry_run=dry_run, stop=not dry_run, delete=True)
     return uninstall(access, wanted, output, mode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +17,10 @@ from claimctl.cli.output import Table, columns, render
 from claimctl.cli.process import who_am_i
 from claimctl.cli.progress import progress
 from claimctl.cli.session import Session, in_session
+from claimctl.cli.timing import WATCH_WAITS, WatchWaits
 from claimctl.commands.install.components import NAMESPACE, every_document
 from claimctl.commands.install.objects import Objects, check_helm, name_of
-from claimctl.commands.orphans.model import GRACE_SECONDS, WatchTimes
+from claimctl.commands.orphans.model import WatchTimes
 from claimctl.commands.uninstall.model import UninstallReport
 from claimctl.commands.uninstall.run import Uninstall, UninstallResult, UninstallWanted
 from claimctl.commands.uninstall.stopping import stop_controller, stop_rescheduler
@@ -53,14 +54,10 @@ class Mode:
         return not self.verify and not self.dry_run
 
 
-_NORMAL: Mapping[str, float] = {}
-
-
 def wanted_by(
     namespaces: Sequence[str],
     lease_namespace: str = "claimctl-system",
-    times: Mapping[str, float] = _NORMAL,
-    grace_seconds: float = GRACE_SECONDS,
+    waits: WatchWaits = WATCH_WAITS,
     timeout: float = 900.0,
 ) -> UninstallWanted:
     """What the flags ask for. Times are in seconds."""
@@ -71,10 +68,10 @@ def wanted_by(
             lease_namespace=lease_namespace,
             retires=True,
             namespaces=frozenset(scope),
-            **times,
+            **waits.seconds,
         ),
         namespaces=scope,
-        times=WatchTimes(grace_seconds=grace_seconds, **times),
+        times=WatchTimes(grace_seconds=waits.grace_seconds, **waits.seconds),
         timeout=timeout,
     )
 

@@ -62,7 +62,7 @@ async def test_every_flag_replaces_its_part(config: str) -> None:
             tls_server_name="new",
             as_user="jane",
             as_uid="u-1",
-            as_groups=("g1", "g2"),
+            as_groups=["g1", "g2"],
         )
     )
     assert (found.server, found.server_name) == ("http://b.example.com", "new")
@@ -140,7 +140,7 @@ def test_a_command_gets_the_flags_as_one_value() -> None:
         args=["--name", "x", "--as", "jane", "--as-group", "g", "--request-timeout", "2m"],
         standalone_mode=False,
     )
-    wanted = Access(as_user="jane", as_groups=("g",), request_timeout=120.0)
+    wanted = Access(as_user="jane", as_groups=["g"], request_timeout=120.0)
     assert seen == [("x", wanted)]
 
 

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from claimctl.cli.timing import WAITS, Timing, waits
+from claimctl.cli.timing import CONTROLLER_WAITS, WAITS, ControllerWaits, Timing, Waits
 from claimctl.controller.settings import Settings
-
-NONE_GIVEN = (None, None, None, None)
 
 
 def test_the_usual_waits_are_those_of_the_controller() -> None:
     usual = Settings(identity="me")
-    assert {name: getattr(usual, name) for name in WAITS} == waits(Timing.NORMAL, *NONE_GIVEN)
+    assert {name: getattr(usual, name) for name in WAITS} == CONTROLLER_WAITS.seconds
 
 
 @pytest.mark.parametrize("name", WAITS)
 def test_a_slow_cluster_gets_three_times_as_long(name: str) -> None:
-    slow = waits(Timing.SLOW, *NONE_GIVEN)
+    slow = ControllerWaits(Timing.SLOW).seconds
     assert slow[name] == 3 * WAITS[name]
     Settings.checked(identity="me", **slow)
 
 
 def test_a_wait_that_is_given_counts() -> None:
-    assert waits(Timing.SLOW, 0.0, None) == {"settle_seconds": 0.0, "binding_seconds": 180.0}
-    assert waits(Timing.NORMAL, 1.0, 2.0, 3.0, 4.0) == {
+    slow = {"settle_seconds": 0.0, "binding_seconds": 180.0, "slow_binding_seconds": 1800.0}
+    assert Waits(Timing.SLOW, 0.0).seconds == slow
+    assert ControllerWaits(Timing.NORMAL, 1.0, 2.0, 3.0, 4.0).seconds == {
         "settle_seconds": 1.0,
         "binding_seconds": 2.0,
         "slow_binding_seconds": 3.0,
