@@ -12,6 +12,7 @@ from claimctl.controller.children import children_left
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, KubeError, NotFound, UnreadableObject
+from claimctl.live_objects import list_if_served
 from claimctl.reservation.facts.workloads import (
     WorkloadState,
     custom_state,
@@ -184,7 +185,7 @@ class KindReader:
         """The users' WorkloadKinds by kind; none if the user may not list them."""
         if self._documents is None:
             try:
-                listed = await self._client.list_if_served(WORKLOADKINDS)
+                listed = await list_if_served(self._client, WORKLOADKINDS)
                 self._documents = rules_by_kind(listed.items)
             except Forbidden:
                 self._documents = {}

@@ -41,7 +41,7 @@ def namespace_names(values: list[str] | None) -> list[str] | None:
 def label_selector(text: str) -> str:
     """Check a label selector as the API server reads it."""
     # --help is fast because it does not load msgspec, which this module needs
-    from claimctl.wire.label_selectors import parse as parse_selector
+    from claimctl.label_selectors import parse as parse_selector
 
     try:
         parse_selector(text)

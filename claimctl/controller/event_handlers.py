@@ -74,11 +74,7 @@ class Triggers:
     """Subscribes to every informer. It adds no keys before ``lead``."""
 
     def __init__(
-        self,
-        caches: Caches,
-        observations: Observations,
-        queues: Queues,
-        climber: Climber,
+        self, caches: Caches, observations: Observations, queues: Queues, climber: Climber
     ) -> None:
         self._climber = climber
         self._caches = caches

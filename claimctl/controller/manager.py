@@ -115,9 +115,7 @@ class Manager:
     async def _start(self, tasks: Tasks) -> None:
         await check_served(self._client)
         probe = DialectProbe(
-            self._client,
-            override=self.settings.dialect,
-            namespace=self.settings.lease_namespace,
+            self._client, override=self.settings.dialect, namespace=self.settings.lease_namespace
         )
         self.detection = await probe.detect()
         log.info(

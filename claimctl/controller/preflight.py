@@ -83,11 +83,7 @@ async def may_follow_groups(client: Client) -> bool:
 
 
 async def check_rights(
-    client: Client,
-    *,
-    binding: bool,
-    groups: bool = False,
-    namespaces: frozenset[str] = frozenset(),
+    client: Client, *, binding: bool, groups: bool = False, namespaces: frozenset[str] = frozenset()
 ) -> None:
     """Check that all watched resources may be read, and log the writes that are not permitted.
 

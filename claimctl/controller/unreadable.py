@@ -65,10 +65,7 @@ class UnreadableObjects:
     def workloads(self, unread: Unreadable) -> Iterator[WorkloadKey]:
         """The workloads that an unreadable workload or ClaimReservation may concern."""
         for kind, informer in self._caches.workloads.items():
-            of_kind = unread.resource.plural in (
-                informer.resource.plural,
-                CLAIMRESERVATIONS.plural,
-            )
+            of_kind = unread.resource.plural in (informer.resource.plural, CLAIMRESERVATIONS.plural)
             for workload in informer.items() if of_kind else ():
                 key = WorkloadKey(*kind, workload.metadata.namespace, workload.metadata.name)
                 if unread.may_be_in(key.namespace):

@@ -174,9 +174,7 @@ def finalizers_patch(meta: ObjectMeta, finalizer: str, *, present: bool) -> dict
 
 
 def claim_body(
-    reservation: ClaimReservation,
-    template: ResourceClaimTemplate,
-    reserved_for: Reference | None,
+    reservation: ClaimReservation, template: ResourceClaimTemplate, reserved_for: Reference | None
 ) -> dict[str, Any]:
     """The claim to create from a reservation's template.
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.errors import Conflict, NotFound
+from claimctl.live_objects import change_object, list_if_served
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.podgroups import PodGroup
 from claimctl.wire.resources import PODGROUPS, Resource
@@ -56,7 +57,7 @@ async def read_old_objects(client: Client) -> OldObjects:
 
 async def _list(client: Client, resource: Resource[T]) -> Listing[T]:
     exact = client.in_version(resource.group, resource.version)
-    return await exact.list_if_served(resource)
+    return await list_if_served(exact, resource)
 
 
 async def own_groups(client: Client) -> dict[str, PodGroup]:
@@ -90,4 +91,4 @@ async def remove_group(client: Client, group: PodGroup) -> None:
 
     with suppress(Conflict, NotFound):
         await exact.delete(_GROUPS, meta.name, meta.namespace, uid=meta.uid)
-        await exact.change(_GROUPS, meta.name, freed, meta.namespace)
+        await change_object(exact, _GROUPS, meta.name, freed, meta.namespace)

@@ -25,6 +25,7 @@ from claimctl.downgrade.standing import (
 )
 from claimctl.downgrade.status import ComponentName, Kubelet, Look
 from claimctl.kube.client import Client
+from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.pods import Pod
@@ -59,7 +60,7 @@ async def look(
     gathering = _Facts(plan, records)
     resource = RESOURCECLAIMS if plan is None else claims_under(plan.spec)
     seen = await client.collect(resource, lambda it: it if concerns(it, records) else None)
-    reservations = (await client.list_if_served(CLAIMRESERVATIONS)).items
+    reservations = (await list_if_served(client, CLAIMRESERVATIONS)).items
     claims = sorted(seen.items, key=lambda claim: claim.metadata.namespace)
     async for chunk, pods in with_pods(client, claims):
         for claim in chunk:
@@ -67,7 +68,7 @@ async def look(
             gathering.add(claim, pods, on_record)
     gathering.add_unreadable(seen.unreadable)
     if gathering.waiting:
-        events = await client.list_if_allowed(EVENTS, field_selector=f"reason={PREPARE_FAILED}")
+        events = await list_if_allowed(client, EVENTS, field_selector=f"reason={PREPARE_FAILED}")
         gathering.add_refused({event.regarding.uid for event in events.items})
     upgrades = plan is not None and plan.spec.upgrade_to
     crosses = upgrades and client.served(PODGROUPS).version == OLD

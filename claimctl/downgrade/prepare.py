@@ -46,11 +46,12 @@ from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, unskipp
 from claimctl.downgrade.scope import is_skipped
 from claimctl.kube.client import Client
 from claimctl.kube.errors import UnreadableObject
+from claimctl.label_selectors import parse, selects
+from claimctl.live_objects import list_if_served
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod, is_pod_group
 from claimctl.reservation.facts.snapshot import Rules
 from claimctl.wire.claims import ResourceClaim
-from claimctl.wire.label_selectors import parse, selects
 from claimctl.wire.reservations import (
     ClaimReservation,
     DowngradedClaim,
@@ -191,7 +192,7 @@ async def _on_record(
     """
     reservations: list[ClaimReservation] = []
     for namespace in plan.spec.namespaces or ("",):
-        reservations += (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
+        reservations += (await list_if_served(client, CLAIMRESERVATIONS, namespace)).items
     return frozenset(uid for claim in claims for uid in uids_on_record(claim, reservations))
 
 

@@ -24,8 +24,9 @@ from claimctl.downgrade.records import (
 from claimctl.downgrade.restoration import restore
 from claimctl.downgrade.run import ATTEMPTS, CHANGED_TOO_OFTEN, PlanRun, write_list
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Conflict, Forbidden, Invalid, NotFound, RequestTimeout
+from claimctl.live_objects import UnknownKind, read_header
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.references import is_pod_group
 from claimctl.wire.claims import Reference, ResourceClaim
@@ -124,7 +125,9 @@ class _Restoration(PlanRun):
         namespace, reference = wanted
         kind = (reference.api_group, reference.resource)
         try:
-            there = await self._discovery.read(*kind, reference.name, namespace)
+            there = await read_header(
+                self.client, self._discovery, *kind, reference.name, namespace
+            )
         except (NotFound, UnknownKind):
             there = None
         except Forbidden:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from claimctl import label_selectors
 from claimctl.downgrade.records import PlanPhase
-from claimctl.wire import label_selectors
 from claimctl.wire.reservations import RESTORE, ClaimName, DowngradePlan, DowngradePlanSpec
 
 PARALLELISM = 8

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
-from enum import StrEnum
 from random import Random
 from typing import Any, TypeVar
 
@@ -17,7 +16,6 @@ from claimctl.kube.errors import (
     BadAnswer,
     BadRequest,
     Conflict,
-    Forbidden,
     Gone,
     Invalid,
     NotFound,
@@ -36,8 +34,8 @@ from claimctl.kube.request import (
 from claimctl.telemetry.face import Telemetry
 from claimctl.wire.access_reviews import OWN_ACCESS, Right
 from claimctl.wire.base import Body, Object, Wire, decode, encode, to_plain
-from claimctl.wire.meta import HasMetadata, ObjectMeta
-from claimctl.wire.resources import PODS, Resource
+from claimctl.wire.meta import ObjectMeta
+from claimctl.wire.resources import Resource
 from claimctl.wire.seams import Clock, Query, Transport
 from claimctl.wire.unreadable import Unreadable
 
@@ -45,22 +43,6 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 PAGE = 500
-CHANGE_TRIES = 10
-"""How often a change is decided anew because another client was faster."""
-CHANGE_PAUSE_SECONDS = 0.02
-
-
-class Changed(StrEnum):
-    """What became of a change."""
-
-    GONE = "Gone"
-    """There is no such object."""
-    SAME = "Same"
-    """The object needs no change."""
-    WRITTEN = "Written"
-
-
-W = TypeVar("W", bound=HasMetadata)
 
 
 class Client:
@@ -101,6 +83,10 @@ class Client:
     @property
     def telemetry(self) -> Telemetry:
         return self._sender.telemetry
+
+    @property
+    def clock(self) -> Clock:
+        return self._sender.clock
 
     @property
     def rng(self) -> Random:
@@ -218,20 +204,6 @@ class Client:
             return await self.collect(resource, keep, namespace, limit=0, **selectors)
         return Listing(tuple(items), version, unreadable=tuple(unreadable))
 
-    async def list_if_served(self, resource: Resource[T], namespace: str = "") -> Listing[T]:
-        """List objects with ``partial``; empty if the cluster does not serve the resource."""
-        with suppress(NotFound):
-            return await self.list(resource, namespace, partial=True)
-        return Listing((), "")
-
-    async def list_if_allowed(
-        self, resource: Resource[T], namespace: str = "", *, field_selector: str = ""
-    ) -> Listing[T]:
-        """The same; also empty if the caller may not list the resource."""
-        with suppress(Forbidden, NotFound):
-            return await self.list(resource, namespace, field_selector=field_selector, partial=True)
-        return Listing((), "")
-
     async def pages(
         self,
         resource: Resource[T],
@@ -272,17 +244,21 @@ class Client:
         body: Wire | Mapping[str, Any],
         namespace: str = "",
         *,
+        name: str = "",
+        subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """Create an object and return it as stored. apiVersion and kind are filled in."""
+        """Create an object, or a subresource of the one of this name, and return what is stored.
+
+        apiVersion and kind are filled in.
+        """
         plain = {
             "apiVersion": self.served(resource).api_version,
             "kind": resource.kind,
             **{key: value for key, value in to_plain(body).items() if value != ""},
         }
-        call = self._call(
-            "POST", resource, namespace, query=self._write_query(dry_run), body=encode(plain)
-        )
+        where, query = (namespace, name, subresource), self._write_query(dry_run)
+        call = self._call("POST", resource, *where, query=query, body=encode(plain))
         return self._decode(call, resource, await self._sender.send(call))
 
     async def merge_patch(
@@ -302,42 +278,6 @@ class Client:
         body, query = _under(meta, patch), self._write_query(dry_run)
         return await self._patch(resource, meta, subresource, MERGE_PATCH, body, query)
 
-    async def change(
-        self,
-        resource: Resource[W],
-        name: str,
-        change: Callable[[W], Mapping[str, Any]],
-        namespace: str = "",
-        *,
-        subresource: str = "",
-    ) -> Changed:
-        """Change an object as it is now, and decide anew if another client was faster.
-
-        Args:
-            change: the merge patch for the object that was read; empty if it needs none. It may be
-                called several times: a write without an answer may have been applied.
-
-        Raises:
-            Conflict: another client changed the object each time between the read and the write.
-        """
-        for attempt in range(CHANGE_TRIES):
-            try:
-                present = await self.get(resource, name, namespace)
-                patch = change(present)
-                if not patch:
-                    return Changed.SAME
-                await self.merge_patch(resource, present.metadata, patch, subresource=subresource)
-            except NotFound:
-                return Changed.GONE
-            except Conflict:
-                if attempt == CHANGE_TRIES - 1:
-                    raise
-                longest = min(CHANGE_PAUSE_SECONDS * 2**attempt, 1.0)
-                await self._sender.clock.sleep(self.rng.uniform(0, longest))
-            else:
-                return Changed.WRITTEN
-        raise AssertionError("the last attempt returns or raises")
-
     async def merge_status(
         self,
         resource: Resource[T],
@@ -346,7 +286,7 @@ class Client:
         *,
         dry_run: bool = False,
     ) -> T:
-        """The same for a built-in kind's status, by a strategic merge patch.
+        """Change a built-in kind's status, by a strategic merge patch.
 
         Such a patch merges lists by their keys, and may delete single entries.
         """
@@ -423,39 +363,6 @@ class Client:
         """The same for an object that still has the UID and the version of ``meta``."""
         uid, version = meta.uid, meta.resource_version
         await self.delete(resource, meta.name, meta.namespace, uid=uid, resource_version=version)
-
-    async def evict(
-        self,
-        name: str,
-        namespace: str,
-        *,
-        uid: str,
-        grace_period_seconds: int | None = None,
-        dry_run: bool = False,
-    ) -> None:
-        """Evict a pod if it still has this UID.
-
-        Args:
-            grace_period_seconds: for the pod's containers; None means as the pod says.
-
-        Raises:
-            TooManyRequests: a disruption budget does not allow the eviction now.
-            Conflict: the pod has another UID; its budget was charged all the same.
-            NotFound: the pod is gone.
-            ServerError: 500 if several budgets select the pod.
-        """
-        options: dict[str, Any] = {"preconditions": {"uid": uid}}
-        if grace_period_seconds is not None:
-            options["gracePeriodSeconds"] = grace_period_seconds
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": options,
-        }
-        query = (("dryRun", "All"),) if dry_run else ()
-        call = self._call("POST", PODS, namespace, name, "eviction", query=query, body=encode(body))
-        await self._sender.send(call)
 
     async def watch(
         self,

@@ -14,7 +14,6 @@ from urllib.parse import quote
 from claimctl.kube.client import Client
 from claimctl.kube.errors import BadAnswer, NotFound, NotServed
 from claimctl.wire.base import Object
-from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import (
     PODGROUPS,
     PODS,
@@ -39,10 +38,6 @@ _TYPED: Mapping[tuple[str, str], Resource[CustomWorkload]] = {
     (resource.group, resource.kind): read_as(resource, CustomWorkload) for resource in _EVERYWHERE
 }
 """Kinds in every cluster, for which nothing has to be asked."""
-
-
-class UnknownKind(Exception):
-    """No version of the group serves such a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +105,6 @@ class Discovery:
     async def plurals(self, group: str, version: str) -> frozenset[str]:
         """The names of the resources of a version."""
         return frozenset(entry.name for entry in await self.resources(group, version))
-
-    async def find(self, group: str, plural: str) -> Resource[ObjectHeader] | None:
-        """The resource in the first version that serves it; None if no version does."""
-        for version in await self.versions(group):
-            for entry in await self.resources(group, version):
-                if entry.name == plural and "/" not in plural:
-                    return _resource(group, version, entry, ObjectHeader)
-        return None
-
-    async def read(
-        self, group: str, plural: str, name: str, namespace: str = ""
-    ) -> ObjectHeader | None:
-        """Read the metadata of one object live; None if the server says that it does not exist.
-
-        Raises:
-            UnknownKind: the cluster does not serve the resource.
-        """
-        resource = await self.find(group, plural)
-        if resource is None:
-            raise UnknownKind(f"{plural}.{group}" if group else plural)
-        path = resource.path(quote(namespace, safe=""), quote(name, safe=":"))
-        try:
-            return await self._client.get_document(path, ObjectHeader)
-        except NotFound as error:
-            # The answer for a path that is no longer served is 404 too, and the object may exist.
-            if f'"{name}" not found' in error.message:
-                return None
-            raise
 
     async def of_kind(self, api_version: str, kind: str) -> Resource[Object]:
         """The resource whose objects have this kind; a kind that is missing is asked for again.

@@ -31,11 +31,7 @@ from claimctl.reservation.facts.decision import (
     WriteList,
 )
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
-from claimctl.reservation.facts.references import (
-    is_pod,
-    is_tombstone,
-    unanswered,
-)
+from claimctl.reservation.facts.references import is_pod, is_tombstone, unanswered
 from claimctl.reservation.facts.snapshot import Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.release import lifecycle
@@ -58,12 +54,7 @@ CACHE_CATCHES_UP = 0.5
 FIGHT_REST = 300.0
 """Seconds to wait before claimctl writes a list again that another client keeps undoing."""
 _PASSES = frozenset(
-    {
-        Reason.HISTORY_UNKNOWN,
-        Reason.FORCE_DELETED_PODS,
-        Reason.PODS_MAY_BE_BOUND,
-        Reason.UNREADABLE,
-    }
+    {Reason.HISTORY_UNKNOWN, Reason.FORCE_DELETED_PODS, Reason.PODS_MAY_BE_BOUND, Reason.UNREADABLE}
 )
 """Blockers that another controller may not see: each controller measures their time by itself, or
 only this version of claimctl cannot read an object."""

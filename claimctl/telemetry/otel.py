@@ -69,11 +69,7 @@ class OtelTelemetry(Telemetry):
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         resource = _resource(settings)
-        self._tracing = TracerProvider(
-            resource=resource,
-            shutdown_on_exit=False,
-            id_generator=ids,
-        )
+        self._tracing = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=ids)
         sinks = (*map(_processor, settings.traces), *processors)
         for processor in sinks:
             self._tracing.add_span_processor(processor)

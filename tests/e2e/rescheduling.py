@@ -12,6 +12,7 @@ import yaml
 
 from claimctl.kube.client import Client
 from claimctl.kube.retry import Backoff
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan as planner
 from claimctl.reschedule.plan.reasons import Ground
@@ -22,7 +23,6 @@ from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import RunReport
 from claimctl.reschedule.run.taints import TAINTED_NODES
-from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource

@@ -10,6 +10,7 @@ import pytest
 from kube_in_process.options import ClusterOptions, Preset
 
 from claimctl.kube.errors import ApiError
+from claimctl.live_objects import list_if_served
 from claimctl.wire.resources import CLAIMRESERVATIONS
 from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
@@ -179,7 +180,7 @@ async def test_the_crds_may_be_deleted_first(stripped: bool, tmp_path: Path) -> 
         pods = uids(made)
         await served.stage.dismiss_controller()
         await served.stage.user.delete(DEFINITION, "", "claimreservations.claimctl.io")
-        found = await served.stage.client.list_if_served(CLAIMRESERVATIONS, "ml")
+        found = await list_if_served(served.stage.client, CLAIMRESERVATIONS, "ml")
         (name,) = (each.metadata.name for each in found.items)
         if stripped:
             bare = {"metadata": {"finalizers": None}}

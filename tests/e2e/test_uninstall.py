@@ -10,6 +10,7 @@ import pytest
 from kube_in_process.options import ClusterOptions
 
 from claimctl.kube.errors import KubeError
+from claimctl.live_objects import list_if_served
 from claimctl.wire.base import to_plain
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.reservations import FINALIZER
@@ -83,7 +84,7 @@ async def strip_crds(stage: Stage) -> None:
 
     async def gone() -> bool:
         return not (
-            await stage.client.list_if_served(CLAIMRESERVATIONS, NAMESPACE)
+            await list_if_served(stage.client, CLAIMRESERVATIONS, NAMESPACE)
         ).resource_version
 
     await stage.until(gone, "the CRDs are gone")

@@ -70,7 +70,6 @@ NO_TESTS_OF_ITS_NAME = {
     "kube/tls.py": "test_transport.py connects with each setting",
     "commands/orphans/ahead.py": "test_judge.py decides by it; e2e/test_release_orphans.py",
     "commands/orphans/model.py": "data only",
-    "reschedule/run/evicting.py": "e2e/test_reschedule_execution.py: each answer of the server",
     "reschedule/run/closings.py": "e2e/test_reschedule_taints.py",
     "reschedule/run/execution.py": "e2e/test_reschedule_execution.py",
     "reschedule/shapes/devices.py": "data only",

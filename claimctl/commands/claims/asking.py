@@ -9,6 +9,7 @@ from typing import Any
 
 from claimctl.cli.kinds import KindReader
 from claimctl.kube.client import Client
+from claimctl.live_objects import list_if_allowed
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.workloads import judged, named_claims
 from claimctl.reservation.kinds.rules import Rule
@@ -80,6 +81,6 @@ async def _annotated(
     """Each annotated workload with its resource, and with its rule if its template is not read."""
     rules = {state.resource: state.rule for state in await kinds.served() if state.resource}
     for resource in (*WORKLOADS.values(), *rules):
-        for workload in (await client.list_if_allowed(resource, namespace)).items:
+        for workload in (await list_if_allowed(client, resource, namespace)).items:
             if workload.metadata.annotation(RESERVE_ANNOTATION) is not None:
                 yield resource, workload, rules.get(resource)

@@ -22,6 +22,7 @@ from claimctl.commands.orphans.model import Orphan, ScannedClaim, WatchTimes
 from claimctl.commands.orphans.scan import OwnerReader
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.assessment.assess import Assessment, assess
 from claimctl.reservation.assessment.retention import Action, RetentionDecision
 from claimctl.reservation.facts.decision import Blocker
@@ -150,9 +151,9 @@ async def explain(
     claim = await client.get(RESOURCECLAIMS, name, namespace)
     everyone = await client.list(PODS, namespace, partial=True)
     pods = tuple(pod for pod in everyone.items if name in claim_names(pod))
-    listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    listed = await list_if_served(client, CLAIMRESERVATIONS, namespace)
     reservations = tuple(made for made in listed.items if made.spec.resource_claim_name == name)
-    sets = await client.list_if_allowed(REPLICASETS, namespace)
+    sets = await list_if_allowed(client, REPLICASETS, namespace)
     unreadable = (*everyone.unreadable, *listed.unreadable, *sets.unreadable)
     kinds = kinds or KindReader(client)
     kinds.know(replica_set.metadata for replica_set in sets.items)

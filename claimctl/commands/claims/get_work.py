@@ -26,6 +26,7 @@ from claimctl.commands.claims.documents import end_of, list_of
 from claimctl.commands.claims.explain_work import others_than
 from claimctl.kube.client import Client
 from claimctl.kube.errors import ApiError, NotFound
+from claimctl.live_objects import list_if_served
 from claimctl.text import age, listed
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import CLAIMRESERVATIONS, NAMESPACES, PODS, RESOURCECLAIMS
@@ -137,7 +138,7 @@ async def gather(
     if not claims:
         return []
     pods = await client.list(PODS, wanted.namespace, partial=True)
-    reserved = await client.list_if_served(CLAIMRESERVATIONS, wanted.namespace)
+    reserved = await list_if_served(client, CLAIMRESERVATIONS, wanted.namespace)
     _warn_unreadable((*pods.unreadable, *reserved.unreadable))
     shown = views(claims, pods.items, reserved.items)
     if wanted.idle:

@@ -18,6 +18,7 @@ from claimctl.commands.claims.explanation import Explanation, explain
 from claimctl.commands.claims.pod_view import ClaimUse, PodFindings, RivalClaim, is_idle
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, NotFound, UnreadableObject
+from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.reservation.annotation import Annotated, Problem, plan
 from claimctl.reservation.facts.pods import Consumers
@@ -115,7 +116,7 @@ async def _with_claim(
 
 async def _warnings(client: Client, about: ObjectMeta) -> list[Event]:
     """The Warning events about an object, oldest first; none if they may not be listed."""
-    events = await client.list_if_allowed(EVENTS, about.namespace)
+    events = await list_if_allowed(client, EVENTS, about.namespace)
     own = (
         event
         for event in events.items
@@ -153,7 +154,7 @@ async def _rivals(client: Client, findings: PodFindings) -> tuple[RivalClaim, ..
         if claim.status.allocation is not None and device_classes(claim) & wanted
     ]
     shown = views(claims, (), await everywhere(client, CLAIMRESERVATIONS, place))
-    slices = (await client.list_if_allowed(PUBLISHED_DEVICES)).items
+    slices = (await list_if_allowed(client, PUBLISHED_DEVICES)).items
     by_uid = {claim.metadata.uid: claim for claim in claims}
     busy = [view.claim for view in shown if not is_idle(view)]
     rivals = [
@@ -211,7 +212,7 @@ async def explain_workload(
     everyone = (await client.list(PODS, namespace, partial=True)).items
     subject = await _subject(client, kinds, namespace, kind, name, everyone)
     ref, state, workload = subject.ref, subject.state, subject.workload
-    listed = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    listed = await list_if_served(client, CLAIMRESERVATIONS, namespace)
     own = tuple(reservation for reservation in listed.items if reservation.spec.workload_ref == ref)
     pods = Consumers.of(subject.pods)
     starting = (pod for pod in pods.bound.values() if pod.status.phase == "Pending")
@@ -276,7 +277,7 @@ async def _subject(
         workload = judged(workload, rule)
         own = await kinds.under(workload.metadata.uid, pods)
         return _Subject(ref, resource.api_version, workload, observe(workload, ""), own, own)
-    sets = (await client.list_if_allowed(REPLICASETS, namespace)).items
+    sets = (await list_if_allowed(client, REPLICASETS, namespace)).items
     kinds.know(replica_set.metadata for replica_set in sets)
     state = observe(workload, "", sets)
     makers = ((pod, pod.metadata.controller()) for pod in pods)

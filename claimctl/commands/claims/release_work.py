@@ -24,6 +24,7 @@ from claimctl.commands.claims.explain_work import naming
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.kube.client import Client
 from claimctl.kube.errors import NotFound
+from claimctl.live_objects import change_object
 from claimctl.text import counted, listed
 from claimctl.wire.meta import find_condition
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
@@ -222,7 +223,7 @@ async def _change_each(
 ) -> None:
     for reservation in explanation.view.reservations:
         meta = reservation.metadata
-        await client.change(CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
+        await change_object(client, CLAIMRESERVATIONS, meta.name, patch, meta.namespace)
 
 
 def lines(explanation: Explanation, *, dry_run: bool) -> list[str]:

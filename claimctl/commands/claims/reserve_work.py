@@ -15,7 +15,7 @@ from claimctl.cli.objects import resource_name
 from claimctl.cli.output import print_text
 from claimctl.cli.session import Session
 from claimctl.commands.claims.explain_work import naming
-from claimctl.kube.client import Changed
+from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.annotation import IDLE_TIMEOUT_ANNOTATION, RETENTION_ANNOTATION, plan
 from claimctl.reservation.annotation import Annotated as AnnotatedWorkload
 from claimctl.reservation.facts.pods import claim_names
@@ -95,7 +95,7 @@ async def annotate(session: Session, wanted: Wanted) -> Reserving:
             uid = (await session.client.get(resource, wanted.name, place)).metadata.uid
             pods = (await session.client.list(PODS, place, partial=True)).items
             named = frozenset().union(*map(claim_names, await kinds.under(uid, pods)))
-        outcome = await session.client.change(resource, wanted.name, patch, place)
+        outcome = await change_object(session.client, resource, wanted.name, patch, place)
     if outcome is Changed.GONE:
         raise CommandFailed(f"{ref.kind} {place}/{wanted.name} not found")
     return Reserving(

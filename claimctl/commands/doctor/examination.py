@@ -32,6 +32,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
+from claimctl.live_objects import list_if_served
 from claimctl.reschedule.plan.avoidance import complaints
 from claimctl.reschedule.plan.kubelet import in_vain
 from claimctl.reschedule.plan.own_taints import stale_taints
@@ -137,7 +138,7 @@ class _Reader:
         """The objects; none if the user may not list them. Then the checks are not possible."""
         try:
             where = self.namespace if resource.namespaced else ""
-            return await self.client.list_if_served(resource, where)
+            return await list_if_served(self.client, resource, where)
         except Forbidden:
             for check in checks:
                 self.refuse(check, resource)

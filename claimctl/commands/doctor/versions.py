@@ -12,6 +12,7 @@ from claimctl.commands.doctor.account import Installation, read_installation
 from claimctl.kube.client import Client
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden, NotFound
+from claimctl.live_objects import list_if_allowed
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import CLAIMRESERVATIONS, Resource
 from claimctl.wire.seams import Clock
@@ -79,7 +80,7 @@ async def versions(client: Client, clock: Clock) -> Versions:
         there=await read_installation(client, clock),
         crds=await Discovery(client).versions(CLAIMRESERVATIONS.group),
         crds_release=await _release_of_crds(client),
-        dialect=recorded_dialect((await client.list_if_allowed(CLAIMRESERVATIONS)).items),
+        dialect=recorded_dialect((await list_if_allowed(client, CLAIMRESERVATIONS)).items),
     )
 
 

@@ -16,8 +16,9 @@ from claimctl.commands.orphans.model import Answer, OwnerState, ScannedClaim
 from claimctl.controller.caches.informers import owning
 from claimctl.controller.keys import ClaimKey
 from claimctl.kube.client import Client
-from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import KubeError
+from claimctl.live_objects import UnknownKind, list_if_served, read_header
 from claimctl.reservation.annotation import Annotated, plan
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.reservation.facts.slim_pods import slim_pod
@@ -77,7 +78,7 @@ async def scan_claims(
         using = tuple(users.get(_key(claim), ()))
         return LiveList(meta.resource_version, using, uids, unreadable=tuple(unreadable))
 
-    reservations = await client.list_if_served(CLAIMRESERVATIONS, namespace)
+    reservations = await list_if_served(client, CLAIMRESERVATIONS, namespace)
     reserved = {
         ClaimKey(reservation.metadata.namespace, reservation.spec.resource_claim_name)
         for reservation in reservations.items
@@ -129,8 +130,13 @@ class OwnerReader:
     async def _read(self, claim: ResourceClaim, reference: Reference) -> Answer:
         place = claim.metadata.namespace
         try:
-            header = await self._discovery.read(
-                reference.api_group, reference.resource, reference.name, place
+            header = await read_header(
+                self._client,
+                self._discovery,
+                reference.api_group,
+                reference.resource,
+                reference.name,
+                place,
             )
             if header is None:
                 return Answer(OwnerState.GONE)

@@ -25,6 +25,7 @@ from claimctl.commands.timeline.shapes import (
 )
 from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden, Gone, LostEvent, NotFound
+from claimctl.live_objects import list_if_served
 from claimctl.parallel import in_parallel
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.meta import ManagedObjectMeta, reaches
@@ -127,7 +128,7 @@ async def _from_objects(client: Client, clock: Clock, namespace: str, name: str)
     claim = await client.get(RESOURCECLAIMS, name, namespace)
     pods = (await client.list(TIMED_PODS, namespace, partial=True)).items
     users = tuple(pod for pod in pods if name in claim_names(pod))
-    made = (await client.list_if_served(TIMED_RESERVATIONS, namespace)).items
+    made = (await list_if_served(client, TIMED_RESERVATIONS, namespace)).items
     reservations = tuple(held for held in made if held.spec.resource_claim_name == name)
     events, notes = await _events(client, namespace)
     about = tuple(event for event in events if _concerns(event, name, reservations, users))

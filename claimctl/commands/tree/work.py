@@ -17,6 +17,7 @@ from claimctl.commands.claims.get_work import none_found
 from claimctl.commands.tree import drawing
 from claimctl.commands.tree.graph import Graph, around, build, document, merged
 from claimctl.kube.client import Client
+from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reservation.facts.pods import claim_names
 from claimctl.wire.resources import (
     CLAIMRESERVATIONS,
@@ -67,13 +68,13 @@ async def read(client: Client, namespace: str) -> Graph:
     """The graph of one namespace."""
     claims = (await client.list(RESOURCECLAIMS, namespace, partial=True)).items
     pods = (await client.list(PODS, namespace, partial=True)).items
-    made = (await client.list_if_served(CLAIMRESERVATIONS, namespace)).items
+    made = (await list_if_served(client, CLAIMRESERVATIONS, namespace)).items
     kinds = KindReader(client)
     kinds.know(pod.metadata for pod in pods)
     # a list each instead of a request for each owner; without the right to it, chains are shorter
     listed: tuple[Resource[Any], ...] = (REPLICASETS, JOBS, STATEFULSETS, DEPLOYMENTS)
     for resource in listed:
-        owners = await client.list_if_allowed(resource, namespace)
+        owners = await list_if_allowed(client, resource, namespace)
         kinds.know(owner.metadata for owner in owners.items)
     users = [pod for pod in pods if claim_names(pod)]
     chains = {pod.metadata.uid: await kinds.chain(pod) for pod in users}

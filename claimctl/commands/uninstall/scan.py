@@ -18,6 +18,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.codec import Listing
 from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import Forbidden
+from claimctl.live_objects import list_if_allowed, list_if_served
 from claimctl.reschedule.plan.own_taints import own_taints
 from claimctl.reschedule.plan.plan import PodRef
 from claimctl.reschedule.run.avoiding import braked_pods
@@ -76,13 +77,13 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         cron_jobs += (
             it.metadata for it in jobs.items if own_annotations(it.spec.job_template.metadata)
         )
-        listing = await client.list_if_served(PODGROUPS, namespace)
+        listing = await list_if_served(client, PODGROUPS, namespace)
         groups += listing.items
         unreadable += listing.unreadable
         scans.append(await scan_claims(client, clock, namespace))
         unreadable += scans[-1].unreadable
     tainted = () if scope else await _tainted_nodes(client)
-    records = Listing((), "") if scope else await client.list_if_allowed(RESCHEDULERECORDS)
+    records = Listing((), "") if scope else await list_if_allowed(client, RESCHEDULERECORDS)
     served = await Discovery(client).plurals(CLAIMRESERVATIONS.group, CLAIMRESERVATIONS.version)
     return Scan(
         now=clock.now(),
@@ -90,7 +91,7 @@ async def scan(client: Client, clock: Clock, namespaces: Iterable[str]) -> Scan:
         reservations=tuple(made for part in scans for made in part.reservations),
         claims=tuple(claim for part in scans for claim in part.claims),
         groups=tuple(groups),
-        plans=() if scope else (await client.list_if_served(DOWNGRADEPLANS)).items,
+        plans=() if scope else (await list_if_served(client, DOWNGRADEPLANS)).items,
         tainted=tainted or (),
         nodes_unreadable=tainted is None,
         avoiding=tuple(

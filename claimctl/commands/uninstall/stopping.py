@@ -6,7 +6,8 @@ from typing import Any
 
 from claimctl.cli.errors import CommandFailed
 from claimctl.downgrade.plans import controller_runs
-from claimctl.kube.client import Changed, Client
+from claimctl.kube.client import Client
+from claimctl.live_objects import Changed, change_object
 from claimctl.reservation.facts.pods import is_done
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.resources import DEPLOYMENTS, JOBS, PODS, Resource
@@ -47,7 +48,9 @@ async def patch_if_there(
     client: Client, resource: Resource[Any], name: str, namespace: str, patch: dict[str, Any]
 ) -> bool:
     """Patch an object whatever its version is; False if it is not there."""
-    return await client.change(resource, name, lambda _: patch, namespace) is not Changed.GONE
+    return (
+        await change_object(client, resource, name, lambda _: patch, namespace) is not Changed.GONE
+    )
 
 
 RESCHEDULER = "claimctl-rescheduler"

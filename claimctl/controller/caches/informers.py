@@ -201,13 +201,7 @@ class Caches:
         return (
             (self.nodes, self.reservations, self.kind_rules),
             (self.pods,),
-            (
-                self.claims,
-                *self.workloads.values(),
-                self.replica_sets,
-                self.plans,
-                self.slices,
-            ),
+            (self.claims, *self.workloads.values(), self.replica_sets, self.plans, self.slices),
         )
 
     def informers(self) -> tuple[Informer[Any], ...]:

@@ -102,10 +102,7 @@ class OpeningsSeen:
         Args:
             pod_age: by UID of the claim's pending pods: seconds since their arrival.
         """
-        now, seen = (
-            self._clock.monotonic(),
-            self._seen.get(ClaimKey(*claim.metadata.key)),
-        )
+        now, seen = self._clock.monotonic(), self._seen.get(ClaimKey(*claim.metadata.key))
         if seen is None or seen.uid != claim.metadata.uid:
             return Arrivals()
         entry_age = {uid: now - at for uid, at in seen.listed.items()}

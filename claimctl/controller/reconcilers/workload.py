@@ -62,10 +62,7 @@ class WorkloadReconciler:
         self._unreadable = UnreadableObjects(caches)
 
     async def reconcile(self, key: WorkloadKey, span: Span) -> Outcome:
-        span.set(
-            k8s__namespace__name=key.namespace,
-            **{f"k8s__{key.kind.lower()}__name": key.name},
-        )
+        span.set(k8s__namespace__name=key.namespace, **{f"k8s__{key.kind.lower()}__name": key.name})
         await self._climber.read(key)
         kind = (key.api_group, key.kind)
         if kind in self._caches.kinds.states and self._caches.kinds.problem(kind):

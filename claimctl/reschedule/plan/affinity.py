@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from claimctl.label_selectors import selects
 from claimctl.reschedule.plan.world import World, WorldNode, WorldPod, required_anti_affinity
 from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
-from claimctl.wire.label_selectors import selects
 
 Domains = dict[str, set[str]]
 """Values of node labels, by topology key."""

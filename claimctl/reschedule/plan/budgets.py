@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from claimctl.label_selectors import selects
 from claimctl.reschedule.plan.facts import is_ready
 from claimctl.reschedule.plan.pod_terms import Corner, corners, corners_of
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import WorldPod
 from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
-from claimctl.wire.label_selectors import selects
 from claimctl.wire.unreadable import Unreadable
 
 ALWAYS_ALLOW = "AlwaysAllow"

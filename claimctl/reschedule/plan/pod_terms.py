@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from claimctl.label_selectors import LabelSelector, selects
 from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
 from claimctl.wire.base import encode
-from claimctl.wire.label_selectors import LabelSelector, selects
 
 Corner = tuple[str | None, tuple[str, str] | None]
 """A namespace (None: all) and a label that a selector asks for (None: no particular one)."""

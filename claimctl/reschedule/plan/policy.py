@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from claimctl.wire.label_selectors import LabelSelector
+from claimctl.label_selectors import LabelSelector
 
 CRITICAL_PRIORITY = 2_000_000_000
 """From this priority on a pod is critical (SystemCriticalPriority of Kubernetes)."""

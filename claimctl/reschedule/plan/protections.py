@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from claimctl.label_selectors import selects
 from claimctl.reschedule.plan import facts
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.fit import Volumes
@@ -22,7 +23,6 @@ from claimctl.reschedule.plan.policy import (
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import World, WorldPod
 from claimctl.reservation.facts.pods import TERMINAL_PHASES, claim_names
-from claimctl.wire.label_selectors import selects
 from claimctl.wire.meta import OwnerReference
 
 _REPLACING = {

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from claimctl.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.plan.world import Domains, GroupKey, Relocation, World, WorldNode, WorldPod
 from claimctl.reschedule.shapes.scheduling import TopologySpreadConstraint
-from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement, selects
 from claimctl.wire.placement import admits, taints_of
 
 HARD = "DoNotSchedule"

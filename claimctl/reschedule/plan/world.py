@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace as changed
 
+from claimctl.label_selectors import LabelSelector, selects
 from claimctl.reschedule.plan.pod_terms import Corner, PodTerm, PodTerms, corners, corners_of, count
 from claimctl.reschedule.plan.requests import (
     CPU,
@@ -30,7 +31,6 @@ from claimctl.reschedule.shapes.scheduling import (
 )
 from claimctl.reservation.facts.pods import TERMINAL_PHASES
 from claimctl.wire.base import encode
-from claimctl.wire.label_selectors import LabelSelector, selects
 from claimctl.wire.meta import find_condition
 from claimctl.wire.nodes import Taint
 

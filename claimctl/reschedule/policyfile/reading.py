@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
+from claimctl import label_selectors
 from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.policyfile import checks, text
 from claimctl.reschedule.policyfile.problems import (
@@ -34,7 +35,6 @@ from claimctl.reschedule.policyfile.v1alpha2 import (
     ProfileModel,
     evictor_of,
 )
-from claimctl.wire import label_selectors
 
 _SETS = ("presort", "sort", "deschedule", "balance", "filter", "preevictionfilter")
 _METRICS = ("metricsCollector", "metricsProviders")

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.plan import policy as policies
 from claimctl.reschedule.plan.policy import Number, PolicyModel, Positive
 from claimctl.wire.base import from_plain
-from claimctl.wire.label_selectors import LabelSelector
 
 V1ALPHA2 = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"

@@ -13,8 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from claimctl.kube.client import Changed, Client
+from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
+from claimctl.live_objects import Changed, change_object
 from claimctl.reschedule.plan.avoidance import is_empty
 from claimctl.reschedule.plan.facts import reference
 from claimctl.reschedule.plan.plan import AvoidStep, PodRef
@@ -76,7 +77,7 @@ class Avoiding:
             kept = [{"name": name} for name in gates if name != BRAKE_GATE]
             return {"spec": {"schedulingGates": kept or None}}
 
-        done = await self.client.change(SCHEDULING_PODS, pod.name, change, pod.namespace)
+        done = await change_object(self.client, SCHEDULING_PODS, pod.name, change, pod.namespace)
         return done is Changed.WRITTEN
 
     async def forget(self) -> None:

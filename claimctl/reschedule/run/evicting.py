@@ -13,7 +13,10 @@ from claimctl.reschedule.plan.facts import facts_of
 from claimctl.reschedule.plan.plan import Facts, Move, PodRef
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS, SchedulingPod
+from claimctl.wire.base import Object, Present
+from claimctl.wire.resources import PODS, read_as
 
+_PODS = read_as(PODS, Present)
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -74,13 +77,7 @@ async def evict(
     """Send the eviction. Raises Forbidden or Unauthorized: then no other eviction would succeed."""
     pod = move.pod
     try:
-        await client.evict(
-            pod.name,
-            pod.namespace,
-            uid=pod.uid,
-            grace_period_seconds=grace_period_seconds,
-            dry_run=dry_run,
-        )
+        await post_eviction(client, pod, grace_period_seconds, dry_run=dry_run)
     except (errors.Forbidden, errors.Unauthorized):
         raise
     except errors.NotFound:
@@ -98,3 +95,30 @@ async def evict(
     except errors.ApiError as error:
         return Obstacle(Ground.FAILED, str(error))
     return Evicted()
+
+
+async def post_eviction(
+    client: Client, pod: PodRef, grace_period_seconds: int | None = None, *, dry_run: bool = False
+) -> None:
+    """Evict a pod if it still has this UID.
+
+    Args:
+        grace_period_seconds: for the pod's containers; None means as the pod says.
+
+    Raises:
+        TooManyRequests: a disruption budget does not allow the eviction now.
+        Conflict: the pod has another UID; its budget was charged all the same.
+        NotFound: the pod is gone.
+        ServerError: 500 if several budgets select the pod.
+    """
+    options: Object = {"preconditions": {"uid": pod.uid}}
+    if grace_period_seconds is not None:
+        options["gracePeriodSeconds"] = grace_period_seconds
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": options,
+    }
+    where = {"name": pod.name, "subresource": "eviction"}
+    await client.create(_PODS, body, pod.namespace, **where, dry_run=dry_run)

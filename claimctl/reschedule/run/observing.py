@@ -13,6 +13,7 @@ import msgspec
 
 from claimctl.controller.dialect import parse_version
 from claimctl.kube.client import Client
+from claimctl.live_objects import list_if_served
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
 from claimctl.reschedule.plan.policy import DeferredResizes, Policy, UnplaceablePods
@@ -140,7 +141,7 @@ class Observation:
         """All objects of a kind; none if the cluster does not serve it. ``version``: the only one
         that has the kind, whichever the client uses for its group."""
         client = self.client.in_version(resource.group, version) if version else self.client
-        listing = await client.list_if_served(resource)
+        listing = await list_if_served(client, resource)
         self._unreadable += listing.unreadable
         return listing.items
 

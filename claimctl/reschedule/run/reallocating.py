@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
-from claimctl.kube.client import Changed, Client
+from claimctl.kube.client import Client
+from claimctl.live_objects import Changed, change_object, list_if_served
 from claimctl.reschedule.plan.plan import Reallocation
 from claimctl.reschedule.plan.reasons import Ground, Obstacle
 from claimctl.reschedule.run.neighbors import read_controller
@@ -78,7 +79,7 @@ async def withdraw_stale(client: Client, taints: Collection[str]) -> None:
     """Remove the requests of earlier processes, whose taints have other values than these."""
     stale = [
         (item.metadata, value)
-        for item in (await client.list_if_served(CLAIMRESERVATIONS)).items
+        for item in (await list_if_served(client, CLAIMRESERVATIONS)).items
         if (value := item.metadata.annotation(REALLOCATE_FOR_ANNOTATION)) is not None
         and value not in taints
     ]
@@ -95,5 +96,5 @@ async def _annotate(
         annotations = change(reservation)
         return {"metadata": {"annotations": annotations}} if annotations else {}
 
-    done = await client.change(CLAIMRESERVATIONS, name, patch, namespace)
+    done = await change_object(client, CLAIMRESERVATIONS, name, patch, namespace)
     return done is not Changed.GONE

@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claimctl.kube.client import Changed, Client
+from claimctl.kube.client import Client
 from claimctl.kube.errors import AlreadyExists, NotFound
+from claimctl.live_objects import Changed, change_object
 from claimctl.reschedule.shapes.records import (
     MAX_MOVES,
     MAX_WORKLOADS,
@@ -78,8 +79,8 @@ class Records:
         await self._write(lambda _: {"status": {}})
 
     async def _write(self, patch: Callable[[RescheduleRecord], dict[str, Any]]) -> None:
-        change = self.client.change
-        write = partial(change, RESCHEDULERECORDS, self.name, patch, subresource="status")
+        what = self.client, RESCHEDULERECORDS, self.name, patch
+        write = partial(change_object, *what, subresource="status")
         if await write() is not Changed.GONE:
             return
         try:

@@ -30,8 +30,9 @@ from typing import Any
 
 from msgspec.structs import force_setattr, replace
 
-from claimctl.kube.client import Changed, Client
+from claimctl.kube.client import Client
 from claimctl.kube.errors import Forbidden
+from claimctl.live_objects import Changed, change_object
 from claimctl.reschedule.plan import own_taints
 from claimctl.reschedule.plan.facts import is_critical
 from claimctl.reschedule.plan.own_taints import AVOID_TAINT, CRITICAL_TAINT
@@ -309,7 +310,7 @@ class Taints:
             same = wanted == node.spec.taints
             return {} if same else {"spec": {"taints": list(wanted) or None}}
 
-        done = await self.client.change(TAINTED_NODES, name, patch)
+        done = await change_object(self.client, TAINTED_NODES, name, patch)
         return done is not Changed.GONE
 
     async def _forget(self, entry: RecordedTaint, *, failed: bool = False) -> None:

@@ -13,10 +13,10 @@ from datetime import datetime
 
 import msgspec
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.wire import pods
 from claimctl.wire.base import EMPTY, Present, Wire, null_is_empty
 from claimctl.wire.claims import NodeSelector, NodeSelectorTerm
-from claimctl.wire.label_selectors import LabelSelector
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.nodes import Node, NodeSpec, NodeStatus
 from claimctl.wire.podgroups import PodGroup, PodGroupSpec, SchedulingPolicy

@@ -8,20 +8,13 @@ from math import inf
 
 from claimctl.reservation.facts.decision import Blocker
 from claimctl.reservation.facts.reasons import Reason, RetentionPolicy
-from claimctl.reservation.facts.references import (
-    WORKLOAD_RESOURCES,
-    is_tombstone,
-)
+from claimctl.reservation.facts.references import WORKLOAD_RESOURCES, is_tombstone
 from claimctl.reservation.facts.snapshot import Held, Snapshot
 from claimctl.reservation.facts.workloads import WorkloadPhase
 from claimctl.reservation.users.ghosts import longer_grace
 from claimctl.text import counted, listed
 from claimctl.wire.claims import Reference, ResourceClaim
-from claimctl.wire.reservations import (
-    REALLOCATE_ANNOTATION,
-    RELEASE_ANNOTATION,
-    ClaimReservation,
-)
+from claimctl.wire.reservations import REALLOCATE_ANNOTATION, RELEASE_ANNOTATION, ClaimReservation
 
 _RECENT, _CHILDREN_SOON, _CHILDREN_LATER = 60.0, 2.0, 30.0
 """How often the children of a workload that is over are listed again: in the first seconds after
@@ -142,10 +135,7 @@ def decide_retention(snapshot: Snapshot, held: Held, groups: frozenset[str]) -> 
 
 
 def shown_reference(
-    claim: ResourceClaim,
-    reservation: ClaimReservation,
-    written: frozenset[str],
-    resource: str = "",
+    claim: ResourceClaim, reservation: ClaimReservation, written: frozenset[str], resource: str = ""
 ) -> Reference | None:
     """The listed reference that claimctl wrote for the reservation, by managedFields or spec.
 

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 
 from claimctl.reservation.facts.reasons import Reason, ReleaseStep
 from claimctl.wire.claims import Reference
-from claimctl.wire.reservations import (
-    RELEASE_ANNOTATION,
-    ClaimReservation,
-    ClaimReservationStatus,
-)
+from claimctl.wire.reservations import RELEASE_ANNOTATION, ClaimReservation, ClaimReservationStatus
 
 
 @dataclass(frozen=True, slots=True)

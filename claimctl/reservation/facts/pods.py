@@ -10,12 +10,7 @@ from functools import lru_cache
 from claimctl.reservation.facts.references import is_pod, tombstone
 from claimctl.wire.claims import Reference, ResourceClaim
 from claimctl.wire.meta import find_condition
-from claimctl.wire.pods import (
-    ContainerStatus,
-    Pod,
-    PodResourceClaim,
-    PodResourceClaimStatus,
-)
+from claimctl.wire.pods import ContainerStatus, Pod, PodResourceClaim, PodResourceClaimStatus
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 DISRUPTED, SWEPT = "DisruptionTarget", "DeletionByPodGC"

@@ -48,19 +48,14 @@ def judged(workload: CustomWorkload, rule: Rule) -> JudgedWorkload:
     """The workload under the rule. It keeps only those parts of the metadata that matter."""
     meta = workload.metadata
     verdict = judge(
-        rule,
-        encode({"metadata": meta, "spec": workload.spec, "status": workload.status}),
+        rule, encode({"metadata": meta, "spec": workload.spec, "status": workload.status})
     )
     ours = {
         key: value for key, value in (meta.annotations or {}).items() if key.startswith(_OUR_PREFIX)
     }
     slim = structs.replace(meta, annotations=ours or None, labels=None)
     return JudgedWorkload(
-        api_version=workload.api_version,
-        kind=rule.kind,
-        metadata=slim,
-        verdict=verdict,
-        rule=rule,
+        api_version=workload.api_version, kind=rule.kind, metadata=slim, verdict=verdict, rule=rule
     )
 
 

@@ -13,9 +13,7 @@ from claimctl.reservation.facts.decision import (
     Write,
 )
 from claimctl.reservation.facts.reasons import Reason
-from claimctl.reservation.facts.references import (
-    is_tombstone,
-)
+from claimctl.reservation.facts.references import is_tombstone
 from claimctl.reservation.facts.snapshot import Held
 from claimctl.wire.reservations import FINALIZER
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.evicting import post_eviction
 from claimctl.wire.resources import CLAIMRESERVATIONS, DEPLOYMENTS, JOBS, PODS, RESOURCECLAIMS
 from tests.e2e import manifests
 from tests.e2e.harness import HOLD_136, NAMESPACE, Stage
@@ -187,7 +189,8 @@ async def test_an_evicted_pod_is_replaced_on_the_same_device(stage: Stage) -> No
     await hold_for_deployment(stage, 1)
     before = (await stage.claim()).status.allocation
     (pod,) = await stage.running()
-    await stage.client.evict(pod.metadata.name, NAMESPACE, uid=pod.metadata.uid)
+    meta = pod.metadata
+    await post_eviction(stage.client, PodRef(namespace=NAMESPACE, name=meta.name, uid=meta.uid))
 
     async def replaced() -> bool:
         return [each.metadata.uid for each in await stage.running()] not in (

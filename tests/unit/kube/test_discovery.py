@@ -9,8 +9,9 @@ from kube_in_process.virtual import run
 
 from claimctl.kube.client import Client
 from claimctl.kube.clock import LoopClock
-from claimctl.kube.discovery import Discovery, UnknownKind
+from claimctl.kube.discovery import Discovery
 from claimctl.kube.errors import BadAnswer, NotFound, NotServed, ServerError
+from claimctl.live_objects import UnknownKind, read_header
 from claimctl.wire.meta import ObjectHeader
 from tests.support.wire_server import Reply, WireServer, failure, ok, thing
 
@@ -35,8 +36,9 @@ VMS = ("virtualmachines", "VirtualMachine", True)
 
 def read(server: WireServer, group: str, plural: str, name: str = "vm") -> ObjectHeader | None:
     async def main() -> ObjectHeader | None:
-        discovery = Discovery(Client(server, LoopClock()))
-        return await discovery.read(group, plural, name, "ns")
+        client = Client(server, LoopClock())
+        discovery = Discovery(client)
+        return await read_header(client, discovery, group, plural, name, "ns")
 
     return run(main())
 
@@ -129,9 +131,10 @@ def test_an_odd_answer_is_told(odd: object) -> None:
 
 async def test_what_is_served_is_asked_once() -> None:
     server = WireServer(group("v1"), resources(VMS), ok(thing("a", 1)), ok(thing("b", 2)))
-    discovery = Discovery(Client(server, LoopClock()))
+    client = Client(server, LoopClock())
+    discovery = Discovery(client)
     for name in ("a", "b"):
-        await discovery.read("kubevirt.io", "virtualmachines", name, "ns")
+        await read_header(client, discovery, "kubevirt.io", "virtualmachines", name, "ns")
     assert len(server.lines) == 4
 
 

@@ -15,8 +15,8 @@ from claimctl.cli.session import Session
 from claimctl.commands.claims import get_work, release_work
 from claimctl.commands.claims.explanation import Explanation, explain, explain_with_controller
 from claimctl.commands.claims.get_work import gather
-from claimctl.kube.client import CHANGE_TRIES
 from claimctl.kube.errors import Conflict
+from claimctl.live_objects import CHANGE_TRIES
 from claimctl.wire.reservations import ENDED_PODS_ANNOTATION, RELEASE_ANNOTATION
 from tests.support.claim_server import NAMESPACE, Server
 from tests.support.diagnosing import elected

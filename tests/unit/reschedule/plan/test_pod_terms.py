@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.plan.pod_terms import PodTerms, corners, count
 from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
-from claimctl.wire.label_selectors import LabelSelector
 
 WEB = PodAffinityTerm(
     topology_key="zone", label_selector=LabelSelector(match_labels={"app": "web"})

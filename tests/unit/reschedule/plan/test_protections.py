@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.plan.budgets import Budgets
 from claimctl.reschedule.plan.facts import (
     CRITICAL,
@@ -30,7 +31,6 @@ from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.world import World
 from claimctl.reschedule.shapes.scheduling import PersistentVolumeClaim, SchedulingPod
 from claimctl.wire.base import from_plain
-from claimctl.wire.label_selectors import LabelSelector
 from tests.support.scheduling import NOW, budget, node, pod
 
 DISK = from_plain(

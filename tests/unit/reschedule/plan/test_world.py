@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from claimctl.label_selectors import LabelSelector, LabelSelectorRequirement
 from claimctl.reschedule.plan.world import World, WorldPod, host_ports, room_of
 from claimctl.reschedule.shapes.scheduling import PodAffinityTerm
 from claimctl.wire.base import from_plain
-from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 from tests.support.scheduling import node, pod
 
 WEB = LabelSelector(match_labels={"app": "web"})

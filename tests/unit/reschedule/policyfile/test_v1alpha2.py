@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from claimctl.label_selectors import LabelSelector, LabelSelectorRequirement
 from claimctl.reschedule.plan import policy
 from claimctl.reschedule.plan.policy import DEFAULT_PROTECTIONS, Protection
 from claimctl.reschedule.policyfile.reading import check
-from claimctl.wire.label_selectors import LabelSelector, LabelSelectorRequirement
 
 WHOLE = """\
 apiVersion: descheduler/v1alpha2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.shapes.devices import SchedulingClaim, SchedulingSlice
 from claimctl.reschedule.shapes.scheduling import PodDisruptionBudget, SchedulingNode, SchedulingPod
 from claimctl.reservation.facts.pods import claim_names, is_done
 from claimctl.wire.base import from_plain
-from claimctl.wire.label_selectors import LabelSelector
 
 
 def test_a_pod_has_what_decides_where_it_runs() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claimctl.label_selectors import LabelSelector
 from claimctl.reschedule.plan.inventory import DeviceCount
 from claimctl.reschedule.plan.plan import Plan
 from claimctl.reschedule.plan.planning import plan, plan_with
@@ -20,7 +21,6 @@ from claimctl.reschedule.plan.policy import (
     RunLimits,
 )
 from claimctl.reschedule.shapes.scheduling import SchedulingNode, SchedulingPod
-from claimctl.wire.label_selectors import LabelSelector
 from tests.support.no_devices import NoDevices, PodsAlone
 from tests.support.scheduling import moves, node, observed, pod, reasons
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from claimctl.kube.errors import Conflict, NotFound, TooManyRequests
+from claimctl.reschedule.plan.plan import PodRef
+from claimctl.reschedule.run.evicting import post_eviction
 from tests.support.claim_server import NAMESPACE, Server
+
+
+def named(name: str, uid: str) -> PodRef:
+    return PodRef(namespace=NAMESPACE, name=name, uid=uid)
 
 
 def names(server: Server) -> list[str]:
@@ -20,18 +26,18 @@ async def test_a_pod_is_evicted_by_its_uid_alone() -> None:
     server.claim()
     uid = server.pod("a")["uid"]
     with pytest.raises(Conflict):
-        await server.client.evict("a", NAMESPACE, uid="another")
+        await post_eviction(server.client, named("a", "another"))
     assert names(server) == ["a"]
-    await server.client.evict("a", NAMESPACE, uid=uid)
+    await post_eviction(server.client, named("a", uid))
     assert names(server) == []
     with pytest.raises(NotFound):
-        await server.client.evict("b", NAMESPACE, uid=uid)
+        await post_eviction(server.client, named("b", uid))
 
 
 async def test_a_dry_run_evicts_nothing() -> None:
     server = Server.started()
     server.claim()
-    await server.client.evict("a", NAMESPACE, uid=server.pod("a")["uid"], dry_run=True)
+    await post_eviction(server.client, named("a", server.pod("a")["uid"]), dry_run=True)
     assert names(server) == ["a"]
 
 
@@ -39,7 +45,7 @@ async def test_the_grace_is_that_of_the_policy() -> None:
     server = Server.started()
     server.claim()
     uid = server.pod("a")["uid"]
-    await server.client.evict("a", NAMESPACE, uid=uid, grace_period_seconds=7)
+    await post_eviction(server.client, named("a", uid), 7)
     (pod,) = server.admin.list("pods", NAMESPACE)
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 7
 
@@ -53,5 +59,5 @@ async def test_a_budget_refuses_with_its_own_words() -> None:
     meta = {"name": "all", "namespace": NAMESPACE}
     server.admin.create("poddisruptionbudgets", {"metadata": meta, "spec": spec})
     with pytest.raises(TooManyRequests, match="disruption budget"):
-        await server.client.without_retries(5.0).evict("a", NAMESPACE, uid=uid)
+        await post_eviction(server.client.without_retries(5.0), named("a", uid))
     assert names(server) == ["a"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from claimctl.label_selectors import LabelSelector, parse, selects
 from claimctl.wire.base import from_plain
-from claimctl.wire.label_selectors import LabelSelector, parse, selects
 from claimctl.wire.resources import RESOURCECLAIMS as CLAIMS
 from tests.support.claim_server import NAMESPACE, Server
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from claimctl.kube.client import CHANGE_TRIES, Changed
 from claimctl.kube.errors import Conflict
+from claimctl.live_objects import CHANGE_TRIES, Changed, change_object
 from claimctl.wire.claims import ResourceClaim
 from claimctl.wire.resources import RESOURCECLAIMS
 from tests.support.claim_server import NAMESPACE, Server
@@ -33,7 +33,7 @@ class Asked:
 
 
 async def changed(server: Server, asked: Asked, name: str = CLAIM) -> Changed:
-    return await server.client.change(RESOURCECLAIMS, name, asked, NAMESPACE)
+    return await change_object(server.client, RESOURCECLAIMS, name, asked, NAMESPACE)
 
 
 def started() -> Server:
