@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from kube_in_process.options import ClusterOptions, Preset, Timings
 
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.run.steps import HelpState, Result
+from claimctl.reschedule.shapes.records import RecordedTaint
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
 from tests.e2e import manifests
 from tests.e2e.harness import NAMESPACE, Stage
@@ -28,7 +28,7 @@ from tests.e2e.rescheduling import (
     taints,
     workload,
 )
-from tests.e2e.unplaceable import looping
+from tests.e2e.unplaceable import looping, status
 
 TWO = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=2, devices_per_node=2)
 ADMINISTRATORS = {"key": KEY, "value": "true", "effect": "NoSchedule"}
@@ -176,7 +176,7 @@ async def test_a_node_that_is_gone_leaves_no_entry(stage: Stage) -> None:
     await stage.site.delete_node(stage.site.nodes[0])
     await stage.clock.sleep(40)  # a young entry may be of a process that is about to set its taint
     await runner(stage, CRITICAL).sweep()
-    assert await _entries(stage) == []
+    assert await _entries(stage) == ()
 
 
 @pytest.mark.cluster(SLOW)
@@ -186,7 +186,7 @@ async def test_a_node_that_is_not_ready_loses_the_taint_in_time(stage: Stage) ->
     await stage.site.lose(stage.site.nodes[0])
     await stage.clock.sleep(60)
     await runner(stage, CRITICAL).sweep()
-    assert await _entries(stage) == []
+    assert await _entries(stage) == ()
     assert KEY not in dict(await taints(stage))
 
 
@@ -200,15 +200,12 @@ async def test_a_pod_made_anew_is_another_pod(stage: Stage) -> None:
     await stage.until(lambda: stage.gone(RESOURCECLAIMS, "vital"), "its claim is gone")
     await critical(stage)
     await runner(stage, CRITICAL).sweep()
-    assert await _entries(stage) == []
+    assert await _entries(stage) == ()
     assert await taints(stage) == []
 
 
-async def _entries(stage: Stage) -> list[Any]:
-    found: list[Any] = []
-    for each in stage.embedded.admin.list("reschedulerecords"):
-        found += (each.get("status") or {}).get("taints") or ()
-    return found
+async def _entries(stage: Stage) -> tuple[RecordedTaint, ...]:
+    return (await status(runner(stage, CRITICAL))).taints
 
 
 VITAL = tuple(f"vital-{number}" for number in range(10))
