@@ -23,6 +23,7 @@ from claimctl.reschedule.run.run import Runner
 from claimctl.reschedule.run.signs import Signs
 from claimctl.reschedule.run.steps import RunReport
 from claimctl.reschedule.run.taints import TAINTED_NODES
+from claimctl.reservation.facts.pods import unschedulable_since
 from claimctl.wire.meta import ObjectHeader
 from claimctl.wire.pods import Pod
 from claimctl.wire.resources import DEPLOYMENTS, PODS, RESOURCECLAIMS, Resource
@@ -104,6 +105,7 @@ def runner(
         ours = LabelSelector(match_labels={FLEET_LABEL: _record(stage)})
         wanted = replace(wanted, node_selector=ours)
     client = Client(transport or stage.site.connection(PEOPLE), stage.clock)
+    client.use_version(RESOURCECLAIMS.group, stage.site.fleet.resource_api.partition("/")[2])
     return Runner(
         client=client,
         clock=stage.clock,
@@ -278,7 +280,7 @@ async def occupied(stage: Stage, pods: int = 6, **spec: Any) -> None:
 
 
 async def critical(stage: Stage, count: int = 2, name: str = "vital", **spec: Any) -> None:
-    """A critical pod that wants devices of the first node waits."""
+    """A critical pod that wants devices of the first node has waited for some seconds."""
     await stage.create(RESOURCECLAIMS, devices(name, count))
     container: dict[str, Any] = {"name": "main", "image": "x"}
     if count:
@@ -292,4 +294,9 @@ async def critical(stage: Stage, count: int = 2, name: str = "vital", **spec: An
         **spec,
     }
     await stage.create(PODS, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": wanted})
+    await stage.until(lambda: _waits(stage, name), f"{name} has no place")
     await stage.clock.sleep(5)
+
+
+async def _waits(stage: Stage, name: str) -> bool:
+    return unschedulable_since(await stage.client.get(PODS, name, NAMESPACE)) is not None

@@ -13,6 +13,7 @@ from claimctl.kube.client import Client
 from claimctl.kube.events import EventRecorder
 from claimctl.kube.leases import LeaderElection
 from claimctl.reschedule.plan.plan import Plan, PodRef, Reallocation, Release
+from claimctl.reschedule.plan.planning import NOT_LISTED
 from claimctl.reschedule.plan.policy import Policy, Profile, UnplaceablePods
 from claimctl.reschedule.plan.reasons import Ground
 from claimctl.reschedule.plan.refusals import BRAKE_GATE
@@ -32,6 +33,7 @@ from tests.e2e.moving import (
     taint_step,
     taints,
 )
+from tests.e2e.rescheduling import DUPLICATES
 from tests.e2e.rescheduling import runner as policy_runner
 from tests.e2e.resizing import node_with, resize, resizes, until_deferred
 from tests.e2e.rights import as_account, grant, permissions, strict, watched
@@ -40,6 +42,7 @@ from tests.e2e.unplaceable import install_policy
 
 RIGHTS = "rescheduler/rights.yaml"
 ACCOUNT = "claimctl-rescheduler"
+THREE = ClusterOptions(preset=Preset.PLAIN, kubernetes_version=(1, 36), nodes=3)
 USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{ACCOUNT}"
 
 
@@ -132,3 +135,12 @@ async def test_the_gate_is_asked_for_with_its_right() -> None:
         plan = await policy_runner(stage, resizes(), transport).plan()
         assert len(plan.moves) == 1
         assert any(map(path.allows, register.used))
+
+
+async def test_without_the_right_to_list_workload_kinds_none_counts() -> None:
+    """An account from before has no such right; the plan says so once."""
+    async with embedded_stage(strict(THREE)) as stage:
+        given = [each for each in permissions(RIGHTS) if each.resource != "workloadkinds"]
+        await grant(stage, given, RIGHTS)
+        process = policy_runner(stage, DUPLICATES, await as_account(stage, ACCOUNT))
+        assert [note.text for note in (await process.plan()).notes] == [NOT_LISTED]

@@ -63,6 +63,9 @@ class Observed:
     pod_groups: tuple[scheduling.SchedulingPodGroup, ...] = ()
     reservations: tuple[ClaimReservation, ...] = ()
     downgrade_plans: tuple[DowngradePlan, ...] = ()
+    replacing_kinds: frozenset[tuple[str, str]] | None = frozenset()
+    """Group and kind of the owners whose WorkloadKinds say that they replace their pods; None if
+    claimctl may not list them."""
     record: Record = field(default_factory=Record)
     controller: ActingController = ActingController()
     """Asked for only where a held claim may be given up."""

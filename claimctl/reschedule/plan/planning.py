@@ -26,6 +26,8 @@ from claimctl.reschedule.plan.units import ClaimUnits
 from claimctl.reschedule.plan.world import World
 from claimctl.wire.resources import PODS
 
+NOT_LISTED = "no replacesPods counts: WorkloadKinds may not be listed (workloadkinds.claimctl.io)"
+
 
 class UnknownPriorityClass(Exception):
     """A policy names a PriorityClass that the cluster does not have."""
@@ -50,7 +52,10 @@ def plan_with(
 ) -> Plan:
     """``plan`` with another knowledge of claims."""
     volumes = Volumes(observed.volume_claims, observed.volumes)
+    policy = policy.with_owners(observed.replacing_kinds or frozenset())
     run = _run(observed, policy, volumes, devices, units)
+    if observed.replacing_kinds is None:
+        run.notes.append(Note(strategy="", text=NOT_LISTED))
     run.notes += [
         Note(strategy="DefaultEvictor", profile=profile.name, text=text)
         for profile in policy.profiles

@@ -290,6 +290,15 @@ class Policy:
         )
         return replace(self, profiles=tuple(profiles))
 
+    def with_owners(self, kinds: frozenset[tuple[str, str]]) -> Policy:
+        """The policy whose evictors count further owners that make their pods again."""
+
+        def of(known: Evictor) -> Evictor:
+            return replace(known, replacing_owners=known.replacing_owners | kinds)
+
+        profiles = (replace(profile, evictor=of(profile.evictor)) for profile in self.profiles)
+        return replace(self, profiles=tuple(profiles))
+
     @property
     def system_namespaces(self) -> frozenset[str]:
         """Where nobody evicts a pod with the annotation of 2018, whatever the strategy is."""

@@ -36,7 +36,7 @@ _ALLOWED_SOURCE = "api"
 
 
 def replaces(owner: OwnerReference | None, evictor: Evictor) -> bool:
-    """Whether it is known, or the policy says, that the owner makes pods again."""
+    """Whether it is known, or the policy or a WorkloadKind says, that it makes pods again."""
     if owner is None:
         return False
     kind = owner.api_version.rpartition("/")[0], owner.kind

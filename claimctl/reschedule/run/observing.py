@@ -13,6 +13,7 @@ import msgspec
 
 from claimctl.controller.dialect import parse_version
 from claimctl.kube.client import Client
+from claimctl.kube.errors import Forbidden
 from claimctl.live_objects import list_if_served
 from claimctl.reschedule.plan.kubelet import deferred
 from claimctl.reschedule.plan.observed import ActingController, Gate, Observed
@@ -24,6 +25,7 @@ from claimctl.reschedule.run.records import Records
 from claimctl.reschedule.shapes import devices, scheduling
 from claimctl.reschedule.shapes.records import Record, RescheduleRecordStatus, record_of
 from claimctl.reschedule.shapes.scheduling import SCHEDULING_PODS
+from claimctl.reservation.kinds.shipped import catalog
 from claimctl.wire import resources
 from claimctl.wire.coordination import Event
 from claimctl.wire.meta import ObjectHeader
@@ -117,6 +119,7 @@ class Observation:
             device_classes=await self._list(DEVICE_CLASSES),
             taint_rules=await self._list(TAINT_RULES, TAINT_RULES.version) if slices else (),
             downgrade_plans=await self._list(resources.DOWNGRADEPLANS),
+            replacing_kinds=await self._replacing_kinds(),
             record=record_of(self.status) if record is not None else Record(),
             admission=places and await keeps_off(self.client),
             unprepared=await self._unprepared() if places else {},
@@ -128,6 +131,17 @@ class Observation:
         claims = await self._list(CLAIMS) if before.claims else ()
         pods = await self._list(SCHEDULING_PODS)
         return replace(before, claims=claims, pods=pods, unreadable=tuple(self._unreadable))
+
+    async def _replacing_kinds(self) -> frozenset[tuple[str, str]] | None:
+        try:
+            kinds = await self._list(resources.WORKLOADKINDS)
+        except Forbidden:
+            return None
+        unread = {problem.name for problem in self._unreadable}
+        shipped = (kind for kind in catalog() if kind.metadata.name not in unread)
+        # a WorkloadKind of the cluster replaces the shipped one
+        specs = {(kind.spec.group, kind.spec.kind): kind.spec for kind in (*shipped, *kinds)}
+        return frozenset(kind for kind, spec in specs.items() if spec.replaces_pods)
 
     async def _unprepared(self) -> dict[str, str]:
         """What kubelets reported about devices that they cannot prepare, by the pod's UID."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace as changed
 
 from claimctl.reschedule.plan.observed import Observed
 from claimctl.reschedule.plan.plan import Plan
-from claimctl.reschedule.plan.planning import UnknownPriorityClass, plan, plan_with
+from claimctl.reschedule.plan.planning import NOT_LISTED, UnknownPriorityClass, plan, plan_with
 from claimctl.reschedule.plan.policy import (
     Evictor,
     LowNodeUtilization,
@@ -64,6 +64,19 @@ def test_a_limit_holds_over_all_strategies() -> None:
     profiles = (Profile(name="one", balance=(RemoveDuplicates(),)),) * 2
     limited = Policy(profiles=profiles, limits=RunLimits(total=3))
     assert len(plan(observed(*CROWDED), limited).moves) == 3
+
+
+def test_owners_count_whose_kind_replaces_its_pods() -> None:
+    objects: Objects = [
+        node("a"),
+        node("b"),
+        *(pod(f"p{n}", "a", kind="CloneSet") for n in range(4)),
+    ]
+    told = frozenset({("apps", "CloneSet")})
+    assert set(reasons(plan(observed(*objects), DUPLICATES)).values()) == {"NoOwnerThatReplacesIt"}
+    assert len(plan(observed(*objects, replacing_kinds=told), DUPLICATES).moves) == 1
+    unknown = plan(observed(*objects, replacing_kinds=None), DUPLICATES)
+    assert (unknown.moves, [note.text for note in unknown.notes]) == ((), [NOT_LISTED])
 
 
 def test_deschedule_of_all_profiles_comes_before_balance() -> None:
