@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import Any
 
@@ -47,6 +46,15 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
+def _copied(value: Any) -> Any:
+    """A copy of JSON. ``copy.deepcopy`` takes several times as long."""
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return value
+
+
 def json_patch(target: Object, operations: list[Any]) -> Object:
     """A JSON patch (RFC 6902), by the rules of the server's library. The target is not changed.
 
@@ -56,7 +64,7 @@ def json_patch(target: Object, operations: list[Any]) -> Object:
     Raises:
         PatchError: a path that is not there, a failed test, or an unknown operation.
     """
-    document: Any = copy.deepcopy(target)
+    document: Any = _copied(target)
     opened: list[Object] = [document]
     for operation in operations:
         document = _operate(document, operation, opened)
@@ -84,14 +92,14 @@ def _operate(document: Any, operation: Any, opened: list[Object]) -> Any:
     if not isinstance(operation, dict):
         raise PatchError("the operation is no object")
     kind, path = operation.get("op"), operation.get("path")
-    value = copy.deepcopy(operation.get("value"))
+    value = _copied(operation.get("value"))
     if kind == "replace" and path == "":
         return value
     if kind == "test":
         return _tested(document, path, operation, opened)
     if kind in ("copy", "move"):
         holder, key = _holder(document, operation.get("from"), opened)
-        value = copy.deepcopy(_get(holder, key))
+        value = _copied(_get(holder, key))
         if kind == "move":
             _remove(holder, key)
         kind = "add"

@@ -66,6 +66,7 @@ class ClaimController(Component[Task]):
         self.finished_pod_writes = 0
         """How often finished pods were put back into a list (the loop of #141274)."""
         self._gone: dict[str, None] = {}
+        self._listed: tuple[Object, frozenset[str]] = ({}, frozenset())
         super().__init__(context)
 
     def watch(self) -> None:
@@ -250,9 +251,15 @@ class ClaimController(Component[Task]):
         allocation = allocation_of(claim)
         if allocation is None or allocation.get("reservedForAnyPod"):
             return None
-        if any(each["uid"] == uid(pod) for each in reserved_for(claim)):
+        if self._lists(claim, uid(pod)):
             return None
         return None if self._group_is_listed(pod, claim) else claim
+
+    def _lists(self, claim: Object, wanted: str) -> bool:
+        """Hundreds of pods of the same claim ask one after the other."""
+        if self._listed[0] is not claim:
+            self._listed = claim, frozenset(each["uid"] for each in reserved_for(claim))
+        return wanted in self._listed[1]
 
     def _group_is_listed(self, pod: Object, claim: Object) -> bool:
         if not group_name(pod) or not self.context.features.kcm_pod_groups:
