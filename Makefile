@@ -20,7 +20,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	echo $$python && break; done)
 endif
 
-.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real install-nodes lock
+.PHONY: e2e-nodes e2e-nodes-core torture-nodes placing reschedule-clusters moving switching slow-scheduler differential torture torture-real torture-mutants mutations another-python help venv demo test check check-types check-files compile-tests krew release image image-check image-lock docs fix bench conformance fuzz e2e-real e2e-real-core generate helm install-real install-nodes lock
 .DEFAULT_GOAL := help
 
 # the variables of a target that are set, as flags of its lab: BUDGET=60 is --budget=60
@@ -94,6 +94,10 @@ check-files: $(STAMP)
 	$(BIN)/python -m generate.pictures --check
 	$(BIN)/mkdocs build --strict
 	$(BIN)/python -m pytest -q tests/unit/packaging
+
+# the modules of the tests are compiled once, and not by each worker
+compile-tests: $(STAMP)
+	$(BIN)/python -m pytest -q --collect-only >/dev/null
 
 fix: $(STAMP) generate ## correct what `make check` reports, as far as tools can
 	$(BIN)/ruff check --fix .
