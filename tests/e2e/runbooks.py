@@ -54,12 +54,21 @@ class Runbook:
         assert set(self.sections) == self.played
 
 
+def programs(*, signals: bool = False) -> str:
+    """The PATH of a shell, first the folder with the ``claimctl`` under test.
+
+    Args:
+        signals: whether it must get signals.
+    """
+    installed = Path(sys.executable).parent
+    # beside a real cluster tests run in processes of their own, each with few commands
+    cold = signals or chosen.get() is not None
+    ours = installed if cold else warm.folder()
+    return os.pathsep.join((str(ours), str(installed), os.environ["PATH"]))
+
+
 async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
     """Run one line in a shell, in the folder of the project, with the ``claimctl`` under test."""
-    # the first with `claimctl`: beside a real cluster tests run in processes of their own, each
-    # with few commands
-    ours = Path(sys.executable).parent if chosen.get() is not None else warm.folder()
-    programs = os.pathsep.join((str(ours), str(Path(sys.executable).parent), os.environ["PATH"]))
     process = await asyncio.create_subprocess_exec(
         "bash",
         "-c",
@@ -70,7 +79,7 @@ async def run(text: str, kubeconfig: Path, seconds: float = SECONDS) -> Answer:
         stderr=asyncio.subprocess.PIPE,
         env={
             **os.environ,
-            "PATH": programs,
+            "PATH": programs(),
             "KUBECONFIG": str(kubeconfig),
             "NO_COLOR": "1",
         },

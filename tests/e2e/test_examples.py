@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from claimctl_demo.story import objects
 from claimctl_demo.story.acts import Acts
 from claimctl_demo.story.objects import Workload
 from tests.e2e.commands import Answer, Cluster, cluster
+from tests.e2e.runbooks import programs
 
 pytestmark = pytest.mark.alone
 
@@ -59,7 +59,8 @@ async def furnished(served: Cluster) -> None:
 
 async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
     """Run a line as a user does, with ``claimctl`` in the PATH; a watch for some seconds."""
-    shell = ("timeout", "--signal=INT", str(WATCH_SECONDS), "bash") if " -w" in line else ("bash",)
+    watches = " -w" in line
+    shell = ("timeout", "--signal=INT", str(WATCH_SECONDS), "bash") if watches else ("bash",)
     process = await asyncio.create_subprocess_exec(
         *(*shell, "-o", "pipefail", "-c", line),
         cwd=directory,
@@ -67,7 +68,7 @@ async def by_shell(line: str, served: Cluster, directory: Path) -> Answer:
         stderr=asyncio.subprocess.PIPE,
         env={
             **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": programs(signals=watches),
             "KUBECONFIG": str(served.kubeconfig),
             "HOME": str(directory),
         },
