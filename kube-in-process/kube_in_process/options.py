@@ -42,9 +42,21 @@ class Features:
     """WorkloadWithJob in KCM (KEP-5547): the Job controller makes a PodGroup for each Job."""
     taint_rules: bool = False
     """DRADeviceTaintRules (off by default in 1.36): DeviceTaintRules are served, and evict."""
+    composite_pod_groups: bool = False
+    """CompositePodGroup in the API server, from 1.37 on: scheduling.k8s.io has v1alpha3 beside
+    v1beta1. The emulated scheduler does not read CompositePodGroups."""
+    eviction_requests: bool = False
+    """KEP-4563 in the API server, from 1.37 on: lifecycle.k8s.io/v1alpha1 is served. No emulated
+    controller acts on EvictionRequests."""
+    recreate_stateful_sets: bool = False
+    """StatefulSetRecreateStrategy (KEP-3541), from 1.37 on, in the API server and in KCM."""
     resize_preemption: bool = False
     """KEP-5836 in the API server, from 1.37 on: its metrics tell the gate. The emulated scheduler
     makes no room for resizes."""
+
+    added_field: str = ""
+    """The name of a text field that every built-in struct has besides its own, as a later release
+    may add one. It is there to see whether a client loses fields that it does not know."""
 
     @property
     def kcm_keeps_unknown_references(self) -> bool:
@@ -125,6 +137,11 @@ class ClusterOptions:
     """Whether DeviceTaintRules are served and acted on; only from 1.36 on."""
     job_pod_groups: bool = False
     """With POD_GROUPS: whether the Job controller makes a PodGroup for each Job."""
+    alphas: bool = False
+    """Whether the emulated alphas of 1.37 are on: CompositePodGroup (with POD_GROUPS),
+    EvictionRequest, and Recreate of StatefulSets."""
+    added_field: str = ""
+    """The name of a text field that every built-in struct has besides those of the release."""
     kcm_deallocates_empty_lists: bool = False
     """Whether KCM deallocates any allocated claim with an empty list. No known release does."""
     history_limit: int | None = None
@@ -135,7 +152,14 @@ class ClusterOptions:
     def features(self) -> Features:
         """The gates of the preset, in every component."""
         rules = self.taint_rules and self.kubernetes_version >= (1, 36)
-        base = Features(version=self.kubernetes_version, taint_rules=rules)
+        alphas = self.alphas and self.kubernetes_version >= (1, 37)
+        base = Features(
+            version=self.kubernetes_version,
+            taint_rules=rules,
+            eviction_requests=alphas,
+            recreate_stateful_sets=alphas,
+            added_field=self.added_field,
+        )
         if self.preset is Preset.RESERVED_FOR_ANY_POD:
             return replace(
                 base, api_reserved_for=True, scheduler_reserved_for=True, kubelet_reserved_for=True
@@ -148,5 +172,6 @@ class ClusterOptions:
                 kcm_pod_groups=True,
                 kubelet_pod_groups=True,
                 job_pod_groups=self.job_pod_groups,
+                composite_pod_groups=alphas,
             )
         return base

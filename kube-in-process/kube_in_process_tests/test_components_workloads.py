@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from kube_in_process.errors import StatusError
 from kube_in_process.storage.requests import DeleteOptions
 from kube_in_process.storage.store import Revision
 
@@ -67,6 +68,33 @@ async def test_old_and_new_pods_never_meet_with_recreate(world: World) -> None:
     first = changes.index("ADDED")
     assert changes[:first].count("DELETED") == 3
     assert world.phases() == ["Running"] * 3
+
+
+@pytest.mark.kube_cluster(replace(HOLD, kubernetes_version=(1, 37), alphas=True))
+@pytest.mark.parametrize("management", ["OrderedReady", "Parallel"])
+async def test_old_and_new_pods_of_a_stateful_set_never_meet_with_recreate(
+    world: World, management: str
+) -> None:
+    """By the text of KEP-3541. A change of the strategy alone starts no rollout."""
+    world.workload("statefulsets", "work", replicas=3, podManagementPolicy=management)
+    await world.passes(5)
+    since = world.cluster.store.revision
+    recreate = {"spec": {"updateStrategy": {"type": "Recreate", "rollingUpdate": None}}}
+    world.api.patch("statefulsets", "default", "work", recreate)
+    await world.passes(5)
+    assert [each for each in world.cluster.history(since) if each.plural == "pods"] == []
+    world.api.patch("statefulsets", "default", "work", RESTARTED)
+    await world.passes(5)
+    changes = [each.type for each in world.cluster.history(since) if each.plural == "pods"]
+    assert changes[: changes.index("ADDED")].count("DELETED") == 3
+    assert world.phases() == ["Running"] * 3
+    status = world.get("statefulsets", "work")["status"]
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+async def test_a_server_without_its_gate_refuses_recreate_of_a_stateful_set(world: World) -> None:
+    with pytest.raises(StatusError, match="must be 'RollingUpdate' or 'OnDelete'"):
+        world.workload("statefulsets", "work", updateStrategy={"type": "Recreate"})
 
 
 async def test_a_paused_deployment_is_scaled_but_not_rolled(world: World) -> None:

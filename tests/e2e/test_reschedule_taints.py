@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import product
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from claimctl.reschedule.shapes.records import MoveOutcome, RescheduleRecordStat
 from claimctl.reschedule.shapes.scheduling import SchedulingPod
 from claimctl.wire.resources import PODS
 from claimctl.wire.seams import Clock
+from tests.e2e.added_fields import FIELD
 from tests.e2e.dying_transport import DyingTransport
 from tests.e2e.harness import NAMESPACE, Stage, embedded_stage
 from tests.e2e.moving import (
@@ -247,16 +248,17 @@ async def test_an_administrators_taint_stays_through_everything(moment: float) -
         assert (await recorded(stage)).taints == ()
 
 
-async def test_the_time_of_a_taint_that_another_component_set_is_kept() -> None:
+async def test_the_fields_of_a_taint_that_another_component_set_are_kept() -> None:
     """A write of the list must not lose the fields that claimctl does not know."""
-    async with embedded_stage(OPTIONS) as stage:
+    async with embedded_stage(replace(OPTIONS, added_field=FIELD)) as stage:
         given = await scene(stage)
         dated = {
             "key": "example.com/slow",
-            "effect": "NoExecute",
+            "effect": "PreferNoSchedule",
             "timeAdded": "2026-01-01T00:00:00Z",
+            FIELD: "kept",
         }
-        await set_taints(stage, "node-2" if given.node != "node-2" else "node-1", dated)
+        await set_taints(stage, given.node, dated)
         run = asyncio.create_task(runner(stage).execute(given.plan))
         await stage.clock.sleep(5.0)
         await make_room(stage, given.node)

@@ -14,18 +14,24 @@ RESIZE_SINCE = (1, 33)
 _POD_GROUPS = ("podgroups", "workloads")
 _MUTATING_POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 """Served by default from 1.36 on."""
+_COMPOSITE_GROUPS = "compositepodgroups"
+_LIFECYCLE = "lifecycle.k8s.io"
 _TAINT_RULES = "devicetaintrules"
 
 
 def builtin_kinds(features: Features) -> Kinds:
     """The kinds that a server with these gates serves, without CustomResourceDefinitions."""
     served = (kind for kind in _table() if _is_served(kind, features))
-    return Kinds(tuple(_of_release(kind, features.version) for kind in served))
+    return Kinds(tuple(_of_release(kind, features) for kind in served))
 
 
 def _is_served(kind: Kind, features: Features) -> bool:
     if kind.plural in _POD_GROUPS:
         return features.api_pod_groups
+    if kind.plural == _COMPOSITE_GROUPS:
+        return features.composite_pod_groups
+    if kind.group == _LIFECYCLE:
+        return features.eviction_requests
     if kind.plural == _TAINT_RULES:
         return features.taint_rules
     return kind.plural not in _MUTATING_POLICIES or features.version >= (1, 36)
@@ -36,9 +42,11 @@ def _table() -> tuple[Kind, ...]:
     return table(__package__, "builtin.json", tuple[Kind, ...])
 
 
-def _of_release(kind: Kind, release: tuple[int, int]) -> Kind:
+def _of_release(kind: Kind, features: Features) -> Kind:
+    release = features.version
     if kind.plural in _POD_GROUPS:
-        return replace(kind, versions=("v1beta1" if release >= (1, 37) else "v1alpha2",))
+        alpha = ("v1alpha3",) if features.composite_pod_groups else ()
+        return replace(kind, versions=("v1beta1", *alpha) if release >= (1, 37) else ("v1alpha2",))
     if kind.group == "resource.k8s.io" and kind.plural != _TAINT_RULES:
         # 1.34 serves v1 and stores v1beta2.
         hashed_as = "v1beta2" if release == (1, 34) else ""

@@ -19,6 +19,7 @@ from kube_in_process.kinds.validation.devices import ClassStrategy, SliceStrateg
 from kube_in_process.kinds.validation.events import NEW_GROUP, EventStrategy
 from kube_in_process.kinds.validation.groups import PodGroupStrategy, WorkloadStrategy
 from kube_in_process.kinds.validation.jobs import CronJobStrategy, JobStrategy
+from kube_in_process.kinds.validation.lifecycle import EvictionStrategy
 from kube_in_process.kinds.validation.namespaces import NamespaceStrategy
 from kube_in_process.kinds.validation.pods import PodStrategy
 from kube_in_process.kinds.validation.policy import BudgetStrategy
@@ -42,6 +43,8 @@ _BUILTIN: dict[tuple[str, str], Strategy] = {
     ("batch", "cronjobs"): CronJobStrategy(),
     ("batch", "jobs"): JobStrategy(),
     ("coordination.k8s.io", "leases"): LeaseStrategy(),
+    ("lifecycle.k8s.io", "evictionrequests"): EvictionStrategy(("target", "requester")),
+    ("lifecycle.k8s.io", "evictions"): EvictionStrategy(),
     ("policy", "poddisruptionbudgets"): BudgetStrategy(),
     ("resource.k8s.io", "deviceclasses"): ClassStrategy(),
     ("resource.k8s.io", "devicetaintrules"): TaintRuleStrategy(),

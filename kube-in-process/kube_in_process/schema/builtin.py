@@ -33,11 +33,13 @@ Model = Any
 class BuiltinSchemas:
     """Schema trees by (group, version, kind) and by model name, built on demand.
 
-    ``reserved_for``: whether they have the fields of KEP-5194.
+    ``reserved_for``: whether they have the fields of KEP-5194. ``added_field``: the name of a text
+    field that each model has besides its own; '' if none.
     """
 
-    def __init__(self, *, reserved_for: bool) -> None:
+    def __init__(self, reserved_for: bool, added_field: str) -> None:
         self._reserved_for = reserved_for
+        self._added_field = added_field
         self._kinds: dict[tuple[str, str, str], Schema | None] = {}
         self._models: dict[str, Schema] = {}
 
@@ -89,6 +91,8 @@ class BuiltinSchemas:
         if self._reserved_for:
             for json_name, (type_name, text) in alpha.RESERVED_FOR_FIELDS.get(name, {}).items():
                 found[json_name] = self._field(f"{name}.{json_name}", type_name, text)
+        if self._added_field:
+            found[self._added_field] = Schema(type="string")
         return found
 
     def _added_model(self, definition: alpha.AddedModel) -> Schema:
@@ -154,9 +158,9 @@ class BuiltinSchemas:
 
 
 @cache
-def builtin_schemas(*, reserved_for: bool) -> BuiltinSchemas:
+def builtin_schemas(reserved_for: bool = False, added_field: str = "") -> BuiltinSchemas:
     """The same for all servers of this process: nothing changes a tree."""
-    return BuiltinSchemas(reserved_for=reserved_for)
+    return BuiltinSchemas(reserved_for, added_field)
 
 
 def _infos(model: Model) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kube_in_process.options import Features
-from kube_in_process.schema.builtin import builtin_schemas
+from kube_in_process.schema.builtin import BuiltinSchemas, builtin_schemas
 from kube_in_process.schema.structural import structural
 from kube_in_process.schema.tree import Json, Schema
 
@@ -14,8 +14,6 @@ class Schemas:
     """Schemas by (group, version, kind). Definitions add and remove those of custom kinds."""
 
     def __init__(self, features: Callable[[], Features]) -> None:
-        self._builtin = {gate: builtin_schemas(reserved_for=gate) for gate in (False, True)}
-        """By the feature gate, which can be switched while the server runs."""
         self._features = features
         self._custom: dict[tuple[str, str, str], Schema] = {}
         self._raw: dict[tuple[str, str, str], dict[str, Json]] = {}
@@ -31,11 +29,16 @@ class Schemas:
         custom = self._custom.get((group, version, kind))
         if custom is not None:
             return custom
-        return self._builtin[self._features().api_reserved_for].find(group, version, kind)
+        return self._builtin().find(group, version, kind)
+
+    def _builtin(self) -> BuiltinSchemas:
+        """Those of the feature gates, which can be switched while the server runs."""
+        features = self._features()
+        return builtin_schemas(features.api_reserved_for, features.added_field)
 
     def model(self, name: str) -> Schema:
         """The schema of a model of the official client."""
-        return self._builtin[False].model(name)
+        return builtin_schemas().model(name)
 
     def add_custom(self, group: str, version: str, kind: str, raw: Mapping[str, Json]) -> None:
         """Set a custom kind's schema from its ``openAPIV3Schema``."""
@@ -48,9 +51,9 @@ class Schemas:
         """The ``openAPIV3Schema`` of a custom kind."""
         return self._raw.get((group, version, kind))
 
-    def state(self) -> tuple[int, bool]:
+    def state(self) -> tuple[int, BuiltinSchemas]:
         """A value that changes whenever a schema changes."""
-        return self._changes, self._features().api_reserved_for
+        return self._changes, self._builtin()
 
     def remove_custom(self, group: str, version: str, kind: str) -> None:
         """Remove a custom kind's schema, if it has one."""

@@ -33,3 +33,10 @@ async def test_the_preferred_version_of_each_group_is_spoken(
         assert made.client.served(PODGROUPS).version == served.groups[0]
     await made.client.list(RESOURCECLAIMS)
     assert made.requests[-1].startswith(f"GET /apis/resource.k8s.io/{served.claims[0]}/")
+
+
+async def test_the_beta_is_spoken_where_an_alpha_is_served_beside_it() -> None:
+    """By the API module of 1.37, v1alpha3 has the same PodGroups."""
+    made = server(Preset.POD_GROUPS, kubernetes_version=(1, 37), alphas=True)
+    assert await look(made.client) == Served(("v1",), ("v1beta1", "v1alpha3"))
+    assert made.client.served(PODGROUPS).version == "v1beta1"

@@ -93,14 +93,18 @@ class WorkloadStrategy(TemplateStrategy):
         return self.annotations and before.get("annotations") != after.get("annotations")
 
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        return self.rules(obj["spec"])
+        return self.spec_errors(obj["spec"], context.features)
+
+    def spec_errors(self, spec: Object, features: Features) -> list[FieldError]:
+        return self.rules(spec)
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:
         if context.subresource == "status":
             return status_errors(new["status"], self.counters, self.ready_name)
         if new["spec"] == old["spec"]:
             return []
-        return [*self.rules(new["spec"]), *self.fixed(new["spec"], old["spec"])]
+        found = self.spec_errors(new["spec"], context.features)
+        return [*found, *self.fixed(new["spec"], old["spec"])]
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
         """The errors of changed immutable fields: the selector."""
@@ -119,7 +123,10 @@ class DeploymentStrategy(WorkloadStrategy):
 
 @dataclass(frozen=True)
 class StatefulSetStrategy(WorkloadStrategy):
-    """Its name must be a DNS label, because its pods have that name."""
+    """Its name must be a DNS label, because its pods have that name.
+
+    Recreate is a strategy only where its gate is on (KEP-3541, alpha in 1.37).
+    """
 
     name_check = staticmethod(names.label)
 
@@ -129,6 +136,13 @@ class StatefulSetStrategy(WorkloadStrategy):
         if name and context.features.version >= (1, 34):
             found += errors.invalid_name("spec.serviceName", name, names.label)
         return found
+
+    def spec_errors(self, spec: Object, features: Features) -> list[FieldError]:
+        strategy = spec.get("updateStrategy") or {}
+        if not features.recreate_stateful_sets or strategy.get("type") != "Recreate":
+            return self.rules(spec)
+        # As for OnDelete, rollingUpdate may not be given.
+        return self.rules({**spec, "updateStrategy": {**strategy, "type": "OnDelete"}})
 
     def fixed(self, new: Object, old: Object) -> list[FieldError]:
         """The errors of changed immutable fields: nearly all."""

@@ -130,6 +130,11 @@ class StatefulSetController(Component[Key]):
 
         Returns whether a pod of an old template was deleted.
         """
+        if _strategy(state.workload) == "Recreate":
+            old = [pod for pod in state.pods if revision_of(pod) != name(state.update)]
+            if old:
+                self._clear(state, old)
+                return False
         for number, pod in state.replicas.items():
             if self._process(state, number, pod):
                 return False
@@ -138,6 +143,15 @@ class StatefulSetController(Component[Key]):
             if self._condemn(state, pod, first):
                 return False
         return self._roll(state)
+
+    def _clear(self, state: _State, old: list[Object]) -> None:
+        """Delete all pods of old templates at once. No pod is created before they are gone.
+
+        By the text of KEP-3541. A server without its gate refuses the strategy.
+        """
+        for pod in old:
+            if not deleting(pod):
+                self._delete(state.workload, pod)
 
     def _process(self, state: _State, number: int, pod: Object | None) -> bool:
         """Handle one wanted pod; return whether the others must wait for it."""
@@ -161,9 +175,9 @@ class StatefulSetController(Component[Key]):
 
     def _roll(self, state: _State) -> bool:
         """Delete pods of the old template, from the highest ordinal down, one at a time."""
-        strategy = state.workload["spec"].get("updateStrategy") or {}
-        if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        if _strategy(state.workload) != "RollingUpdate":
             return False
+        strategy = state.workload["spec"].get("updateStrategy") or {}
         partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
         first = _ordinals(state.workload).start
         for number, pod in sorted(state.replicas.items(), reverse=True):
@@ -237,7 +251,9 @@ class StatefulSetController(Component[Key]):
         updated = sum(1 for pod in staying if revision_of(pod) == update)
         of_current = sum(1 for pod in staying if revision_of(pod) == current)
         wanted = workload["spec"].get("replicas", 1)
-        if _rolls(workload) and updated == wanted == len(are_ready) == len(state.pods):
+        if _strategy(workload) != "OnDelete" and updated == wanted == len(are_ready) == len(
+            state.pods
+        ):
             current, of_current = update, updated
         counts = {
             "readyReplicas": len(are_ready),
@@ -256,14 +272,15 @@ class StatefulSetController(Component[Key]):
         }
 
 
-def _rolls(workload: Object) -> bool:
+def _strategy(workload: Object) -> str:
+    """RollingUpdate, OnDelete or Recreate."""
     strategy = workload["spec"].get("updateStrategy") or {}
-    return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
+    return str(strategy.get("type", "RollingUpdate"))
 
 
 def _keeps_revision(state: _State, number: int) -> bool:
     """Whether the pod gets the old template, because it is below the partition."""
-    if not _rolls(state.workload):
+    if _strategy(state.workload) != "RollingUpdate":
         return False
     rolling = state.workload["spec"]["updateStrategy"].get("rollingUpdate")
     first = _ordinals(state.workload).start
