@@ -80,7 +80,7 @@ def judge(cluster: Cluster) -> None:
         for each in writes
         for path in _lost(each.previous_object(), each.object(), "")
     ]
-    assert lost == []
+    assert not lost, lost
 
 
 def _lost(before: Any, after: Any, path: str) -> Iterator[str]:

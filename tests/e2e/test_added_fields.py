@@ -22,6 +22,7 @@ from claimctl.wire.resources import (
     RESOURCECLAIMTEMPLATES,
 )
 from tests.e2e import added_fields, manifests
+from tests.e2e.downgrading import there_and_back
 from tests.e2e.harness import (
     GROUP_136,
     GROUP_137,
@@ -32,7 +33,6 @@ from tests.e2e.harness import (
     embedded_stage,
 )
 from tests.e2e.scenes import hold_for_deployment
-from tests.e2e.test_controller_downgrade import there_and_back
 
 KNOWN = {added_fields.FIELD: "kept"}
 
